@@ -1,8 +1,9 @@
 /* A queue of contenders (C5 to C7 in docs/design.md; queue.go, wait.go, armed.go, place.go and shortcut.go in internal/znode).
 
-   Contenders 0 and 1 are of one client, and contender 2 is of another one. Contender 0 wants the lock twice, the others once. What a
+   Contenders 0 and 1 are of one client, and contender 2 is of another one. Each wants the lock once. What a
    server sends comes in the order of its transactions; what a contender reads, it reads behind all events before. A fault is a lost
-   connection, perhaps with a create that comes late; a lost event; a deletion by hand; a caller that gives up; or the end of a session. */
+   connection, perhaps with a create that comes late; a lost event of a contender; a deletion by hand; a caller that gives up; or the end of
+   a session. Left out are the look from two ahead, queues of several kinds, and the bound on czxids for a lost event of the parent. */
 
 #ifndef OFF
 #define OFF 0
@@ -18,11 +19,10 @@
 #define FIRST   (OFF != 9)  /* a contender leaves a vacancy only if it was first */
 #define NEXT    (OFF != 10) /* only the number that follows fills a vacancy */
 #define PARENT  (OFF != 11) /* and only if the watch on the parent has not fired */
-#define BEFORE  (OFF != 12) /* that watch was set before the contender that left the vacancy was deleted */
-#define SWEEP   (OFF != 13) /* a contender of which several copies were sent takes all of them with it */
-#define COPY    (OFF != 14) /* a contender behind a copy of itself queues again */
-#define RECHECK (OFF != 15) /* a waiter reads again if it hears nothing for long */
-#define RENEWED (OFF != 16) /* a new connection fires all watches */
+#define SWEEP   (OFF != 12) /* a contender of which several copies were sent takes all of them with it */
+#define COPY    (OFF != 13) /* a contender behind a copy of itself queues again */
+#define RECHECK (OFF != 14) /* a waiter reads again if it hears nothing for long */
+#define RENEWED (OFF != 15) /* a new connection fires all watches */
 
 #define NODES 6
 #define NONE  15
@@ -33,7 +33,7 @@
 
 mtype = { unset, set, deleted, changed };   /* a watch, as the client sees it */
 
-typedef Node { bool there; byte by, session, number } /* the index is the order of creation, and so of the czxids */
+typedef Node { bool there; byte by; byte session; byte number } /* the index is the order of creation, and so of the czxids */
 Node node[NODES];
 byte made, parent, numbers, here;           /* how many nodes; which parent, its next number, its children */
 byte faults = FAULTS;
@@ -42,98 +42,103 @@ chan down[3] = [4] of { byte };             /* the events to each session, in or
 
 byte session[3];                            /* of each contender; 2 is the next session of the client that loses its own */
 bool lost[3];                               /* the client knows that the session has ended, or is not proven */
-byte me[3], ahead[3];                       /* the contender's node, and its predecessor by the last list */
+byte me[3] = NONE, ahead[3] = NONE;         /* the contender's node, and its predecessor by the last list */
 mtype own[3] = unset, left[3] = unset;      /* the watches on them */
-bool creating[3], doubt[3], late[3], copies[3]; /* a create: has no answer yet, lost its connection, hangs in a server, was sent again */
+bool creating[3], doubt[3], late[3], copies[3]; /* a create: is asked for, lost its connection, hangs in a server, was sent again */
 bool holds[3], ours[3], given[3];           /* the predecessor is of the same session; it has handed its place over */
-bool byhand[NODES], leaving[NODES];         /* a node was deleted by hand; its contender has ended its hold, or has given up */
+bool byhand[3];                             /* the contender's node was deleted by hand, which it may not know yet */
+bool leaving[NODES];                        /* the contender has ended its hold, or has given up */
 mtype onparent = unset; byte watched, watchno; /* the watch on the parent, of the client of contenders 0 and 1 */
-byte leader = NONE, vacant = NONE, vacantno;
+byte leader = NONE, vacant = NONE, vacantno; /* shortcut: who was first last; its number; the watch at that time */
 byte done;
 
 #define watches(c, n) (me[c] == n && own[c] == set || ahead[c] == n && left[c] == set)
 #define alive         (!lost[session[c]])
 #define told          (len(down[session[c]]) == 0 || !ORDERED)
 #define room          (len(down[0]) < 4 && len(down[1]) < 4 && len(down[2]) < 4)
+#define mine(n)       (node[n].there && node[n].by == c && node[n].session == session[c])
 
 inline send(s, e) { if :: !over[s] && !lost[s] -> down[s]!e :: else fi }
 inline drop(n) { /* the server deletes n, and tells who watches it */
-	node[n].there = false; here--;
+	node[n].there = false; node[n].by = 0; node[n].session = 0; node[n].number = 0; leaving[n] = false; here--;
 	if :: watches(0, n) || session[1] == session[0] && watches(1, n) -> send(session[0], n) :: else fi;
 	if :: session[1] != session[0] && watches(1, n) -> send(session[1], n) :: else fi;
 	if :: watches(2, n) -> send(session[2], n) :: else fi
 }
-inline make(c) {
+inline make(c) { 
 	node[made].there = true; node[made].by = c; node[made].session = session[c]; node[made].number = numbers;
 	printf("the server makes node %d, number %d, for contender %d\n", made, numbers, c); made++; numbers++; here++
 }
-#define mine(n) (node[n].there && node[n].by == c && node[n].session == session[c])
 
-/* No other contender holds, unless its node was deleted by hand. No other is ahead, unless it leaves, and is of the same session. */
+/* No other contender holds, and no other is ahead. Excused is who does not know yet that its node was deleted by hand, and a contender
+   ahead that leaves, of the same session. */
 inline grant() {
-	holds[c] = true;
-	assert(!(c != 0 && holds[0] && !byhand[me[0]] || c != 1 && holds[1] && !byhand[me[1]] || c != 2 && holds[2] && !byhand[me[2]]));
-	i = 0; do :: i < me[c] -> assert(!node[i].there || leaving[i] && node[i].session == session[c]); i++ :: else -> break od; i = 0
+	assert(byhand[c] || !(c != 0 && holds[0] && !byhand[0] || c != 1 && holds[1] && !byhand[1] || c != 2 && holds[2] && !byhand[2]));
+	i = 0; do :: i < me[c] -> assert(!node[i].there || leaving[i] && node[i].session == session[c]); i++ :: else -> break od; i = 0;
+	holds[c] = true; given[c] = false; ours[c] = false; left[c] = unset; ahead[c] = NONE; more = false;
+	if :: own[c] == unset -> own[c] = (node[me[c]].there -> set : deleted) :: else fi; /* it watches its node */
+	if :: c < 2 -> leader = me[c] :: else fi
 }
 
 proctype Contender(byte c; byte rounds) {
-	byte i, p = NONE, vacancy = NONE, no; bool more, by;
+	byte i, p, vacancy = NONE, no; bool more, by;
 start:	atomic {
 		if :: lost[session[c]] -> session[c] = 2 :: else fi;
-		me[c] = NONE; copies[c] = false; creating[c] = true; doubt[c] = false; vacancy = NONE;
-		if :: c < 2 && vacant != NONE && session[c] == session[0] -> vacancy = vacant; no = vacantno; vacant = NONE :: else fi }
+		if :: made == NODES -> goto last :: else fi;
+		creating[c] = true; doubt[c] = false;
+		if :: c < 2 && vacant != NONE && session[c] == 0 -> vacancy = vacant; no = vacantno; vacant = NONE; vacantno = 0 :: else fi }
 create:	if
-	:: atomic { alive && !doubt[c] && !over[session[c]] && made < NODES -> make(c); i = made - 1 }
-	:: atomic { doubt[c] || !alive -> i = NONE }
-	:: atomic { made == NODES -> goto last }
-	fi;
-	if
-	:: atomic { !alive -> goto leave }
-	:: atomic { alive && !doubt[c] && told && i != NONE -> creating[c] = false; me[c] = i; i = 0 }
-	:: atomic { alive && doubt[c] -> /* a barrier, and a search */
+	:: atomic { alive && !doubt[c] && !over[session[c]] && told && made < NODES -> make(c); me[c] = made - 1; creating[c] = false }
+	:: atomic { alive && doubt[c] && told -> /* a barrier, and a search; what is found was applied before the connection was lost */
 		doubt[c] = false; i = 0;
-		do :: i < made && mine(i) && !leaving[i] -> me[c] = i; break :: i < made && !(mine(i) && !leaving[i]) -> i++ :: i == made -> break od; i = 0;
-		if :: me[c] == NONE -> copies[c] = true; goto create :: else -> creating[c] = false fi }
+		do :: i < made && mine(i) -> me[c] = i; break :: i < made && !mine(i) -> i++ :: i == made -> break od; i = 0;
+		if
+		:: me[c] != NONE -> creating[c] = false
+		:: me[c] == NONE && made < NODES -> late[c] = false; make(c); me[c] = made - 1; creating[c] = false
+		:: me[c] == NONE -> copies[c] = true; goto create
+		fi }
+	:: atomic { !alive || made == NODES -> goto leave }
 	fi;
-	atomic { if
-		:: alive && vacancy != NONE && (onparent == set && no == watchno || !PARENT) && (node[me[c]].number == node[vacancy].number + 1 || !NEXT) -> printf("contender %d holds, by the vacancy\n", c); grant(); goto hold
-		:: else fi }
+	atomic {
+		if
+		:: alive && vacancy != NONE && (onparent == set && no == watchno || !PARENT) && (node[me[c]].number == vacancy + 1 || !NEXT && node[me[c]].there) ->
+			vacancy = NONE; no = 0;; grant(); printf("contender %d holds, by the vacancy\n", c); goto hold
+		:: else -> vacancy = NONE; no = 0;
+		fi }
 list:	atomic { told || !alive ->
-		own[c] = unset; left[c] = unset; ours[c] = false; given[c] = false; p = NONE; more = false; i = 0;
-		if :: !alive || OWNED && !node[me[c]].there -> goto leave :: else fi;
+		own[c] = unset; left[c] = unset; ahead[c] = NONE; ours[c] = false; given[c] = false; p = NONE; more = false; i = 0;
+		if :: !alive || OWNED && !node[me[c]].there -> p = 0; goto leave :: else fi;
 		do :: i < me[c] -> if :: node[i].there -> more = more || p != NONE; by = node[i].by == c && node[i].session == session[c]; p = i :: else fi; i++ :: else -> break od; i = 0;
 		if
-		:: p == NONE -> printf("contender %d holds, by a list\n", c); grant(); goto hold
-		:: p != NONE && by && COPY -> goto leave
-		:: else -> ahead[c] = p; ours[c] = node[p].session == session[c] && me[node[p].by] == p && !leaving[p]
+		:: p == NONE -> p = 0; by = false; grant(); printf("contender %d holds, by a list\n", c); goto hold
+		:: p != NONE && by && COPY -> p = 0; by = false; goto leave
+		:: else -> ahead[c] = p; ours[c] = node[p].session == session[c] && me[node[p].by] == p && !leaving[p]; p = 0; by = false
 		fi }
-look:	atomic { told || !alive -> left[c] = (node[ahead[c]].there -> set : deleted) }
-	atomic { told || !alive -> own[c] = (node[me[c]].there -> set : deleted); if :: own[c] == deleted || !alive -> goto leave :: else fi }
+look:	atomic { told || !alive -> left[c] = (node[ahead[c]].there -> set : deleted); own[c] = (node[me[c]].there -> set : deleted) }
 	if
 	:: atomic { !alive -> goto leave }
-	:: atomic { alive && given[c] && (own[c] == set || !STANDS) -> printf("contender %d holds, handed over\n", c); grant() }
-	:: atomic { alive && (left[c] == deleted || left[c] == changed && !DELETED) && (!more || !LAST) && (own[c] == set || !STANDS) -> printf("contender %d holds, by an event\n", c); grant() }
+	:: atomic { alive && given[c] && (own[c] == set || !STANDS) -> grant(); printf("contender %d is handed the lock\n", c) }
+	:: atomic { alive && !given[c] && (left[c] == deleted || left[c] == changed && !DELETED) && (!more || !LAST) && (own[c] == set || !STANDS) ->
+		grant(); printf("contender %d holds, by an event\n", c) }
 	:: atomic { alive && (left[c] == changed && DELETED || left[c] == deleted && more && LAST || own[c] != set && STANDS) -> goto list }
-	:: atomic { timeout && RECHECK && left[c] == set -> goto look }
+	:: atomic { timeout && RECHECK && left[c] == set && own[c] == set -> goto look }
 	:: atomic { faults > 0 && alive -> faults--; rounds--; printf("contender %d gives up\n", c); goto leave }
 	fi;
-hold:	atomic { rounds--; if :: own[c] == unset -> own[c] = (node[me[c]].there -> set : deleted) :: else fi; /* it watches its node */
-		if :: c < 2 && alive -> leader = me[c] :: else fi }
-	if
-	:: atomic { holds[c] -> if :: ENDED -> holds[c] = false :: else fi; /* it releases */
-		leaving[me[c]] = true; printf("contender %d releases\n", c);
+hold:	if
+	:: atomic { holds[c] -> holds[c] = !ENDED; rounds--; /* it releases, and hands over to the waiter just behind */
+		leaving[me[c]] = node[me[c]].there; printf("contender %d releases\n", c);
 		if :: alive && c < 2 && !copies[c] && ours[1 - c] && (ahead[1 - c] == me[c] || !BEHIND) -> given[1 - c] = true :: else fi }
-	:: atomic { !holds[c] } /* it has lost the lock */
+	:: atomic { !holds[c] -> rounds-- } /* it has lost the lock */
 	fi;
-leave:	atomic { holds[c] = false; if :: me[c] != NONE -> leaving[me[c]] = true :: else fi; own[c] = unset; left[c] = unset; ours[c] = false; no = watchno; by = (onparent == set) || !BEFORE }
-	atomic { room ->
+leave:	atomic { room -> holds[c] = false; own[c] = unset; left[c] = unset; ahead[c] = NONE; ours[c] = false; given[c] = false; more = false; byhand[c] = false;
 		if
-		:: me[c] != NONE && node[me[c]].there && !over[session[c]] && alive -> drop(me[c]);
-			if :: c < 2 && (leader == me[c] || !FIRST) && by -> vacant = me[c]; vacantno = (BEFORE -> no : watchno) :: else fi
+		:: me[c] != NONE && node[me[c]].there && !over[session[c]] && alive ->
+			if :: c < 2 && session[c] == 0 && (leader == me[c] || !FIRST) && onparent == set -> vacant = node[me[c]].number; vacantno = watchno :: else fi;
+			drop(me[c])
 		:: else
 		fi;
 		if :: copies[c] && SWEEP && alive && !over[session[c]] -> i = 0; do :: i < made -> if :: mine(i) -> drop(i) :: else fi; i++ :: else -> break od; i = 0 :: else fi;
-		creating[c] = false; late[c] = false;
+		creating[c] = false; late[c] = false; copies[c] = false; vacancy = NONE; no = 0;; me[c] = NONE;
 		if :: rounds > 0 -> goto start :: else fi }
 last:	atomic { creating[c] = false; doubt[c] = false; late[c] = false; done++ }
 }
@@ -145,13 +150,13 @@ inline fire(c) {
 inline renew(c) { /* a holder reads its node at once */
 	if :: session[c] == s ->
 		if :: left[c] == set && RENEWED -> left[c] = changed :: else fi;
-		if :: own[c] == set && holds[c] && !node[me[c]].there -> own[c] = deleted; holds[c] = false :: own[c] == set && !holds[c] && RENEWED -> own[c] = changed :: else fi;
-		if :: creating[c] && !doubt[c] -> doubt[c] = true; if :: late[c] = true :: true fi :: else fi
+		if :: own[c] == set && holds[c] && !node[me[c]].there && RENEWED -> own[c] = deleted; holds[c] = false :: own[c] == set && !holds[c] && RENEWED -> own[c] = changed :: else fi;
+		if :: creating[c] && !doubt[c] -> doubt[c] = true; if :: late[c] = true :: true fi; printf("the create of contender %d is in doubt\n", c) :: else fi
 	   :: else fi
 }
 inline forget() { /* what was on its way to session s */
 	do :: len(down[s]) > 0 -> down[s]?n :: else -> break od; n = 0;
-	if :: s == 0 -> onparent = unset; vacant = NONE :: else fi
+	if :: s == 0 -> onparent = unset; vacant = NONE; vacantno = 0 :: else fi
 }
 inline lose(c) { if :: session[c] == s -> holds[c] = false :: else fi }
 inline lost_by_client() { lost[s] = true; lose(0); lose(1); lose(2); forget() }
@@ -164,7 +169,7 @@ end:	do
 		if :: len(down[0]) > 0 -> s = 0 :: len(down[1]) > 0 -> s = 1 :: len(down[2]) > 0 -> s = 2 fi;
 		down[s]?n;
 		if
-		:: faults > 0 -> faults--; printf("an event of node %d is lost\n", n)
+		:: faults > 0 && n < PARENTS -> faults--; printf("an event of node %d is lost\n", n)
 		:: n < PARENTS -> fire(0); fire(1); fire(2)
 		:: n >= PARENTS -> if :: onparent == set && n == PARENTS + watched -> onparent = deleted :: else fi
 		fi; n = 0; s = 0 }
@@ -175,7 +180,7 @@ end:	do
 	:: atomic { late[0] && !over[session[0]] && made < NODES -> late[0] = false; printf("late: "); make(0) }
 	:: atomic { late[2] && !over[session[2]] && made < NODES -> late[2] = false; printf("late: "); make(2) }
 	:: atomic { faults > 0 && here > 0 && room && done < 3 -> n = 0; do :: !node[n].there -> n++ :: node[n].there -> break :: here > 1 && n < made - 1 -> n++ od;
-		if :: node[n].there -> faults--; byhand[n] = true; printf("node %d is deleted by hand\n", n); drop(n) :: else fi; n = 0 }
+		if :: node[n].there -> faults--; byhand[node[n].by] = (me[node[n].by] == n); printf("node %d is deleted by hand\n", n); drop(n) :: else fi; n = 0 }
 	:: atomic { faults > 0 && done < 3 && !lost[0] && !lost[1] -> faults--; if :: s = 0 :: s = 1 fi;
 		printf("session %d loses its connection\n", s); forget(); renew(0); renew(1); renew(2); s = 0 }
 	:: atomic { faults > 0 && done < 3 && !lost[0] && !lost[1] && !over[0] && !over[1] && room -> faults--; if :: s = 0 :: s = 1 fi;
@@ -186,5 +191,4 @@ end:	do
 	od
 }
 
-init { atomic { session[2] = 1; me[0] = NONE; me[1] = NONE; me[2] = NONE; ahead[0] = NONE; ahead[1] = NONE; ahead[2] = NONE;
-	run Contender(0, 2); run Contender(1, 1); run Contender(2, 1); run World() } }
+init { atomic { session[2] = 1; run Contender(0, 1); run Contender(1, 1); run Contender(2, 1); run World() } }
