@@ -97,6 +97,17 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
 
+# The packages in which the width of an int, the clock and the order of events matter most.
+NARROW := ./internal/liveness ./internal/lifetime ./internal/session ./internal/hold ./internal/znode ./internal/record \
+	./recipes/mutex ./recipes/semaphore ./recipes/value
+
+.PHONY: narrow
+narrow: export GOARCH = 386
+narrow: export CGO_ENABLED = 0
+narrow: ## vet the root module for linux/386, and run the tests of its core there (needs Linux on amd64)
+	go vet ./...
+	go test -vet=off -count=1 $(NARROW)
+
 .PHONY: binaries
 binaries: zktestd ## zkr and zktestd as static programs for each platform, in bin/
 	for platform in $(PLATFORMS); do \
@@ -200,6 +211,10 @@ mutants: ## change conditions and statements one at a time, and list what no tes
 .PHONY: storms
 storms: ## random storms of faults on every recipe for HOURS (160) of virtual time
 	$(GOTEST) -count=1 -timeout=0 ./internal/faults -run 'TestRandom$$' -args -hours $(HOURS)
+
+.PHONY: proofs
+proofs: ## check the models of the deadline, the queue and the writes, also without each premise (needs spin and gcc)
+	proofs/check.sh
 
 .PHONY: relays
 relays: ## hand-overs of contended locks under random faults, GRANTS (2000000) for each kind of crowd

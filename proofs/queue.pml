@@ -2,7 +2,7 @@
 
    Contenders 0 and 1 are of one client, and contender 2 is of another one. Each wants the lock once. What a
    server sends comes in the order of its transactions; what a contender reads, it reads behind all events before. A fault is a lost
-   connection, perhaps with a create that comes late; a lost event of a contender; a deletion by hand; a caller that gives up; or the end of
+   connection, perhaps with a create that comes late; a lost event of a contender; a change; a deletion by hand; a caller that gives up; or the end of
    a session. Left out are the look from two ahead, queues of several kinds, and the bound on czxids for a lost event of the parent. */
 
 #ifndef OFF
@@ -15,14 +15,13 @@
 #define ORDERED (OFF != 5)  /* events and answers come in the order of the transactions */
 #define PROVEN  (OFF != 6)  /* a hold ends before the server ends its session (C2) */
 #define ENDED   (OFF != 7)  /* a hold has ended before its release hands the place over */
-#define BEHIND  (OFF != 8)  /* the place goes to the waiter just behind, and to no other */
+#define BEHIND  (OFF != 8)  /* the place goes to the waiter just behind, if that is of the same session */
 #define FIRST   (OFF != 9)  /* a contender leaves a vacancy only if it was first */
 #define NEXT    (OFF != 10) /* only the number that follows fills a vacancy */
 #define PARENT  (OFF != 11) /* and only if the watch on the parent has not fired */
 #define SWEEP   (OFF != 12) /* a contender of which several copies were sent takes all of them with it */
 #define COPY    (OFF != 13) /* a contender behind a copy of itself queues again */
 #define RECHECK (OFF != 14) /* a waiter reads again if it hears nothing for long */
-#define RENEWED (OFF != 15) /* a new connection fires all watches */
 
 #define NODES 6
 #define NONE  15
@@ -102,32 +101,33 @@ create:	if
 	atomic {
 		if
 		:: alive && vacancy != NONE && (onparent == set && no == watchno || !PARENT) && (node[me[c]].number == vacancy + 1 || !NEXT && node[me[c]].there) ->
-			vacancy = NONE; no = 0;; grant(); printf("contender %d holds, by the vacancy\n", c); goto hold
+			vacancy = NONE; no = 0; printf("contender %d holds, by the vacancy\n", c); grant(); goto hold
 		:: else -> vacancy = NONE; no = 0;
 		fi }
 list:	atomic { told || !alive ->
 		own[c] = unset; left[c] = unset; ahead[c] = NONE; ours[c] = false; given[c] = false; p = NONE; more = false; i = 0;
+		byhand[c] = byhand[c] && node[me[c]].there; /* else it knows */
 		if :: !alive || OWNED && !node[me[c]].there -> p = 0; goto leave :: else fi;
-		do :: i < me[c] -> if :: node[i].there -> more = more || p != NONE; by = node[i].by == c && node[i].session == session[c]; p = i :: else fi; i++ :: else -> break od; i = 0;
+		do :: i < me[c] -> if :: node[i].there -> more = more || p != NONE; by = by || mine(i); p = i :: else fi; i++ :: else -> break od; i = 0;
 		if
-		:: p == NONE -> p = 0; by = false; grant(); printf("contender %d holds, by a list\n", c); goto hold
+		:: p == NONE -> p = 0; by = false; printf("contender %d holds, by a list\n", c); grant(); goto hold
 		:: p != NONE && by && COPY -> p = 0; by = false; goto leave
 		:: else -> ahead[c] = p; ours[c] = node[p].session == session[c] && me[node[p].by] == p && !leaving[p]; p = 0; by = false
 		fi }
-look:	atomic { told || !alive -> left[c] = (node[ahead[c]].there -> set : deleted); own[c] = (node[me[c]].there -> set : deleted) }
+look:	atomic { told || !alive -> left[c] = (node[ahead[c]].there -> set : deleted); own[c] = (node[me[c]].there -> set : deleted); byhand[c] = byhand[c] && node[me[c]].there }
 	if
 	:: atomic { !alive -> goto leave }
-	:: atomic { alive && given[c] && (own[c] == set || !STANDS) -> grant(); printf("contender %d is handed the lock\n", c) }
+	:: atomic { alive && given[c] && (own[c] == set || !STANDS) -> printf("contender %d is handed the lock\n", c); grant() }
 	:: atomic { alive && !given[c] && (left[c] == deleted || left[c] == changed && !DELETED) && (!more || !LAST) && (own[c] == set || !STANDS) ->
-		grant(); printf("contender %d holds, by an event\n", c) }
+		printf("contender %d holds, by an event\n", c); grant() }
 	:: atomic { alive && (left[c] == changed && DELETED || left[c] == deleted && more && LAST || own[c] != set && STANDS) -> goto list }
-	:: atomic { timeout && RECHECK && left[c] == set && own[c] == set -> goto look }
+	:: atomic { timeout && RECHECK && left[c] == set && own[c] == set && (!node[ahead[c]].there || !node[me[c]].there) -> goto look }
 	:: atomic { faults > 0 && alive -> faults--; rounds--; printf("contender %d gives up\n", c); goto leave }
 	fi;
 hold:	if
 	:: atomic { holds[c] -> holds[c] = !ENDED; rounds--; /* it releases, and hands over to the waiter just behind */
 		leaving[me[c]] = node[me[c]].there; printf("contender %d releases\n", c);
-		if :: alive && c < 2 && !copies[c] && ours[1 - c] && (ahead[1 - c] == me[c] || !BEHIND) -> given[1 - c] = true :: else fi }
+		if :: alive && c < 2 && !copies[c] && (ours[1 - c] && ahead[1 - c] == me[c] || !BEHIND && left[1 - c] == set) -> given[1 - c] = true :: else fi }
 	:: atomic { !holds[c] -> rounds-- } /* it has lost the lock */
 	fi;
 leave:	atomic { room -> holds[c] = false; own[c] = unset; left[c] = unset; ahead[c] = NONE; ours[c] = false; given[c] = false; more = false; byhand[c] = false;
@@ -145,12 +145,12 @@ last:	atomic { creating[c] = false; doubt[c] = false; late[c] = false; done++ }
 
 inline fire(c) {
 	if :: session[c] == s && ahead[c] == n && left[c] == set -> left[c] = deleted :: else fi;
-	if :: session[c] == s && me[c] == n && own[c] == set -> own[c] = deleted; holds[c] = false :: else fi
+	if :: session[c] == s && me[c] == n && own[c] == set -> own[c] = deleted; holds[c] = false; byhand[c] = false :: else fi
 }
 inline renew(c) { /* a holder reads its node at once */
 	if :: session[c] == s ->
-		if :: left[c] == set && RENEWED -> left[c] = changed :: else fi;
-		if :: own[c] == set && holds[c] && !node[me[c]].there && RENEWED -> own[c] = deleted; holds[c] = false :: own[c] == set && !holds[c] && RENEWED -> own[c] = changed :: else fi;
+		if :: left[c] == set -> left[c] = changed :: else fi;
+		if :: own[c] == set && holds[c] && !node[me[c]].there -> own[c] = deleted; holds[c] = false :: own[c] == set && !holds[c] -> own[c] = changed :: else fi;
 		if :: creating[c] && !doubt[c] -> doubt[c] = true; if :: late[c] = true :: true fi; printf("the create of contender %d is in doubt\n", c) :: else fi
 	   :: else fi
 }
@@ -181,6 +181,7 @@ end:	do
 	:: atomic { late[2] && !over[session[2]] && made < NODES -> late[2] = false; printf("late: "); make(2) }
 	:: atomic { faults > 0 && here > 0 && room && done < 3 -> n = 0; do :: !node[n].there -> n++ :: node[n].there -> break :: here > 1 && n < made - 1 -> n++ od;
 		if :: node[n].there -> faults--; byhand[node[n].by] = (me[node[n].by] == n); printf("node %d is deleted by hand\n", n); drop(n) :: else fi; n = 0 }
+	:: atomic { faults > 0 && left[2] == set -> faults--; left[2] = changed; printf("the data of node %d are changed\n", ahead[2]) }
 	:: atomic { faults > 0 && done < 3 && !lost[0] && !lost[1] -> faults--; if :: s = 0 :: s = 1 fi;
 		printf("session %d loses its connection\n", s); forget(); renew(0); renew(1); renew(2); s = 0 }
 	:: atomic { faults > 0 && done < 3 && !lost[0] && !lost[1] && !over[0] && !over[1] && room -> faults--; if :: s = 0 :: s = 1 fi;
