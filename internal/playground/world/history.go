@@ -1,0 +1,317 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/fence"
+)
+
+// Moment is a time in milliseconds since the start of the world.
+type Moment float64
+
+// Open is the end of what has not ended.
+const Open Moment = -1
+
+// Span is something that lasts.
+type Span struct {
+	Kind  string // of a lane: "waits", "holds", "reads"; of a fault: "cut", "frozen"; of a server: "session"
+	From  Moment
+	To    Moment // Open if it has not ended
+	Token zkrecipes.Token
+	Why   string // why it has ended
+}
+
+// Mark is something that happens at a moment.
+type Mark struct {
+	Kind string // "event", "write", "refused", "lost", "reset"
+	At   Moment
+	Text string
+}
+
+// Request is one request to the server.
+type Request struct {
+	Op       string
+	Sent     Moment
+	Done     Moment // Open while it is in flight
+	Lost     bool   // no answer will come
+	Changing bool
+}
+
+// Line is a line of the story.
+type Line struct {
+	At   Moment
+	Who  string
+	Text string
+}
+
+// history is what has happened. Its lock is held for moments only, because tracers and connections write to it.
+type history struct {
+	mu      sync.Mutex
+	begin   time.Time
+	version int   // grows with each entry
+	seen    int64 // the newest transaction of the server that is in it
+	lanes   []*lane
+	story   []Line
+}
+
+// lane is the history of one process.
+type lane struct {
+	*history
+	name     string
+	spans    []Span
+	faults   []Span
+	sessions []session
+	requests []Request
+	dropped  int // requests that were removed from the front: a tap knows requests by their number
+	marks    []Mark
+	closing  bool // the client has asked to end a session
+	up       bool
+	state    zkrecipes.State
+	until    func() time.Time // the deadline of the present hold; nil without one
+	curator  *curator         // nil if the recipe is not exclusive
+}
+
+// session is one session, as the server has it.
+type session struct {
+	Span
+	id int64
+}
+
+func newHistory() *history { return &history{begin: time.Now()} }
+
+func (h *history) lane(name string, exclusive bool) *lane {
+	l := &lane{history: h, name: name}
+	if exclusive {
+		l.curator = &curator{suspended: Open}
+	}
+	h.lanes = append(h.lanes, l)
+	return l
+}
+
+func (h *history) moment(t time.Time) Moment { return Moment(float64(t.Sub(h.begin)) / 1e6) }
+
+func (h *history) now() Moment { return h.moment(time.Now()) }
+
+// say adds a line to the story.
+func (h *history) say(who, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tell(h.now(), who, text)
+}
+
+// tell is say with the lock held.
+func (h *history) tell(at Moment, who, text string) {
+	h.version++
+	h.story = append(h.story, Line{at, who, text})
+}
+
+// forget drops what ended before the moment. The caller holds the lock.
+func (h *history) forget(before Moment) {
+	over := func(s Span) bool { return s.To != Open && s.To < before }
+	h.story = slices.DeleteFunc(h.story, func(l Line) bool { return l.At < before })
+	for _, l := range h.lanes {
+		l.spans, l.faults = slices.DeleteFunc(l.spans, over), slices.DeleteFunc(l.faults, over)
+		l.sessions = slices.DeleteFunc(l.sessions, func(s session) bool { return over(s.Span) })
+		l.marks = slices.DeleteFunc(l.marks, func(m Mark) bool { return m.At < before })
+		old := 0
+		for old < len(l.requests) && l.requests[old].Done != Open && l.requests[old].Done < before {
+			old++
+		}
+		l.requests, l.dropped = slices.Delete(l.requests, 0, old), l.dropped+old
+		if l.curator != nil {
+			l.curator.holds = slices.DeleteFunc(l.curator.holds, func(r ruled) bool { return over(r.Span) })
+		}
+	}
+}
+
+// last returns the newest span of a kind that has not ended; nil if there is none.
+func last(spans []Span, kind string) *Span {
+	for i := len(spans) - 1; i >= 0; i-- {
+		if spans[i].To == Open && (kind == "" || spans[i].Kind == kind) {
+			return &spans[i]
+		}
+	}
+	return nil
+}
+
+func (l *lane) say(text string) { l.history.say(l.name, text) }
+
+// mark adds a mark, and its text to the story. The caller holds the lock.
+func (l *lane) mark(kind, text string) {
+	l.version++
+	l.marks = append(l.marks, Mark{kind, l.now(), text})
+	if text != "" {
+		l.tell(l.now(), l.name, text)
+	}
+}
+
+func (l *lane) starts() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up = true
+	if l.curator != nil {
+		l.curator.begins(l.now())
+	}
+	l.tell(l.now(), l.name, "starts")
+}
+
+func (l *lane) ends(killed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	l.up = false
+	for i := range l.faults {
+		if l.faults[i].To == Open {
+			l.faults[i].To = now
+		}
+	}
+	if l.curator != nil {
+		l.curator.ends(now)
+	}
+	if killed {
+		l.tell(now, l.name, "is killed: the server hears no more of it")
+	} else {
+		l.tell(now, l.name, "stops in order")
+	}
+}
+
+func (l *lane) fault(kind string, begins bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	words := map[string][2]string{
+		"cut":    {"is connected again", "is cut off: no byte comes through"},
+		"frozen": {"goes on where it stood", "is frozen: it has looked at its hold, and stands still before it writes"},
+	}[kind]
+	if begins {
+		l.faults = append(l.faults, Span{Kind: kind, From: l.now(), To: Open})
+		l.tell(l.now(), l.name, words[1])
+		return
+	}
+	if f := last(l.faults, kind); f != nil {
+		f.To = l.now()
+	}
+	l.tell(l.now(), l.name, words[0])
+}
+
+func (l *lane) wrote(token zkrecipes.Token, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var stale *fence.StaleError
+	switch {
+	case err == nil:
+		l.mark("write", "")
+	case errors.As(err, &stale):
+		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", stale.Presented, stale.Highest))
+	}
+}
+
+// tracer writes what the library tells into the lane.
+func (l *lane) tracer() *zkrecipes.Tracer {
+	return &zkrecipes.Tracer{
+		AcquireStart: func(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
+			l.waits(a)
+			return ctx
+		},
+		AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { l.waited(a) },
+		HoldStart: func(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+			l.holds(h)
+			return ctx
+		},
+		HoldEnd: func(_ context.Context, h zkrecipes.HoldEnd) { l.held(h) },
+		State:   l.changes,
+	}
+}
+
+func (l *lane) waits(a zkrecipes.AcquireStart) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spans = append(l.spans, Span{Kind: "waits", From: l.now(), To: Open})
+	what := "asks for the lock"
+	switch a.Recipe {
+	case "rwlock-read":
+		what = "asks to read"
+	case "rwlock-write":
+		what = "asks to write"
+	case "semaphore":
+		what = "asks for a lease"
+	case "election":
+		what = "stands for election"
+	}
+	l.tell(l.now(), l.name, what)
+}
+
+func (l *lane) waited(a zkrecipes.AcquireEnd) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := last(l.spans, "waits"); s != nil {
+		s.To = l.now()
+	}
+	if a.Err != nil {
+		l.tell(l.now(), l.name, "waits no more")
+	}
+}
+
+func (l *lane) holds(h zkrecipes.HoldStart) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := "holds"
+	if h.Recipe == "rwlock-read" {
+		kind = "reads"
+	}
+	if s := last(l.spans, "waits"); s != nil {
+		s.To = l.now()
+	}
+	l.spans = append(l.spans, Span{Kind: kind, From: l.now(), To: Open, Token: h.Token})
+	l.until = h.ValidUntil
+	if l.curator != nil {
+		l.curator.granted(l.now(), h.Path, h.Token)
+	}
+	l.tell(l.now(), l.name, fmt.Sprintf("%s, with token %d", kind, h.Token))
+}
+
+// held ends the hold. One that ran out has ended at its deadline, however late that was noticed.
+func (l *lane) held(h zkrecipes.HoldEnd) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.spans, func(s Span) bool { return s.To == Open && s.Kind != "waits" && s.Token == h.Token })
+	if i < 0 {
+		return
+	}
+	l.until = nil
+	l.spans[i].To, l.spans[i].Why = l.now(), "released"
+	switch {
+	case h.Lost == nil:
+		l.tell(l.now(), l.name, "releases")
+		if l.curator != nil {
+			l.curator.ends(l.now())
+		}
+	case h.Lost.Reason == zkrecipes.LossClosed:
+		l.spans[i].Why = h.Lost.Reason.String()
+	default:
+		l.spans[i].To, l.spans[i].Why = l.moment(h.Lost.At), h.Lost.Reason.String()
+		l.mark("lost", fmt.Sprintf("has lost its hold: %s", strings.ReplaceAll(h.Lost.Reason.String(), "-", " ")))
+	}
+}
+
+func (l *lane) changes(c zkrecipes.StateChange) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = c.To
+	switch {
+	case c.To == zkrecipes.Suspended:
+		l.mark("suspended", "has lost its connection")
+	case c.To == zkrecipes.Lost:
+		l.tell(l.now(), l.name, "has lost its session")
+	case c.To == zkrecipes.Connected && c.From == zkrecipes.Suspended:
+		l.tell(l.now(), l.name, "is back in its session")
+	case c.To == zkrecipes.Connected:
+		l.tell(l.now(), l.name, "has a session")
+	}
+}

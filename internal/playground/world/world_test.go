@@ -1,0 +1,307 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// run plays a setting in virtual time, and shows each view to see, ten times a second.
+func run(t *testing.T, link string, length time.Duration, see func(View)) (last View) {
+	t.Helper()
+	s, err := Parse(link)
+	require.NoError(t, err)
+	w, err := New(s)
+	require.NoError(t, err)
+	defer w.Close()
+	for range length / (100 * time.Millisecond) {
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		last = w.View(0)
+		sound(t, last)
+		if see != nil {
+			see(last)
+		}
+	}
+	return last
+}
+
+// sound checks what must hold in every view: no two holds that exclude each other at one moment, each deadline before the end of
+// its session, and no fault of the server.
+func sound(t *testing.T, v View) {
+	t.Helper()
+	require.Empty(t, v.Fault)
+	var holds []Span
+	for _, l := range v.Lanes {
+		if l.Deadline != 0 && l.Expires != 0 {
+			require.Less(t, l.Deadline, l.Expires, "%s at %v", l.Name, v.Now)
+		}
+		for _, s := range l.Spans {
+			if s.Kind != "waits" {
+				holds = append(holds, s)
+			}
+		}
+	}
+	for _, a := range holds {
+		beside := 0
+		for _, b := range holds {
+			if (b.To == Open || b.To > a.From) && b.From <= a.From && (a.Kind != "reads" || b.Kind != "reads") {
+				beside++
+			}
+		}
+		limit := 1
+		switch {
+		case v.Recipe == Semaphore:
+			limit = v.Limit
+		case a.Kind == "reads":
+			limit = 0
+		}
+		require.LessOrEqual(t, beside, limit, "%+v began beside others: %+v", a, holds)
+	}
+}
+
+// holds returns the spans of a lane in which it held.
+func holds(v View, name string) (found []Span) {
+	for _, l := range v.Lanes {
+		for _, s := range l.Spans {
+			if l.Name == name && s.Kind != "waits" {
+				found = append(found, s)
+			}
+		}
+	}
+	return found
+}
+
+func laneOf(v View, name string) Lane {
+	return v.Lanes[slices.IndexFunc(v.Lanes, func(l Lane) bool { return l.Name == name })]
+}
+
+// scenes are the links of the page.
+func scenes(t *testing.T) (links []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/playground/index.html")
+	require.NoError(t, err)
+	for _, found := range regexp.MustCompile(`<a href="#([^"]+)"><b>`).FindAllStringSubmatch(string(page), -1) {
+		links = append(links, found[1])
+	}
+	require.Len(t, links, 8)
+	return links
+}
+
+// TestScenes: each scene of the page can be played, and nothing in it excludes itself. What a scene promises is tested where it is
+// drawn, in integration/playground.
+func TestScenes(t *testing.T) {
+	for _, link := range scenes(t) {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := Parse(link)
+			require.NoError(t, err)
+			v := run(t, link, 20*time.Second, nil)
+			for _, line := range v.Story {
+				require.NotContains(t, line.Text, "already", "all steps make sense")
+				require.NotContains(t, line.Text, "nothing to", "all steps make sense")
+				require.NotContains(t, line.Text, "first", "all steps make sense")
+			}
+			require.NotEmpty(t, s.Steps)
+		})
+	}
+}
+
+func TestPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watched := false
+		v := run(t, "n=3&do=300.take.anna,1000.take.ben,3500.cut.anna,12000.heal.anna", 16*time.Second, func(v View) {
+			if len(v.Queue) == 2 {
+				require.Equal(t, "anna", v.Queue[0].Name)
+				watched = watched || slices.Equal(v.Queue[0].Watches, []string{"ben"})
+			}
+		})
+		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
+		require.Equal(t, "deadline", anna.Why)
+		ended := laneOf(v, "anna").Sessions[0]
+		require.Equal(t, "expired", ended.Why)
+		require.Less(t, anna.To, ended.To, "the holder stops before the server ends its session")
+		require.Less(t, ended.To, ben.From)
+		require.Less(t, anna.Token, ben.Token)
+		require.Greater(t, laneOf(v, "anna").Sessions[1].From, Moment(12000), "it has another session after that")
+		require.True(t, watched)
+	})
+}
+
+// TestRule: Curator's rule says LOST two thirds of a timeout and a whole one after the last byte, and another process holds by then.
+func TestRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := Moment(0)
+		v := run(t, "n=3&do=300.take.anna,1000.take.ben,3500.cut.anna", 16*time.Second, func(v View) {
+			for _, r := range laneOf(v, "anna").Requests {
+				if !r.Lost && r.Done != Open {
+					heard = max(heard, r.Done)
+				}
+			}
+		})
+		rule := laneOf(v, "anna").Rule
+		require.Len(t, rule, 1)
+		require.InDelta(t, float64(heard+timeoutMs*5/3), float64(rule[0].To), 1e-6)
+		require.Equal(t, "LOST", rule[0].Why)
+		overlap := laneOf(v, "anna").Overlaps
+		require.Len(t, overlap, 1)
+		require.Equal(t, holds(v, "ben")[0].From, overlap[0].From)
+		require.Equal(t, rule[0].To, overlap[0].To)
+	})
+}
+
+// TestRule_Reset: from the end of a connection the rule counts one timeout, and a new connection ends that.
+func TestRule_Reset(t *testing.T) {
+	c := curator{suspended: Open}
+	c.begins(0)
+	c.granted(100, "/lock/a", 7)
+	c.hangsUp(1000)
+	require.Equal(t, 1000+timeoutMs, c.deadline())
+	c.hears(2000)
+	require.Equal(t, 2000+silenceMs+timeoutMs, c.deadline())
+	c.settle(2000 + silenceMs)
+	require.Equal(t, 2000+silenceMs, c.suspended)
+	c.settle(1e6)
+	require.Equal(t, 2000+silenceMs+timeoutMs, c.holds[0].To)
+	require.Nil(t, c.present())
+}
+
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := run(t, "n=3&do=300.take.anna,1000.take.ben,3600.freeze.anna,13000.wake.anna", 15*time.Second, nil)
+		marks := laneOf(v, "anna").Marks
+		refused := slices.IndexFunc(marks, func(m Mark) bool { return m.Kind == "refused" })
+		require.GreaterOrEqual(t, refused, 0)
+		require.Equal(t, Moment(13000), marks[refused].At, "it writes when it wakes, and does not look before")
+		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
+		require.Contains(t, marks[refused].Text, fmt.Sprintf("token %d. The fence has seen %d", anna.Token, ben.Token))
+		require.Less(t, anna.To, ben.From)
+	})
+}
+
+// TestFrozen_Killed: a process that is killed in its sleep writes nothing.
+func TestFrozen_Killed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := run(t, "n=3&do=300.take.anna,2000.freeze.anna,3000.kill.anna,3500.start.anna,4000.take.anna", 15*time.Second, nil)
+		for _, m := range laneOf(v, "anna").Marks {
+			if m.Kind == "write" {
+				require.True(t, m.At < 2000 || m.At > 8000, "at %v", m.At)
+			}
+		}
+		require.Len(t, holds(v, "anna"), 2, "after the end of its first session it holds again")
+	})
+}
+
+func TestLostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second, func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
+		require.Len(t, holds(v, "anna"), 1)
+		require.False(t, laneOf(v, "anna").Losing)
+		require.True(t, slices.ContainsFunc(laneOf(v, "anna").Requests, func(r Request) bool { return r.Op == "create" && r.Lost }))
+	})
+}
+
+// TestView_Forgets: the history does not grow for ever.
+func TestView_Forgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Parse("n=3&do=300.take.anna,1000.take.ben")
+		require.NoError(t, err)
+		w, err := New(s)
+		require.NoError(t, err)
+		defer w.Close()
+		var sizes []int
+		for range 4 {
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			sizes = append(sizes, len(laneOf(w.View(0), "anna").Requests))
+		}
+		require.InDelta(t, sizes[1], sizes[3], 5)
+		require.Equal(t, "holds", laneOf(w.View(0), "anna").State, "what has not ended stays")
+	})
+}
+
+// TestRandom: whatever is done to the processes, no two hold at a moment.
+func TestRandom(t *testing.T) {
+	for _, recipe := range []Recipe{Mutex, RWLock, Semaphore, Election} {
+		for seed := range uint64(3) {
+			synctest.Test(t, func(t *testing.T) {
+				chance := rand.New(rand.NewPCG(seed, 7))
+				w, err := New(Setting{Recipe: recipe, Processes: 5, Limit: 2})
+				require.NoError(t, err)
+				defer w.Close()
+				all := []Verb{"take", "take", "take", "read", "release", "heal", "wake", "start"}
+				for verb := range verbs {
+					all = append(all, verb)
+				}
+				slices.Sort(all)
+				granted := 0
+				for range 600 {
+					time.Sleep(time.Duration(chance.IntN(600)) * time.Millisecond)
+					_ = w.Do(all[chance.IntN(len(all))], Names[chance.IntN(5)]) // it may make no sense now
+					synctest.Wait()
+					v := w.View(0)
+					sound(t, v)
+					granted = max(granted, len(v.Lanes[0].Spans))
+				}
+				require.Positive(t, granted)
+			})
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	s, err := Parse("recipe=semaphore&n=5&limit=3&rule=1&end=9&do=600.take.ben,300.cut.anna")
+	require.NoError(t, err)
+	require.Equal(t, Setting{Semaphore, 5, 3, []Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
+	s, err = Parse("")
+	require.NoError(t, err)
+	require.Equal(t, Setting{Mutex, 4, 2, nil}, s)
+	for link, says := range map[string]string{
+		"recipe=latch":      "want mutex, rwlock",
+		"n=2":               "from 3 to 8",
+		"n=nine":            "from 3 to 8",
+		"limit=0":           "from 1 to 8",
+		"do=1.take":         "want milliseconds, action and name",
+		"do=x.take.anna":    "an hour at most",
+		"do=-1.take.anna":   "an hour at most",
+		"do=1.steal.anna":   "no such action",
+		"n=3&do=1.take.eve": "no such process",
+		"do=1.take.hugo":    "no such process",
+		"do=%zz":            "damaged",
+	} {
+		_, err := Parse(link)
+		require.ErrorContains(t, err, says, link)
+	}
+}
+
+// TestDo_SaysWhyNot: what makes no sense changes nothing.
+func TestDo_SaysWhyNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(Setting{Recipe: Mutex, Processes: 3, Limit: 1})
+		require.NoError(t, err)
+		defer w.Close()
+		time.Sleep(time.Second)
+		for _, c := range []string{
+			"steal anna: no such action", "take eve: no such process", "start anna: runs already", "read anna: only a read-write lock",
+			"release anna: has nothing", "heal anna: is not cut off", "wake anna: is not frozen", "delete anna: has no node",
+			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped", "expire anna: has no session",
+			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already", "freeze ben: ", "freeze ben: is frozen", "release ben: is frozen",
+		} {
+			what, says, _ := strings.Cut(c, ": ")
+			verb, who, _ := strings.Cut(what, " ")
+			err := w.Do(Verb(verb), who)
+			if says == "" {
+				require.NoError(t, err, c)
+				continue
+			}
+			require.ErrorContains(t, err, says, c)
+		}
+	})
+}
