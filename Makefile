@@ -69,7 +69,7 @@ race: ## all tests of code in the test process under the race detector (needs a 
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|discovery|foreign|leader|packages|parity|services|speed|zkr)$$')
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|discovery|foreign|leader|packages|parity|playground|services|speed|zkr)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
@@ -96,6 +96,16 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		for module in $(NESTED); do go -C $$module vet ./...; done; \
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
+	GOOS=js GOARCH=wasm go vet ./internal/playground/...
+
+.PHONY: playground
+playground: ## put the playground together in bin/playground, and serve it on http://127.0.0.1:8080/
+	internal/playground/build.sh $(BIN)/playground
+	go run ./internal/playground $(BIN)/playground
+
+.PHONY: pictures
+pictures: ## take the pictures of docs/playground again (needs Chromium)
+	cd integration && PLAYGROUND_PICTURES=$(CURDIR)/docs/playground REQUIRE_REAL=1 go test $(REAL) ./playground -run TestScenes
 
 # The packages in which the width of an int, the clock and the order of events matter most.
 NARROW := ./internal/liveness ./internal/lifetime ./internal/session ./internal/hold ./internal/znode ./internal/record \

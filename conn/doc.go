@@ -69,6 +69,9 @@
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
+// The playground draws the deadline and the end of the session side by side, on faults of the reader's choice:
+// https://zkrecipes.github.io/zkrecipes/, or make playground in a clone.
+//
 // Only a session with holds is proven. While servers answer within a fiftieth of the timeout, a hold that is not quite new has more
 // than 0.55 of it left; a new one has at least 0.3. A client needs up to an eighth to come back. So holds survive an outage of 0.45
 // of the timeout, if the servers refuse connections meanwhile. If packets are swallowed, they survive 0.29. A large reply delays

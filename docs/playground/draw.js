@@ -2,11 +2,11 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 const OPEN = -1;
-const BAR = 20, RULE = 9;
+const BAR = 22, RULE = 9;
 
 // Picture is the lanes over the time axis.
 export class Picture {
-  #svg; #pools = new Map(); #used; #layers = {};
+  #svg; #width = 0; #pools = new Map(); #used; #layers = {};
 
   constructor(svg) {
     this.#svg = svg;
@@ -15,28 +15,31 @@ export class Picture {
       <pattern id="hatch-frozen" width="6" height="6" patternUnits="userSpaceOnUse"><line y2="6" x1="2" x2="2" stroke="var(--accent)" stroke-width="1.6" opacity=".7"/></pattern>
       <pattern id="hatch-overlap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><line y2="6" x1="2" x2="2" stroke="var(--bad)" stroke-width="3"/></pattern>
     </defs>`;
-    for (const name of ['ground', 'scroll', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));
+    for (const name of ['ground', 'grid', 'scroll', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));
   }
 
+  // measure asks for the width. To ask in each draw would cost more than the drawing.
+  measure() { this.#width = this.#svg.clientWidth; }
+
   // seconds is how much time the picture shows, and how much of that lies ahead.
-  get seconds() { return this.#svg.clientWidth < 640 ? { all: 13, ahead: 5.2 } : { all: 24, ahead: 7.6 }; }
+  get seconds() { return this.#width < 640 ? { all: 13, ahead: 5.2 } : { all: 24, ahead: 7.6 }; }
 
   // draw draws a view. options: chosen (a name), rule (draw Curator's), choose (called with the name of a lane that is clicked).
   draw(view, options) {
     this.#used = new Set();
-    const width = this.#svg.clientWidth, seconds = this.seconds;
+    const width = this.#width, seconds = this.seconds;
     // At first the line of the present goes to its place. Then the time runs below it.
     const k = width / seconds.all / 1000, offset = Math.min(14, width * (1 - seconds.ahead / seconds.all) - view.Now * k), nowX = view.Now * k + offset;
     const rule = options.rule && view.Lanes.some((l) => l.Rule);
-    const laneHeight = 71 + (rule ? RULE + 4 : 0), top = 4, bottom = top + view.Lanes.length * laneHeight;
+    const laneHeight = 73 + (rule ? RULE + 4 : 0), top = 4, bottom = top + view.Lanes.length * laneHeight;
     this.#svg.setAttribute('height', bottom + 24);
     this.#svg.setAttribute('viewBox', `0 0 ${width} ${bottom + 24}`);
     this.#svg.dataset.now = view.Now;
-    this.#layers.scroll.setAttribute('transform', `translate(${offset.toFixed(2)} 0)`);
+    for (const name of ['grid', 'scroll']) this.#layers[name].setAttribute('transform', `translate(${offset.toFixed(2)} 0)`);
     this.#axis(view.Now, seconds, k, offset, bottom);
     view.Lanes.forEach((lane, i) => {
       const y = top + i * laneHeight;
-      const at = { k, y, bar: y + 22, rule: y + 45, session: y + 47 + (rule ? RULE + 4 : 0), comb: y + 56 + (rule ? RULE + 4 : 0), width, nowX, offset, now: view.Now };
+      const at = { k, y, bar: y + 22, rule: y + 47, session: y + 49 + (rule ? RULE + 4 : 0), comb: y + 58 + (rule ? RULE + 4 : 0), bottom, width, nowX, offset, now: view.Now };
       this.#put('ground', `ground${i}`, 'rect', { class: lane.Name === options.chosen ? 'chosen' : 'hit', x: 0, y, width, height: laneHeight });
       this.#put('ground', `divide${i}`, 'line', { class: 'divide', x1: 0, x2: width, y1: y + laneHeight, y2: y + laneHeight });
       this.#lane(lane, at, rule);
@@ -49,8 +52,8 @@ export class Picture {
   #axis(now, seconds, k, offset, bottom) {
     const from = Math.max(0, Math.ceil(now / 1000 - (seconds.all - seconds.ahead))), to = Math.floor(now / 1000 + seconds.ahead);
     for (let s = from; s <= to; s++) {
-      this.#put('scroll', `grid${s}`, 'line', { class: 'grid', x1: s * 1000 * k, x2: s * 1000 * k, y1: 0, y2: bottom });
-      if (s % 2 === 0) this.#put('scroll', `second${s}`, 'text', { class: 'axis', x: s * 1000 * k, y: bottom + 16, 'text-anchor': 'middle' }, s + ' s');
+      this.#put('grid', `grid${s}`, 'line', { class: 'grid', x1: s * 1000 * k, x2: s * 1000 * k, y1: 0, y2: bottom });
+      if (s % 2 === 0) this.#put('grid', `second${s}`, 'text', { class: 'axis', x: s * 1000 * k, y: bottom + 16, 'text-anchor': 'middle' }, s + ' s');
     }
   }
 
@@ -84,10 +87,10 @@ export class Picture {
       const wide = (end(span) - span.From) * k;
       const visible = Math.max(span.From, -at.offset / k) + 7 / k;
       if (span.Kind !== 'waits') {
-        if (wide > 66 && (end(span) - visible) * k > 60) text(`token${span.Token}`, visible, at.bar + 14, 'token ' + span.Token, 'on');
+        if (wide > 66 && (end(span) - visible) * k > 60) text(`token${span.Token}`, visible, at.bar + 13, 'token ' + span.Token, 'on');
         if (span.To !== OPEN && span.Why && span.Why !== 'released' && span.Why !== 'closed') {
           this.#put('scroll', `${who}lost${span.Token}`, 'path', { class: 'deadline', d: diamond(span.To * k, at.bar + BAR / 2), 'data-kind': 'ended', 'data-who': who, 'data-at': span.To });
-          text(`lostText${span.Token}`, span.To + 10 / k, at.bar + 14, 'lost: ' + span.Why.replace('-', ' '), 'bold');
+          text(`lostText${span.Token}`, span.To + 10 / k, at.bar + 15, 'lost: ' + span.Why.replace('-', ' '), 'bold');
         }
       }
     }
@@ -101,7 +104,7 @@ export class Picture {
       const to = request.Done === OPEN ? at.now : request.Done;
       this.#put('scroll', `${who}request${request.Sent}${request.Op}`, 'rect', {
         class: request.Lost ? 'lost' : request.Changing ? 'change' : 'request', x: request.Sent * k, width: Math.max(1.5, (to - request.Sent) * k - 1), y: at.comb, height: 5,
-        'data-kind': 'request', 'data-who': who, 'data-op': request.Op, 'data-lost': request.Lost,
+        'data-kind': 'request', 'data-who': who, 'data-from': request.Sent, 'data-op': request.Op, 'data-lost': request.Lost,
       });
     }
     for (const mark of lane.Marks ?? []) this.#mark(who, mark, at);
@@ -115,9 +118,9 @@ export class Picture {
     const data = { 'data-kind': mark.Kind, 'data-who': who, 'data-at': mark.At };
     switch (mark.Kind) {
       case 'event': this.#put('scroll', key, 'path', { class: 'event', d: `M${x - 5} ${at.comb - 7}h10l-5 6z`, ...data }); break;
-      case 'write': this.#put('scroll', key, 'circle', { class: 'write', cx: x, cy: at.bar + BAR - 4.5, r: 2.2, ...data }); break;
+      case 'write': this.#put('scroll', key, 'circle', { class: 'write', cx: x, cy: at.bar + BAR - 4, r: 1.9, ...data }); break;
       case 'refused':
-        this.#put('front', key, 'path', { class: 'refused', d: `M${x - 6} ${at.bar + 4}l12 12m0 -12l-12 12`, transform: `translate(${at.offset} 0)`, ...data });
+        this.#put('front', key, 'path', { class: 'refused', d: `M${x - 6} ${at.bar + 5}l12 12m0 -12l-12 12`, transform: `translate(${at.offset} 0)`, ...data });
         this.#put('scroll', key + 'text', 'text', { class: 'refusedText', x: x + 12, y: at.bar + 15 }, 'write refused');
         break;
     }
@@ -130,7 +133,10 @@ export class Picture {
     }
     for (const [n, span] of (lane.Overlaps ?? []).entries()) {
       bar('overlap', span, n, at.rule - 1, RULE + 2).dataset.why = span.Why;
-      if ((span.To - span.From) * at.k > 85) text(`overlapText${span.From}${n}`, span.From + 4 / at.k, at.rule + RULE + 14, `two holders: ${((span.To - span.From) / 1000).toFixed(1)} s`, 'refusedText');
+      const x = span.From * at.k, width = (span.To - span.From) * at.k;
+      this.#put('grid', `${lane.Name}both${span.From}${n}`, 'rect', { class: 'both', x, width, y: 0, height: at.bottom });
+      const room = last(lane.Faults)?.To === OPEN ? at.label + 70 : at.label;
+      text(`overlapText${span.From}${n}`, Math.max(span.From, (room - at.offset) / at.k) + 4 / at.k, at.y + 16, `two holders: ${((span.To - span.From) / 1000).toFixed(1)} s`, 'refusedText');
     }
     if (lane.RuleDeadline) {
       const x = lane.RuleDeadline * at.k + at.offset;
@@ -173,6 +179,7 @@ export class Picture {
   }
 }
 
+const last = (list) => list?.[list.length - 1];
 const diamond = (x, y) => `M${x} ${y - 8}l6 8l-6 8l-6 -8z`;
 
 // drawQueue lists the contenders, and draws an arc from each watcher to the node that it watches.

@@ -35,6 +35,7 @@ async function begin() {
   $('n').value = page.link.get('n') || 4;
   $('limit').value = page.link.get('limit') || 2;
   $('rule').checked = page.link.get('rule') === '1';
+  $('leases').hidden = $('recipe').value !== 'semaphore';
   if (!page.module) return;
   page.world = null;
   const turn = ++page.turn; // a reader may begin the next one before this one is there
@@ -48,6 +49,7 @@ async function begin() {
   }
   $('said').textContent = '';
   $('loading').hidden = true;
+  page.picture.measure();
   page.chosen = 'anna';
   play(!matchMedia('(prefers-reduced-motion: reduce)').matches);
   show();
@@ -205,12 +207,16 @@ $('rule').onchange = () => {
   write();
   page.dirty = true;
 };
+$('recipe').onchange = () => { $('leases').hidden = $('recipe').value !== 'semaphore'; };
 document.querySelector('form').onsubmit = (event) => {
   event.preventDefault();
   another();
 };
 addEventListener('hashchange', begin);
-addEventListener('resize', () => { page.dirty = true; });
+addEventListener('resize', () => {
+  page.picture.measure();
+  page.dirty = true;
+});
 addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input:not([type="radio"]):not([type="checkbox"]), select')) return;
   const key = event.key.toLowerCase(), action = ACTIONS.find((a) => a.key === key);
@@ -227,7 +233,10 @@ addEventListener('keydown', (event) => {
 globalThis.playground = {
   get ready() { return page.world !== null; },
   get view() { return page.view; },
-  begin, play, show, errors,
+  get now() { return page.world.now; },
+  get memory() { return page.world.memory; },
+  begin, play, errors,
+  show() { page.picture.measure(); show(); },
   moveTo(until) { page.world.moveTo(until); show(); },
   act(verb, who) { return page.world.act(verb, who); },
 };

@@ -31,8 +31,24 @@ var built = sync.OnceValues(func() (string, error) {
 	return directory, nil
 })
 
+// browser is a Chromium that all tests share. It is nil if there is none.
+var browser = sync.OnceValues(func() (context.Context, context.CancelFunc) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		ctx, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], //nolint:govet // ends with its parent
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
+		return chromedp.NewContext(ctx)
+	}
+	return nil, func() {}
+})
+
 func TestMain(m *testing.M) {
 	code := m.Run()
+	_, stop := browser()
+	stop()
 	if directory, _ := built(); directory != "" {
 		_ = os.RemoveAll(directory) // the system removes it, too
 	}
@@ -49,13 +65,8 @@ type tab struct {
 // open opens the page with a fragment in Chromium. Without one the test is skipped; with REQUIRE_REAL=1 it fails.
 func open(t *testing.T, handler http.Handler, fragment string) *tab {
 	t.Helper()
-	var name string
-	for _, candidate := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(candidate); err == nil && name == "" {
-			name = path
-		}
-	}
-	if name == "" {
+	parent, _ := browser()
+	if parent == nil {
 		if os.Getenv("REQUIRE_REAL") == "1" {
 			t.Fatal("no Chromium: apt-get install chromium")
 		}
@@ -66,22 +77,14 @@ func open(t *testing.T, handler http.Handler, fragment string) *tab {
 	if handler == nil {
 		handler = http.FileServer(http.Dir(directory))
 	}
+	require.NoError(t, chromedp.Do(parent)) // starts it
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(name), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx, url: server.URL + "/"}
 	p.do(chromedp.Navigate(p.url + fragment))
-	t.Cleanup(func() {
-		if p.ctx.Err() == nil {
-			require.Empty(t, evaluate[[]string](p, `playground.errors`), "the scripts of the page")
-		}
-	})
+	t.Cleanup(func() { require.Empty(t, evaluate[[]string](p, `playground.errors`), "the scripts of the page") })
 	return p
 }
 
@@ -124,14 +127,16 @@ func (p *tab) look(width, height int64, dark bool) {
 	evaluate[bool](p, `playground.show(); true`)
 }
 
-// picture keeps what is seen. PAGE_PICTURES says where: make picture-playground keeps those that the documents show.
-func (p *tab) picture(name string) {
+// picture keeps what is seen in a directory, if one is named.
+func (p *tab) picture(directory, name string) {
 	p.Helper()
-	directory := os.Getenv("PAGE_PICTURES")
 	if directory == "" {
 		return
 	}
 	image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	require.NoError(p, err)
-	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
+	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o644))
 }
+
+// PAGE_PICTURES=directory keeps what the tests see. PLAYGROUND_PICTURES=directory keeps the pictures of the documents.
+var seen, shown = os.Getenv("PAGE_PICTURES"), os.Getenv("PLAYGROUND_PICTURES")

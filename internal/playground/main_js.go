@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"syscall/js"
 
@@ -18,7 +19,7 @@ func main() {
 		ready.Invoke(err.Error())
 		return
 	}
-	w, err := world.New(setting)
+	w, err := world.New(context.Background(), setting)
 	if err != nil {
 		ready.Invoke(err.Error())
 		return

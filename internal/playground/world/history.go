@@ -109,7 +109,11 @@ func (h *history) say(who, text string) {
 // tell is say with the lock held.
 func (h *history) tell(at Moment, who, text string) {
 	h.version++
-	h.story = append(h.story, Line{at, who, text})
+	i := len(h.story)
+	for i > 0 && h.story[i-1].At > at { // what the server has done is read late
+		i--
+	}
+	h.story = slices.Insert(h.story, i, Line{at, who, text})
 }
 
 // forget drops what ended before the moment. The caller holds the lock.

@@ -39,14 +39,14 @@ type World struct {
 	running   sync.WaitGroup
 }
 
-// New starts a world, with all its processes running. Its steps happen by themselves.
-func New(s Setting) (*World, error) {
+// New starts a world, with all its processes running. Its steps happen by themselves, until ctx ends or the world is closed.
+func New(ctx context.Context, s Setting) (*World, error) {
 	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency), zktest.WithHistory(1<<10))
 	if err != nil {
 		return nil, err
 	}
 	w := &World{setting: s, server: server, gate: fence.New(fence.NewMemory()), history: newHistory()}
-	w.ctx, w.stop = context.WithCancel(context.Background())
+	w.ctx, w.stop = context.WithCancel(ctx)
 	if err := w.furnish(); err != nil {
 		w.Close()
 		return nil, err

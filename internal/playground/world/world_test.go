@@ -19,7 +19,7 @@ func run(t *testing.T, link string, length time.Duration, see func(View)) (last 
 	t.Helper()
 	s, err := Parse(link)
 	require.NoError(t, err)
-	w, err := New(s)
+	w, err := New(t.Context(), s)
 	require.NoError(t, err)
 	defer w.Close()
 	for range length / (100 * time.Millisecond) {
@@ -213,7 +213,7 @@ func TestView_Forgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Parse("n=3&do=300.take.anna,1000.take.ben")
 		require.NoError(t, err)
-		w, err := New(s)
+		w, err := New(t.Context(), s)
 		require.NoError(t, err)
 		defer w.Close()
 		var sizes []int
@@ -233,7 +233,7 @@ func TestRandom(t *testing.T) {
 		for seed := range uint64(3) {
 			synctest.Test(t, func(t *testing.T) {
 				chance := rand.New(rand.NewPCG(seed, 7))
-				w, err := New(Setting{Recipe: recipe, Processes: 5, Limit: 2})
+				w, err := New(t.Context(), Setting{Recipe: recipe, Processes: 5, Limit: 2})
 				require.NoError(t, err)
 				defer w.Close()
 				all := []Verb{"take", "take", "take", "read", "release", "heal", "wake", "start"}
@@ -284,7 +284,7 @@ func TestParse(t *testing.T) {
 // TestDo_SaysWhyNot: what makes no sense changes nothing.
 func TestDo_SaysWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Setting{Recipe: Mutex, Processes: 3, Limit: 1})
+		w, err := New(t.Context(), Setting{Recipe: Mutex, Processes: 3, Limit: 1})
 		require.NoError(t, err)
 		defer w.Close()
 		time.Sleep(time.Second)
