@@ -80,7 +80,9 @@ func open(t *testing.T, handler http.Handler, fragment string) *tab {
 	require.NoError(t, chromedp.Do(parent)) // starts it
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	ctx, cancel := chromedp.NewContext(parent)
+	ctx, cancel := context.WithTimeout(parent, *random+5*time.Minute) // a page that hangs
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx, url: server.URL + "/"}
 	p.do(chromedp.Navigate(p.url + fragment))

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -106,7 +105,10 @@ func TestPage_Keyboard(t *testing.T) {
 			p.do(chromedp.KeyEvent(key))
 		}
 	}
-	move := func(ms int) { t.Helper(); evaluate[bool](p, fmt.Sprintf(`playground.moveTo(playground.now + %d); true`, ms)) }
+	move := func(ms int) {
+		t.Helper()
+		evaluate[bool](p, fmt.Sprintf(`playground.moveTo(playground.now + %d); true`, ms))
+	}
 	move(1000)
 	keys("1", "t")
 	move(1000)
@@ -149,6 +151,7 @@ func TestPage_Keyboard(t *testing.T) {
 	for _, place := range []string{"scenes", "time", "who", "actions", "story"} {
 		require.True(t, reached[place], "%s: %v", place, reached)
 	}
+	evaluate[bool](p, `document.activeElement.blur(); true`) // on a button, Space presses that
 	keys(" ")
 	p.await(fmt.Sprintf(`playground.now > %f`, now)) // Space plays
 }
@@ -160,7 +163,6 @@ func TestPage_SaysWhatIsWrong(t *testing.T) {
 	p.do(chromedp.Click("#scenes a:nth-child(2)"))
 	p.await(`playground.ready && playground.now > 100`) // a scene plays by itself
 	require.True(t, evaluate[bool](p, `document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
-	p.do(chromedp.Sleep(time.Millisecond))
 }
 
 // grant is a time in which a process waits or holds.

@@ -26,12 +26,12 @@ type frame struct {
 	State map[string]string // by process
 }
 
-// observe is a script that returns what the page shows.
-const observe = `(() => {
-	const items = [...document.querySelectorAll('#lanes [data-kind]')].map((e) => {
-		const d = e.dataset, box = e.getBoundingClientRect();
+// observe is a script that returns what the page shows, with the requests or without them: they are many.
+const observe = `(requests) => {
+	const items = [...document.querySelectorAll('#lanes [data-kind]' + (requests ? '' : ':not([data-kind="request"])'))].map((e) => {
+		const d = e.dataset, box = requests && d.kind === 'request' ? {} : e.getBoundingClientRect();
 		return { Kind: d.kind, Who: d.who, Why: d.why ?? '', Op: d.op ?? '', Lost: d.lost ?? '', From: Number(d.from ?? 0), To: Number(d.to ?? 0), At: Number(d.at ?? 0),
-			Token: Number(d.token ?? 0), Left: box.left, Right: box.right };
+			Token: Number(d.token ?? 0), Left: box.left ?? 0, Right: box.right ?? 0 };
 	});
 	return {
 		Now: Number(document.getElementById('lanes').dataset.now), Items: items,
@@ -39,22 +39,22 @@ const observe = `(() => {
 		Story: [...document.querySelectorAll('#story li')].map((e) => e.innerText),
 		State: Object.fromEntries([...document.querySelectorAll('#lanes [data-state]')].map((e) => [e.dataset.who, e.dataset.state])),
 	};
-})()`
+}`
 
-// film plays a scene to its end, and returns what the page shows five times a second.
+// film plays a scene to its end, and returns what the page shows four times a second.
 func film(p *tab, hash string) (frames []frame) {
 	p.Helper()
 	p.scene(hash)
 	text := evaluate[string](p, `{
-		const end = Number(new URLSearchParams(location.hash.slice(1)).get('end')), frames = [];
-		for (let t = 0; t <= end; t += 200) {
+		const end = Number(new URLSearchParams(location.hash.slice(1)).get('end')), frames = [], observe = `+observe+`;
+		for (let t = 0; t <= end; t += 250) {
 			playground.moveTo(t);
-			frames.push(`+observe+`);
+			frames.push(observe(t % 3000 === 0 || t + 250 > end));
 		}
 		JSON.stringify(frames);
 	}`)
 	require.NoError(p, json.Unmarshal([]byte(text), &frames))
-	require.Greater(p, len(frames), 40)
+	require.Greater(p, len(frames), 30)
 	return frames
 }
 
