@@ -30,7 +30,7 @@ export class Picture {
     const width = this.#width, seconds = this.seconds;
     // At first the line of the present goes to its place. Then the time runs below it.
     const k = width / seconds.all / 1000, offset = Math.min(14, width * (1 - seconds.ahead / seconds.all) - view.Now * k), nowX = view.Now * k + offset;
-    const rule = options.rule && view.Lanes.some((l) => l.Rule);
+    const rule = options.rule && ['mutex', 'election'].includes(view.Recipe);
     const laneHeight = 73 + (rule ? RULE + 4 : 0), top = 4, bottom = top + view.Lanes.length * laneHeight;
     this.#svg.setAttribute('height', bottom + 24);
     this.#svg.setAttribute('viewBox', `0 0 ${width} ${bottom + 24}`);
@@ -94,13 +94,13 @@ export class Picture {
         }
       }
     }
+    for (const [n, span] of (lane.Both ?? []).entries()) this.#both(lane, at, span, n, text, 'by hand: two holders');
     for (const span of lane.Faults ?? []) {
       bar(span.Kind, span, '', at.bar - 2, at.comb - at.bar + 8);
       if (span.To === OPEN || span.To * k + at.offset > at.label + 80)
         text(`fault${span.Kind}${span.From}`, Math.max(span.From, (at.label - at.offset) / k) + 3 / k, at.y + 16, { cut: '✂ cut off', frozen: '❄ frozen' }[span.Kind]);
     }
     for (const request of lane.Requests ?? []) {
-      if (request.Op === 'ping' || request.Op === 'connect' && request.Done === OPEN && !request.Sent) continue;
       const to = request.Done === OPEN ? at.now : request.Done;
       this.#put('scroll', `${who}request${request.Sent}${request.Op}`, 'rect', {
         class: request.Lost ? 'lost' : request.Changing ? 'change' : 'request', x: request.Sent * k, width: Math.max(1.5, (to - request.Sent) * k - 1), y: at.comb, height: 5,
@@ -133,16 +133,23 @@ export class Picture {
     }
     for (const [n, span] of (lane.Overlaps ?? []).entries()) {
       bar('overlap', span, n, at.rule - 1, RULE + 2).dataset.why = span.Why;
-      const x = span.From * at.k, width = (span.To - span.From) * at.k;
-      this.#put('grid', `${lane.Name}both${span.From}${n}`, 'rect', { class: 'both', x, width, y: 0, height: at.bottom });
-      const room = last(lane.Faults)?.To === OPEN ? at.label + 70 : at.label;
-      text(`overlapText${span.From}${n}`, Math.max(span.From, (room - at.offset) / at.k) + 4 / at.k, at.y + 16, `two holders: ${((span.To - span.From) / 1000).toFixed(1)} s`, 'refusedText');
+      this.#both(lane, at, span, n, text, `two holders: ${((span.To - span.From) / 1000).toFixed(1)} s`);
     }
     if (lane.RuleDeadline) {
       const x = lane.RuleDeadline * at.k + at.offset;
       this.#put('front', lane.Name + 'ruleAhead', 'line', { class: 'ahead rule', x1: at.nowX, x2: x, y1: at.rule + 5, y2: at.rule + 5 });
       this.#put('front', lane.Name + 'ruleText', 'text', { class: 'curator bold', x: x + 4, y: at.rule + 9, 'data-kind': 'ruleDeadline', 'data-who': lane.Name, 'data-at': lane.RuleDeadline }, 'LOST');
     }
+  }
+
+  // both marks a time in which two would hold.
+  #both(lane, at, span, n, text, words) {
+    this.#put('grid', `${lane.Name}both${span.Kind}${span.From}${n}`, 'rect', {
+      class: 'both', x: span.From * at.k, width: (span.To - span.From) * at.k, y: 0, height: at.bottom,
+      'data-kind': 'column', 'data-who': lane.Name, 'data-why': span.Kind,
+    });
+    const room = last(lane.Faults)?.To === OPEN ? at.label + 70 : at.label;
+    text(`bothText${span.Kind}${span.From}${n}`, Math.max(span.From, (room - at.offset) / at.k) + 4 / at.k, at.y + 16, words, 'refusedText');
   }
 
   // What lies ahead: the deadline of the hold, and the end of the session if the server hears nothing more.
@@ -193,7 +200,7 @@ export function drawQueue(box, view) {
     return;
   }
   const rows = queue.map((c) => {
-    const kind = { left: 'its process has let go', waits: 'waits', holds: 'holds', reads: 'holds, reads' }[c.Kind];
+    const kind = { left: 'until its session ends', waits: 'waits', holds: 'holds', reads: 'holds, reads' }[c.Kind];
     const by = c.Watches?.length ? `, watched by ${c.Watches.join(', ')}` : '';
     return `<li class="${c.Kind}" data-who="${c.Name}" data-kind="${c.Kind}" data-watched="${(c.Watches ?? []).join(' ')}"><b>${c.Name || '?'}</b><code>${c.Node}</code><span>${kind}${by}</span></li>`;
   });

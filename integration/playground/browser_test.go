@@ -38,7 +38,7 @@ var browser = sync.OnceValues(func() (context.Context, context.CancelFunc) {
 		if err != nil {
 			continue
 		}
-		ctx, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], //nolint:govet // ends with its parent
+		ctx, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
 		return chromedp.NewContext(ctx)
 	}

@@ -18,7 +18,8 @@ const act = `(length) => {
 	const until = performance.now() + length, seen = { actions: 0, done: 0, holds: new Set(), refused: 0 };
 	while (performance.now() < until) {
 		playground.moveTo(playground.now + Math.random() * 700);
-		const verb = pick(verbs), who = pick(playground.view.Lanes).Name;
+		const verb = pick(verbs), lane = pick(playground.view.Lanes), who = lane.Name;
+		if (['delete', 'expire'].includes(verb) && (!lane.Connected || lane.Cut || lane.Frozen)) continue; // no process could learn of it
 		if (playground.act(verb, who) === '') seen.done++;
 		seen.actions++;
 		const view = playground.view;

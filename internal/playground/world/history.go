@@ -204,7 +204,8 @@ func (l *lane) fault(kind string, begins bool) {
 	l.tell(l.now(), l.name, words[0])
 }
 
-func (l *lane) wrote(token zkrecipes.Token, err error) {
+// wrote notes a write under the lock, with the answer of the fence.
+func (l *lane) wrote(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var stale *fence.StaleError

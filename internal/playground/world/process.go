@@ -175,7 +175,7 @@ func (p *process) work(h *zkrecipes.Hold, writes bool) {
 		default:
 		}
 		if writes {
-			p.lane.wrote(h.Token(), p.world.gate.Admit(p.world.ctx, "resource", h.Token()))
+			p.lane.wrote(p.world.gate.Admit(p.world.ctx, "resource", h.Token()))
 		}
 		select {
 		case <-frozen:
@@ -340,14 +340,14 @@ func (p *process) deleteNode() error {
 // end stops the process. One that is killed says nothing to the server, so its session goes on there.
 func (p *process) end(kill bool) error {
 	p.mu.Lock()
-	client, giveUp := p.client, p.giveUp
+	client, giveUp, label := p.client, p.giveUp, zktest.Label(p.label)
 	if client == nil {
 		p.mu.Unlock()
 		return errStopped
 	}
 	if kill {
-		p.world.server.Refuse(zktest.Label(p.label))
-		p.world.server.Cut(zktest.Label(p.label))
+		p.world.server.Refuse(label)
+		p.world.server.Cut(label)
 	}
 	if p.isLosing() {
 		p.losing.Remove()
@@ -359,7 +359,13 @@ func (p *process) end(kill bool) error {
 	if giveUp != nil {
 		giveUp()
 	}
-	p.world.running.Go(func() { _ = client.Close() }) // it never fails
+	p.world.running.Go(func() {
+		_ = client.Close() // it never fails
+		// The label does not come again. What was on its way is lost, as with a process that is gone.
+		p.world.server.Cut(label)
+		p.world.server.Heal(label)
+		p.world.server.Accept(label)
+	})
 	return nil
 }
 

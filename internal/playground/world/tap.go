@@ -15,7 +15,7 @@ type tap struct {
 	lane    *lane
 	out, in frames
 	pending map[int32]int // the numbers of requests, by xid
-	closed  bool          // by the client
+	closed  bool          // by either side
 }
 
 // tapped puts a tap on all connections.
@@ -55,6 +55,7 @@ func (t *tap) Read(b []byte) (int, error) {
 		if c := t.lane.curator; c != nil && !t.closed {
 			c.hangsUp(t.lane.now())
 		}
+		t.closed = true
 	}
 	return n, err
 }
@@ -68,8 +69,12 @@ func (t *tap) Close() error {
 	return t.Conn.Close()
 }
 
-// asks notes a request.
+// asks notes a request, but no ping: pings have one number, so which one is answered cannot be told. A request on a connection that is
+// over will not be answered.
 func (t *tap) asks(frame []byte) {
+	if t.closed {
+		return
+	}
 	request := Request{Op: "connect", Sent: t.lane.now(), Done: Open}
 	xid := int32(0)
 	if t.out.count > 1 && len(frame) >= 8 {
@@ -78,7 +83,7 @@ func (t *tap) asks(frame []byte) {
 		request.Op = wire.OpName(op)
 		switch op {
 		case wire.OpPing:
-			request.Op = "ping"
+			return
 		case wire.OpClose:
 			request.Changing, t.lane.closing = true, true
 		case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpDelete, wire.OpMulti:

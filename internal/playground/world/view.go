@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -37,6 +38,7 @@ type Lane struct {
 	Spans, Faults       []Span
 	Sessions, Rule      []Span
 	Overlaps            []Span // when the rule has this process for a holder, and another one holds
+	Both                []Span // when this process and a later one hold what excludes each other; see [history.overlaps]
 	Requests            []Request
 	Marks               []Mark
 }
@@ -65,7 +67,7 @@ func (w *World) View(since Moment) View {
 	}
 	history := w.server.History()
 	for _, p := range w.processes {
-		v.Lanes = append(v.Lanes, p.view())
+		v.Lanes = append(v.Lanes, p.view(sessions))
 	}
 	if found := w.server.Violations(); len(found) > 0 {
 		v.Fault = found[0].Error()
@@ -79,13 +81,6 @@ func (w *World) View(since Moment) View {
 	h.read(history)
 	for i, l := range h.lanes {
 		l.view(&v.Lanes[i], since, v.Now)
-	}
-	for _, s := range sessions {
-		for i := range v.Lanes {
-			if v.Lanes[i].Name == nameOf(s.Client) && v.Lanes[i].State != "stopped" || v.Lanes[i].Name == nameOf(s.Client) && v.Lanes[i].Expires == 0 {
-				v.Lanes[i].Expires = h.moment(s.Expires)
-			}
-		}
 	}
 	v.Queue = queue(tree, owners, watchers, v.Lanes)
 	h.overlaps(v.Lanes)
@@ -111,11 +106,27 @@ func nameOf(label string) string {
 	return name
 }
 
-// view says what the process knows of itself.
-func (p *process) view() Lane {
+// view says how the process is, and when its newest session will end. Sessions come oldest first.
+func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Lane{Name: p.name, Cut: p.cut, Frozen: p.woken != nil, Losing: p.isLosing()}
+	l := Lane{Name: p.name, Cut: p.cut, Frozen: p.woken != nil, Losing: p.isLosing()}
+	for _, s := range sessions {
+		if s.Client == p.label {
+			l.Expires = p.lane.moment(s.Expires)
+		}
+	}
+	if until := p.lane.deadline(); until != nil {
+		l.Deadline = p.lane.moment(until())
+	}
+	return l
+}
+
+// deadline returns the function that tells the deadline of the present hold; nil without one. It is called without the lock.
+func (l *lane) deadline() func() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
 }
 
 // read takes in what the server has done since the last call. The caller holds the lock.
@@ -184,9 +195,6 @@ func (l *lane) view(v *Lane, since, now Moment) {
 	if s := last(l.spans, ""); s != nil && l.up {
 		v.State, v.Token = s.Kind, s.Token
 	}
-	if l.until != nil {
-		v.Deadline = l.moment(l.until())
-	}
 	if c := l.curator; c != nil {
 		c.settle(now)
 		for _, r := range c.holds {
@@ -199,7 +207,8 @@ func (l *lane) view(v *Lane, since, now Moment) {
 	}
 }
 
-// overlaps works out where the rule has a process for a holder, and another one holds. The caller holds the lock.
+// overlaps works out where the rule has a process for a holder, and another one holds. It also works out where two processes hold: that
+// takes a hand that deletes the node, or ends the session, of a process that is cut off and cannot learn of it. The caller holds the lock.
 func (h *history) overlaps(lanes []Lane) {
 	now := h.now()
 	end := func(s Span) Moment {
@@ -209,14 +218,25 @@ func (h *history) overlaps(lanes []Lane) {
 		return s.To
 	}
 	for i := range lanes {
-		for _, rule := range lanes[i].Rule {
+		if h.lanes[i].curator == nil {
+			return // several may hold
+		}
+		meets := func(mine Span, kind string, found *[]Span, counts func(Span) bool) {
 			for j := range lanes {
 				for _, s := range lanes[j].Spans {
-					from, to := max(rule.From, s.From), min(end(rule), end(s))
-					if i != j && s.Kind != "waits" && from < to {
-						lanes[i].Overlaps = append(lanes[i].Overlaps, Span{Kind: "overlap", From: from, To: to, Why: lanes[j].Name})
+					from, to := max(mine.From, s.From), min(end(mine), end(s))
+					if i != j && s.Kind != "waits" && from < to && counts(s) {
+						*found = append(*found, Span{Kind: kind, From: from, To: to, Why: lanes[j].Name})
 					}
 				}
+			}
+		}
+		for _, rule := range lanes[i].Rule {
+			meets(rule, "overlap", &lanes[i].Overlaps, func(Span) bool { return true })
+		}
+		for _, hold := range lanes[i].Spans {
+			if hold.Kind != "waits" {
+				meets(hold, "both", &lanes[i].Both, func(s Span) bool { return s.Token > hold.Token })
 			}
 		}
 	}
