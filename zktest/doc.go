@@ -73,7 +73,7 @@
 // [WithRelease] names. The tests compare them with real servers: random scripts, malformed requests and null
 // strings, quotas, four-letter words. Options switch on what a real server has by configuration: [WithQuotas],
 // [WithMaxBuffer], [WithTLS], [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode], [WithExtendedTypes]. Who clients
-// are, and what they may do, is in [WithSASLUsers] (DIGEST-MD5), [WithSASLSuperUsers], [WithSuperUser], [WithDigest],
+// are, and what they may do, is in [WithSASLUsers] (DIGEST-MD5), [WithX509], [WithSASLSuperUsers], [WithSuperUser], [WithDigest],
 // [WithRequiredAuth] and [WithoutACLs].
 //
 // Differences on purpose:

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"io"
 	"net"
 	"slices"
@@ -33,6 +34,17 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc}
 	c.Conn = transport.New(nc, &s.thaw, s.done, c.end)
 	return c
+}
+
+// showCertificate adds who the client is by its certificate. The handshake of TLS is over. The caller holds Server.mu.
+func (c *conn) showCertificate() {
+	secured, ok := c.nc.(*tls.Conn)
+	if !ok || !c.s.cfg.Access.X509 {
+		return
+	}
+	if chain := secured.ConnectionState().PeerCertificates; len(chain) > 0 {
+		c.IdentifyBy(chain[0])
+	}
 }
 
 // Event queues an event. The caller holds Server.mu.

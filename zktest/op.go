@@ -47,6 +47,7 @@ func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *
 	if c.dead {
 		return nil, false
 	}
+	c.showCertificate()
 	if !h.Admitted(c.Front) {
 		c.s.release(c, transport.Abrupt)
 		return nil, false

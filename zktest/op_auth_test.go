@@ -87,6 +87,7 @@ func TestSASL_SuperUsers(t *testing.T) {
 func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 	for want, opts := range map[string][]Option{
 		`scheme "sasl" cannot be required`:                {WithRequiredAuth("sasl")},
+		`scheme "x509" cannot be required`:                {WithRequiredAuth("x509")},
 		`scheme "digest" cannot be required`:              {WithRequiredAuth("digest"), WithDigest(nil)},
 		`super user "root" of SASL is none of WithSASLUs`: {WithSASLUsers(map[string]string{"bob": "x"}), WithSASLSuperUsers("root")},
 	} {

@@ -62,7 +62,7 @@ func (c *config) check() error {
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {
-			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, or sasl with WithSASLUsers", scheme)
+			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, sasl with WithSASLUsers, or x509 with WithX509", scheme)
 		}
 	}
 	for _, user := range c.Access.SASLSupers {
@@ -153,8 +153,13 @@ func WithSASLSuperUsers(users ...string) Option {
 	return option(func(c *config) { c.Access.SASLSupers = users })
 }
 
-// WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, or sasl
-// with [WithSASLUsers]. The answer is [CodeNeedsSASL], whatever the schemes, and the connection ends. The session goes on
+// WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is none. The configuration of [WithTLS] says whether a
+// client must show one, and who must have signed it.
+// Source: X509AuthenticationProvider.
+func WithX509() Option { return option(func(c *config) { c.Access.X509 = true }) }
+
+// WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, sasl with
+// [WithSASLUsers], or x509 with [WithX509]. The answer is [CodeNeedsSASL], whatever the schemes, and the connection ends. The session goes on
 // until its timeout. By default nothing is required.
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {

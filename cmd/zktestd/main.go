@@ -18,6 +18,7 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,7 +45,7 @@ Each line of standard input is a command; "help" lists them. zktestd ends with i
 
 type config struct {
 	addr, http, release string
-	cert, key           string
+	cert, key, clientCA string
 	super, sasl         string
 	requiredAuth        string
 	tick                time.Duration
@@ -115,10 +116,11 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
-	flags.StringVar(&c.requiredAuth, "require-auth", "", "`scheme` in which clients must authenticate, digest or sasl; or both, separated by a comma")
+	flags.StringVar(&c.requiredAuth, "require-auth", "", "`scheme` in which clients must authenticate: digest, sasl or x509; or several, separated by commas")
 	flags.BoolVar(&c.noACLs, "no-acls", false, "let all clients do everything, as zookeeper.skipACL")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
+	flags.StringVar(&c.clientCA, "tls-client-ca", "", "PEM `file` with authorities: all clients must show a certificate, and are its subject in the scheme x509")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -131,6 +133,8 @@ func parse(args []string, out io.Writer) (config, error) {
 		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
 	case err == nil && (c.cert == "") != (c.key == ""):
 		err = errors.New("flags -tls-cert and -tls-key: want both or none")
+	case err == nil && c.clientCA != "" && c.cert == "":
+		err = errors.New("flag -tls-client-ca needs -tls-cert and -tls-key")
 	default:
 	}
 	return c, err
@@ -163,6 +167,9 @@ func (c config) options() ([]zktest.Option, error) {
 		}
 		list = append(list, zktest.WithSASLUsers(map[string]string{user: password}))
 	}
+	if c.clientCA != "" {
+		list = append(list, zktest.WithX509())
+	}
 	if c.super != "" {
 		list = append(list, zktest.WithSuperUser(c.super))
 	}
@@ -184,5 +191,17 @@ func (c config) tls() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if c.clientCA == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(c.clientCA)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("flag -tls-client-ca %s: no certificate in PEM form in it", c.clientCA)
+	}
+	return config, nil
 }

@@ -179,6 +179,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"-fronts 2", 2, "another odd number"},
 		{"-tls-cert a", 2, "want both or none"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
+		{"-tls-client-ca a", 2, "needs -tls-cert and -tls-key"},
 	} {
 		var out, errs bytes.Buffer
 		assert.Equal(t, c.status, run(strings.Fields(c.args), strings.NewReader(""), &out, &errs, nil), c.args)
@@ -617,4 +618,12 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	expect(t, events, zk.StateHasSession)
+
+	p = launch(t, "-tls-cert", cert, "-tls-key", key, "-tls-client-ca", cert, "-require-auth", "x509")
+	stranger, err := dialer("tcp", p.addr, 10*time.Second)
+	if err == nil { // in TLS 1.3 the refusal comes after the handshake
+		_, err = stranger.Read(make([]byte, 1))
+		_ = stranger.Close() // it is refused
+	}
+	require.ErrorContains(t, err, "certificate required")
 }

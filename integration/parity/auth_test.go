@@ -61,7 +61,15 @@ var logins = []Op{
 	{Code: opSASL, Auth: "bob:wrong"},
 	{Code: opSASL, Auth: "root:r"},
 	{Code: opSASL, Auth: "super:s"},
+	{Code: opSASL, Auth: "bob:b", Scheme: early},
+	{Code: opSASL, Auth: "bob:b", Scheme: twice},
 }
+
+// How a login by SASL differs from that of other clients.
+const (
+	early = "first token not empty"
+	twice = "another token after the last"
+)
 
 func authRequests() (ops []Op) {
 	for _, name := range []string{"open", "digest", "auth", "sasl"} {
@@ -170,7 +178,11 @@ var zxidWord = regexp.MustCompile(`Zxid: 0x([0-9a-f]+)`)
 // logIn authenticates by DIGEST-MD5, RFC 2831, as far as the server lets it. It returns the last code.
 func (r *run) logIn(t *testing.T, o Op) int32 {
 	t.Helper()
-	challenge, code := r.token(t, nil)
+	var first []byte
+	if o.Scheme == early {
+		first = []byte("x")
+	}
+	challenge, code := r.token(t, first)
 	nonce := challengeNonce.FindSubmatch(challenge)
 	if nonce == nil {
 		return code // the server has no SASL
@@ -186,6 +198,9 @@ func (r *run) logIn(t *testing.T, o Op) int32 {
 	response := hex(fmt.Sprintf("%s:%s:00000001:%s:auth:%s", hex(a1), nonce[1], cnonce, hex("AUTHENTICATE:"+uri)))
 	_, code = r.token(t, fmt.Appendf(nil, `charset=utf-8,username=%q,realm=%q,nonce="%s",nc=00000001,cnonce=%q,digest-uri=%q,maxbuf=65536,response=%s,qop=auth`,
 		user, realm, nonce[1], cnonce, uri, response))
+	if o.Scheme == twice {
+		_, code = r.token(t, nil)
+	}
 	return code
 }
 

@@ -23,6 +23,7 @@ type Policy struct {
 	Users      map[string]string // of SASL, with their passwords; nil without SASL
 	SASLSupers []string
 	Hash       func() hash.Hash // of scheme digest; nil without it
+	X509       bool             // clients are who their certificates say
 	NoACLs     bool
 	Required   []string // schemes of which a client must use one; nil for none
 	IPv6       bool     // in an ACL of scheme ip
@@ -56,7 +57,7 @@ func (p *Policy) Digest(credential string) string {
 
 // Provides says whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
 func (p *Policy) Provides(scheme string) bool {
-	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil
+	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil || scheme == "x509" && p.X509
 }
 
 // Requires says whether a client must use the scheme, or may choose it among those of which it must use one.
@@ -155,7 +156,7 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 		case "auth":
 			before := len(fixed)
 			for _, id := range ids {
-				if id.Scheme == "digest" || id.Scheme == "sasl" {
+				if id.Scheme == "digest" || id.Scheme == "sasl" || id.Scheme == "x509" {
 					fixed = append(fixed, proto.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.Name})
 				}
 			}
@@ -169,6 +170,11 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 			fixed = append(fixed, a)
 		case "sasl":
 			if !p.Provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
+				return nil, proto.CodeInvalidACL
+			}
+			fixed = append(fixed, a)
+		case "x509":
+			if !p.Provides("x509") || !strings.Contains(a.ID, "=") {
 				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)

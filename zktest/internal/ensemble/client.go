@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"crypto/x509"
 	"net"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ type Client struct {
 	Session *Session // nil before the handshake
 	IDs     []access.Identity
 	Nonce   string // of the SASL challenge that waits for an answer
+	LogIn   bool   // by SASL has succeeded
 	Link    Link
 	left    bool // only its connection is still there
 
@@ -63,6 +65,13 @@ func (c *Client) SessionID() int64 {
 		return 0
 	}
 	return c.Session.ID
+}
+
+// IdentifyBy adds the subject of a certificate.
+func (c *Client) IdentifyBy(certificate *x509.Certificate) {
+	if id, ok := access.OfCertificate(certificate); ok {
+		c.Identify(id)
+	}
 }
 
 // Identify adds what the client has proven to be.

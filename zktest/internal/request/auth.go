@@ -40,10 +40,10 @@ func (q *Call) authenticate() proto.Code {
 	return proto.CodeOK
 }
 
-// sasl takes one step of an authentication by DIGEST-MD5: the first token asks for a challenge, the second answers it. The
-// connection is the client's user from then on, as sasl:user.
+// sasl takes one step of an authentication by DIGEST-MD5: the first token asks for a challenge, whatever it is, and the second answers
+// it. The connection is the client's user from then on, as sasl:user. It authenticates once.
 //
-// Source: ZooKeeperServer.processSasl.
+// Source: ZooKeeperServer.processSasl, DigestMD5Server of the JDK.
 func (q *Call) sasl() proto.Code {
 	token := q.In.Bytes()
 	if !q.e.Access.Provides("sasl") {
@@ -51,20 +51,21 @@ func (q *Call) sasl() proto.Code {
 		return proto.CodeOK // the real server logs that it has no SASL
 	}
 	c := q.Client
-	if c.Nonce == "" && len(token) == 0 {
+	if c.Nonce == "" {
 		var text string
 		c.Nonce, text = access.Challenge()
 		q.Out.Bytes([]byte(text))
 		return proto.CodeOK
 	}
 	ids, proof, ok := q.e.Access.CheckAnswer(string(token), c.Nonce)
-	if c.Nonce = ""; !ok {
+	if !ok || c.LogIn {
 		q.Out.Bytes(nil)
 		if q.e.Access.Requires("sasl") {
 			return proto.CodeNeedsSASL
 		}
 		return proto.CodeAuthFailed
 	}
+	c.LogIn = true
 	c.Identify(ids...)
 	q.Out.Bytes([]byte("rspauth=" + proof))
 	return proto.CodeOK
