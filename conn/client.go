@@ -136,6 +136,12 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
+// ACL returns the access list of a node. It is repeated as [Client.Get] is. Since ZooKeeper 3.7, a client without the permission admin
+// gets the hashes of the scheme digest as "x".
+func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	return c.inner().ACL(ctx, path)
+}
+
 // Sync waits until the server has caught up with the leader. What is read next, here or on the session, is then at least as new as
 // this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
 // since. To find out takes it up to a tick and a half. Sync is repeated as [Client.Get] is.

@@ -263,6 +263,9 @@ func WithSASL(m sasl.Mechanism) Option {
 		if m == nil {
 			return errors.New("sasl: nil mechanism")
 		}
+		if o.SASL != nil {
+			return fmt.Errorf("sasl: both %v and %v: a connection has one identity", o.SASL, m)
+		}
 		o.SASL = m
 		return nil
 	}

@@ -55,6 +55,9 @@ func TestSASL_OnEveryConnection(t *testing.T) {
 			_, _, err := c.Get(t.Context(), "/lock")
 			require.NoError(t, err)
 		}
+		list, err := c.ACL(t.Context(), "/lock")
+		require.NoError(t, err)
+		require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
 		_, err = bubble.Dial(t, srv, "b", digest(t, "eve", "other")).Create(t.Context(), "/lock/x", nil, 0)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.NoError(t, h.Release(t.Context()))
@@ -86,6 +89,39 @@ func TestSASL_ServerWithoutIt(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "has it a JAAS section")
 		require.Zero(t, sent.Hits())
+	})
+}
+
+// keeper counts how often its exchanges are refused.
+type keeper struct {
+	sasl.Mechanism
+	sasl.Exchange
+	refused int
+}
+
+func (k *keeper) String() string { return k.Mechanism.String() }
+
+func (k *keeper) Start(ctx context.Context, host string) (e sasl.Exchange, first []byte, err error) {
+	k.Exchange, first, err = k.Mechanism.Start(ctx, host)
+	return k, first, err
+}
+
+func (k *keeper) Refused() { k.refused++ }
+
+// What an exchange keeps for the next one may be what the server refuses.
+func TestSASL_RefusalIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for password, refused := range map[string]int{"secret": 0, "hunter2": 1} {
+			m, err := sasl.Digest("bob", password)
+			require.NoError(t, err)
+			k := &keeper{Mechanism: m}
+			srv := secured(t)
+			c, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), conn.WithSASL(k), conn.WithLogger(slog.New(slog.DiscardHandler)))
+			if err == nil {
+				require.NoError(t, c.Close())
+			}
+			require.Equal(t, refused, k.refused, password)
+		}
 	})
 }
 
@@ -176,8 +212,10 @@ func TestSASL_HostileServer(t *testing.T) {
 	})
 }
 
-func TestSASL_NilMechanism(t *testing.T) {
+func TestSASL_BadMechanism(t *testing.T) {
 	t.Parallel()
-	_, err := conn.New("zk1", conn.WithSASL(nil))
+	_, err := conn.New("zk1", digest(t, "bob", "secret"), digest(t, "eve", "other"))
+	require.ErrorContains(t, err, "sasl: both DIGEST-MD5 as bob and DIGEST-MD5 as eve")
+	_, err = conn.New("zk1", conn.WithSASL(nil))
 	require.ErrorContains(t, err, "sasl: nil mechanism")
 }

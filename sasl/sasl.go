@@ -35,6 +35,10 @@ type Exchange interface {
 	Step(answer []byte) (token []byte, done bool, err error)
 }
 
+// Refused may be implemented by an [Exchange] that keeps something for the next one, such as a ticket. It is called when the server
+// refuses a token.
+type Refused interface{ Refused() }
+
 // ErrUnproven says that the server has ended an exchange without a proof. It has no SASL, or not this mechanism, or it lets
 // clients in that have failed.
 var ErrUnproven = errors.New("the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +

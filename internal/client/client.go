@@ -213,6 +213,15 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 	return names, err
 }
 
+// ACL does what conn.Client says.
+func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, err error) {
+	err = c.InSession(ctx, "acl", path, func(s *session.Session) (err error) {
+		list, err = s.ACL(ctx, path)
+		return err
+	})
+	return list, err
+}
+
 // Sync does what conn.Client says.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.InSession(ctx, "sync", path, func(s *session.Session) error { return s.Sync(ctx, path) })

@@ -53,6 +53,9 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 		case err != nil:
 			return failed(err)
 		case code != 0:
+			if e, ok := who.Exchange.(sasl.Refused); ok {
+				e.Refused()
+			}
 			return l.refused(fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code))
 		}
 		var done bool

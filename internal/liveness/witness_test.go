@@ -13,7 +13,7 @@ import (
 func TestWitnessOf_EveryOperation_IsJudged(t *testing.T) {
 	judged := map[string]Witness{
 		"create": Quorum, "delete": Quorum, "set": Quorum, "multi": Quorum, "sync": Leader,
-		"exists": AnyServer, "get": AnyServer, "children": AnyServer, "close": AnyServer, "watch": AnyServer, "unwatch": AnyServer,
+		"exists": AnyServer, "get": AnyServer, "acl": AnyServer, "children": AnyServer, "close": AnyServer, "watch": AnyServer, "unwatch": AnyServer,
 	}
 	for op := int32(-128); op < 128; op++ {
 		name := wire.OpName(op)

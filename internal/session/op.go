@@ -104,6 +104,16 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	return d.Bytes, d.Stat, err
 }
 
+// ACL returns the access list of a node.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	if err := CheckPath("acl", path); err != nil {
+		return nil, err
+	}
+	return ask(ctx, s, "acl", path, reading, nil, func(done func([]zk.ACL, error)) request {
+		return request{Op: wire.OpGetACL, Path: path, Frame: wire.ACLFrame(s.Abs(path)), Done: taking(wire.ACLReply, done)}
+	})
+}
+
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
 	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch), Done: taking(wire.DataReply, done)}
 }

@@ -53,6 +53,11 @@ func ReadFrame(op int32, path string, watch bool) []byte {
 // SyncFrame asks the server to catch up with the leader.
 func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync, len(path)+4), path)) }
 
+// ACLFrame asks for the access list of a node.
+func ACLFrame(path string) []byte {
+	return seal(appendString(newFrame(OpGetACL, len(path)+4), path))
+}
+
 // SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed since the
 // zxid, the server sends the event at once and sets no watch.
 func SetWatchesFrame(since int64, data, missing, children []string) []byte {
@@ -267,6 +272,21 @@ func ChildrenReply(body []byte) (Children, error) {
 	}
 	c.Stat = d.stat()
 	return c, d.end()
+}
+
+// ACLReply reads an access list.
+func ACLReply(body []byte) ([]zk.ACL, error) {
+	d := decoder{body: body}
+	n := int(d.int32())
+	if n > len(body)/12 {
+		return nil, ErrGarbled
+	}
+	var list []zk.ACL
+	for range n {
+		list = append(list, zk.ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
+	}
+	d.stat()
+	return list, d.end()
 }
 
 // MultiReply returns the result of each op. If an op was refused, none was applied, and err is its error.

@@ -46,6 +46,7 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 		"sync":     {SyncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
 		"delete":   {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
 		"children": {ReadFrame(OpChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
+		"acl":      {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
 		"multi":    {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +143,10 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err, "a vector that is null")
 	require.Empty(t, f.Names)
 
+	list, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
+	require.NoError(t, err)
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
+
 	responses, err := MultiReply(multiOf3)
 	require.NoError(t, err)
 	require.Len(t, responses, 3)
@@ -164,6 +169,7 @@ func FuzzReplies(f *testing.F) {
 		for name, read := range map[string]func([]byte) error{
 			"create":   func(b []byte) error { _, err := CreateReply(b); return err },
 			"children": func(b []byte) error { _, err := ChildrenReply(b); return err },
+			"acl":      func(b []byte) error { _, err := ACLReply(b); return err },
 			"data":     func(b []byte) error { _, err := DataReply(b); return err },
 			"stat":     func(b []byte) error { _, err := StatReply(b); return err },
 			"event":    func(b []byte) error { _, err := EventOf(b); return err },
@@ -200,6 +206,7 @@ func TestWatchFrames(t *testing.T) {
 func TestReplies_CutOff_AreGarbled(t *testing.T) {
 	connect := []byte{0, 0, 0, 0, 0, 0, 39, 16, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2, 'p', 'w'}
 	data := append([]byte{0, 0, 0, 2, 'h', 'i'}, make([]byte, statSize)...)
+	one := appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "world"), "anyone")
 	for name, tt := range map[string]struct {
 		body   []byte
 		decode func(body []byte) error
@@ -210,6 +217,7 @@ func TestReplies_CutOff_AreGarbled(t *testing.T) {
 		"stat":     {make([]byte, statSize), func(b []byte) error { _, err := StatReply(b); return err }},
 		"create":   {[]byte{0, 0, 0, 2, '/', 'a'}, func(b []byte) error { _, err := CreateReply(b); return err }},
 		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...), func(b []byte) error { _, err := ChildrenReply(b); return err }},
+		"acl":      {slices.Concat(one, make([]byte, statSize)), func(b []byte) error { _, err := ACLReply(b); return err }},
 	} {
 		require.NoError(t, tt.decode(tt.body), name)
 		for n := range len(tt.body) {

@@ -19,6 +19,7 @@ const (
 	OpExists          = 3
 	OpGetData         = 4
 	OpSetData         = 5
+	OpGetACL          = 6
 	OpSetACL          = 7
 	OpSync            = 9
 	OpPing            = 11
@@ -179,6 +180,8 @@ func OpName(op int32) string {
 		return "get"
 	case OpSetData:
 		return "set"
+	case OpGetACL:
+		return "acl"
 	case OpSync:
 		return "sync"
 	case OpChildren:
