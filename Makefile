@@ -5,7 +5,7 @@ SHELL       := bash
 
 # Each module of NESTED requires the root module by version. Its go.work takes the one of this clone instead.
 MODULES   := . integration
-NESTED    := cmd/zkr zkotel zkprom zkgrpc
+NESTED    := cmd/zkr zkgrpc zkkerberos zkotel zkprom
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 

@@ -1,0 +1,90 @@
+package zkkerberos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+)
+
+func environmentConfig() string { return cmp.Or(os.Getenv("KRB5_CONFIG"), "/etc/krb5.conf") }
+
+// readConfig reads the configuration from files, whose names are separated by colons, as MIT's library does. gokrb5 knows no directive
+// that includes another file, and takes the last of two sections with the same name.
+func readConfig(names string) (*config.Config, error) {
+	s := sections{lines: map[string][]string{}}
+	for _, name := range filepath.SplitList(names) {
+		if err := s.read(name, 0); err != nil {
+			return nil, fmt.Errorf("krb5.conf: %w", err)
+		}
+	}
+	slices.Reverse(s.lines["libdefaults"]) // of two values the first one counts, and in gokrb5 the last one
+	var text strings.Builder
+	for name, lines := range s.lines {
+		fmt.Fprintf(&text, "[%s]\n%s\n", name, strings.Join(lines, "\n"))
+	}
+	c, err := config.NewFromString(text.String())
+	if unsupported := (config.UnsupportedDirective{}); err != nil && !errors.As(err, &unsupported) { // it is about version 4
+		return nil, fmt.Errorf("krb5.conf %s: %w", names, err)
+	}
+	return c, nil
+}
+
+// sections are the lines of a configuration by the name of their section.
+type sections struct {
+	lines map[string][]string
+}
+
+// mostIncludes is how deep one file may include another.
+const mostIncludes = 10
+
+func (s *sections) read(file string, depth int) error {
+	if depth > mostIncludes {
+		return fmt.Errorf("%s: more than %d files include each other", file, mostIncludes)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	section := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch words := strings.Fields(line); {
+		case len(words) == 2 && words[0] == "include":
+			err = s.read(words[1], depth+1)
+		case len(words) == 2 && words[0] == "includedir":
+			err = s.readAll(words[1], depth+1)
+		case strings.HasPrefix(line, "["):
+			section = strings.Trim(line, "[]* \t")
+		default:
+			s.lines[section] = append(s.lines[section], line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// included are the names of files that includedir takes.
+var included = regexp.MustCompile(`^[A-Za-z0-9_-]+$|^[^.].*\.conf$`)
+
+func (s *sections) readAll(dir string, depth int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.IsDir() || !included.MatchString(e.Name()) })
+	for _, e := range entries {
+		if err := s.read(filepath.Join(dir, e.Name()), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}

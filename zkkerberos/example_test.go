@@ -1,0 +1,33 @@
+package zkkerberos_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zkkerberos"
+)
+
+// An ensemble with Kerberos. What the client makes is open to its principal alone.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	who, err := zkkerberos.Keytab("/etc/worker/worker.keytab", "worker@EXAMPLE.COM")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = who.Close() }() // never fails
+	client, err := conn.Dial(ctx, "zk1.example.com,zk2.example.com,zk3.example.com/prod",
+		conn.WithSASL(who),
+		conn.WithACL(zk.AuthACL(zk.PermAll)),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // never fails
+}

@@ -1,0 +1,102 @@
+package zkkerberos
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/asn1tools"
+	"github.com/jcmturner/gokrb5/v8/gssapi"
+	"github.com/jcmturner/gokrb5/v8/iana/chksumtype"
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/zkrecipes/zkrecipes/sasl"
+)
+
+// header begins a token of GSSAPI: the mechanism Kerberos 5, and that a request follows (RFC 4121, section 4.1).
+var header = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02, 0x01, 0x00}
+
+// request returns the first token. It is for one use: servers refuse it the second time. It asks for no answer of Kerberos, because
+// the token that follows proves who the server is.
+func (t *ticket) request(who principal) ([]byte, error) {
+	if t.key.KeyType == etypeID.RC4_HMAC {
+		return nil, errors.New("the ticket to the server has a key of the kind RC4: give its principal one of the kind AES")
+	}
+	a, err := types.NewAuthenticator(who.realm, who.parts())
+	if err != nil {
+		return nil, err
+	}
+	a.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: make([]byte, 24)}
+	binary.LittleEndian.PutUint32(a.Cksum.Checksum, 16) // length of the channel bindings: there are none
+	binary.LittleEndian.PutUint32(a.Cksum.Checksum[20:], gssapi.ContextFlagInteg|gssapi.ContextFlagConf)
+	ap, err := messages.NewAPReq(t.Ticket, t.key, a)
+	if err != nil {
+		return nil, err
+	}
+	body, err := ap.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return asn1tools.AddASNAppTag(slices.Concat(header, body), 0), nil
+}
+
+// exchange first takes the proof of the server with its offer, and then its last word.
+type exchange struct {
+	*ticket
+	proven  bool
+	refused func()
+}
+
+// Refused is called when the server refuses the ticket.
+func (e *exchange) Refused() { e.refused() }
+
+// Step takes the offer of the server, and then an answer without a token.
+func (e *exchange) Step(answer []byte) (token []byte, done bool, err error) {
+	switch {
+	case e.proven && len(answer) == 0:
+		return nil, true, nil
+	case e.proven:
+		return nil, false, errors.New("the server goes on after the last token of Kerberos")
+	case answer == nil:
+		return nil, false, sasl.ErrUnproven
+	}
+	if token, err = e.accept(answer); err != nil {
+		return nil, false, err
+	}
+	e.proven = true
+	return token, false, nil
+}
+
+// noLayer in an offer says that the server wants no security layer. In an answer it is the choice (RFC 4752, section 3.3).
+const noLayer = 1
+
+// accept checks the offer of the server, and answers it. Only who has the key of the ticket can have signed it.
+func (e *exchange) accept(answer []byte) ([]byte, error) {
+	var offer gssapi.WrapToken
+	if err := offer.Unmarshal(answer, true); err != nil {
+		if strings.Contains(string(answer), "nonce=") {
+			return nil, errors.New("the server wants DIGEST-MD5: the JAAS section of its users has another login module than that of Kerberos")
+		}
+		return nil, fmt.Errorf("an offer that cannot be read: %w", err)
+	}
+	const fromServer = 1 // and neither sealed nor with a key of the server's own: neither was asked for
+	if offer.Flags != fromServer {
+		return nil, fmt.Errorf("an offer with the flags %#x: want one that is signed with the key of the ticket", offer.Flags)
+	}
+	if ok, err := offer.Verify(e.key, keyusage.GSSAPI_ACCEPTOR_SEAL); !ok || err != nil {
+		return nil, errors.New("the server does not prove that it has the key of the ticket: is it the right server?")
+	}
+	if len(offer.Payload) != 4 || offer.Payload[0]&noLayer == 0 {
+		return nil, fmt.Errorf("an offer % x without the choice of no security layer: javax.security.sasl.qop must have auth", offer.Payload)
+	}
+	choice, err := gssapi.NewInitiatorWrapToken([]byte{noLayer, 0, 0, 0}, e.key)
+	if err != nil {
+		return nil, err
+	}
+	return choice.Marshal()
+}

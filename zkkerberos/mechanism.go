@@ -1,0 +1,149 @@
+package zkkerberos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/sasl"
+)
+
+// Mechanism is GSSAPI for one principal. Several clients may share one.
+type Mechanism struct {
+	who     principal
+	server  string // principal, in which _HOST stands for the host
+	tickets *tickets
+}
+
+var _ sasl.Mechanism = (*Mechanism)(nil)
+
+// Option configures a [Mechanism].
+type Option func(*options) error
+
+type options struct {
+	config, server string
+	noFAST         bool
+	log            *slog.Logger
+}
+
+// WithServer sets the principal of the servers; default "zookeeper/_HOST". _HOST stands for the host in the connect string. Without a
+// realm, [domain_realm] of the configuration gives it, else it is the realm of the client.
+func WithServer(principal string) Option {
+	return func(o *options) error {
+		if p, err := parsePrincipal(principal); err != nil || p.realm == "" && strings.Contains(principal, "@") {
+			return fmt.Errorf("server %q: want a principal, such as zookeeper/_HOST@EXAMPLE.COM", principal)
+		}
+		o.server = principal
+		return nil
+	}
+}
+
+// WithConfig sets the file with the configuration of Kerberos; by default KRB5_CONFIG names it, see the package documentation.
+func WithConfig(file string) Option {
+	return func(o *options) error {
+		if file == "" {
+			return errors.New("configuration: empty name of a file")
+		}
+		o.config = file
+		return nil
+	}
+}
+
+// WithoutFAST does not offer FAST (RFC 6113) to the key distribution center. Old versions of Active Directory need that.
+func WithoutFAST() Option {
+	return func(o *options) error {
+		o.noFAST = true
+		return nil
+	}
+}
+
+// WithLogger sets where to log that a ticket cannot be renewed; default [slog.Default], as it is when the mechanism is made.
+func WithLogger(log *slog.Logger) Option {
+	return func(o *options) error {
+		if log == nil {
+			return errors.New("logger: nil")
+		}
+		o.log = log
+		return nil
+	}
+}
+
+// Keytab returns the mechanism for a principal whose key is in the file. If the principal is empty, it is the only one in the file. Without
+// a realm, it is of the default realm.
+//
+// Errors: the file or the configuration cannot be read, or has no such principal.
+func Keytab(file, principal string, opts ...Option) (*Mechanism, error) {
+	return newMechanism(&keytabSource{file, principal}, opts)
+}
+
+// Cache returns the mechanism for the principal that has tickets in a credential cache, such as "FILE:/tmp/krb5cc_1000". If the name is
+// empty, it is the cache of the environment, see the package documentation.
+//
+// Errors: the cache or the configuration cannot be read.
+func Cache(name string, opts ...Option) (*Mechanism, error) {
+	return newMechanism(&cacheSource{name}, opts)
+}
+
+// Password returns the mechanism for a principal with a password. The password stays in the memory of the process. It never crosses
+// the network.
+//
+// Errors: the principal or the password is empty, or the configuration cannot be read.
+func Password(principal, password string, opts ...Option) (*Mechanism, error) {
+	return newMechanism(&passwordSource{principal, password}, opts)
+}
+
+func newMechanism(s source, opts []Option) (*Mechanism, error) {
+	o := &options{config: environmentConfig(), server: "zookeeper/_HOST", log: slog.Default()}
+	var errs []error
+	for i, opt := range opts {
+		if opt == nil {
+			errs = append(errs, fmt.Errorf("option %d is nil", i))
+			continue
+		}
+		errs = append(errs, opt(o))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("zkkerberos: %w", err)
+	}
+	who, err := whoIs(s, o.config)
+	if err != nil {
+		return nil, fmt.Errorf("zkkerberos: %w", err)
+	}
+	c := &center{s, who, o.config, o.noFAST}
+	return &Mechanism{who, o.server, newTickets(c.ask, o.log)}, nil
+}
+
+// String is "GSSAPI as" and the principal of the client.
+func (m *Mechanism) String() string { return "GSSAPI as " + m.who.String() }
+
+// GoString keeps keys out of what prints a configuration.
+func (m *Mechanism) GoString() string { return m.String() }
+
+// Start gets a ticket to the server at host, and begins an exchange.
+func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []byte, error) {
+	server, err := parsePrincipal(strings.ReplaceAll(m.server, "_HOST", strings.ToLower(strings.TrimSuffix(host, "."))))
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := m.tickets.to(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, err := t.request(m.who)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &exchange{ticket: t, refused: func() { m.tickets.drop(server, t) }}, first, nil
+}
+
+// Close ends the renewal of tickets. If a key distribution center is just being asked, that ends by itself within seconds. Afterwards
+// Start fails with [ErrClosed]. Close the clients first. It always returns nil.
+func (m *Mechanism) Close() error {
+	m.tickets.close()
+	return nil
+}
+
+// ErrClosed is the error of a mechanism that is closed.
+var ErrClosed = errors.New("the mechanism of Kerberos is closed")

@@ -1,0 +1,158 @@
+package zkkerberos
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fakeCenter gives tickets of an hour after a second, if it has no error.
+type fakeCenter struct {
+	mu    sync.Mutex
+	ended bool            // all tickets have ended
+	asked []time.Duration // since the start
+	err   error
+	start time.Time
+}
+
+func (c *fakeCenter) ask(principal) (*ticket, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, time.Since(c.start))
+	time.Sleep(time.Second)
+	got := fakeTicket()
+	if c.ended {
+		got.end = time.Now()
+	}
+	return got, c.err
+}
+
+// questions returns when the center was asked.
+func (c *fakeCenter) questions() []time.Duration {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asked)
+}
+
+func (c *fakeCenter) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCenter{start: time.Now()}
+		var log strings.Builder
+		ts := newTickets(c.ask, slog.New(slog.NewTextHandler(&log, nil)))
+		test(t, c, ts, &log)
+		ts.close()
+		_, err := ts.to(t.Context(), zk1)
+		require.ErrorIs(t, err, ErrClosed)
+		synctest.Wait()
+	})
+}
+
+// Callers that come at once share a question. What it brings is given out until it ends, and is renewed before.
+func TestTickets_AreSharedAndRenewed(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				_, err := ts.to(t.Context(), zk1)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, []time.Duration{0}, c.questions())
+		time.Sleep(10 * time.Hour)
+		asked := c.questions()
+		require.Len(t, asked, 13)
+		for i := range len(asked) - 1 {
+			require.InDelta(t, float64(48*time.Minute), float64(asked[i+1]-asked[i]), float64(2*time.Second))
+		}
+		got, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		require.Greater(t, time.Until(got.end), 11*time.Minute)
+		require.Empty(t, log.String())
+	})
+}
+
+// While no center answers, the old ticket is given out until it ends. The pauses get shorter, and people are told.
+func TestTickets_NoCenterAnswers(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+		first, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		c.fail(errors.New("nobody is there"))
+		time.Sleep(time.Until(first.end) - time.Millisecond)
+		again, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		require.Same(t, first, again)
+		time.Sleep(time.Minute)
+		require.Less(t, len(c.questions()), 10)
+		require.Contains(t, log.String(), "cannot renew the ticket")
+		_, err = ts.to(t.Context(), zk1)
+		require.ErrorContains(t, err, "nobody is there")
+		c.fail(nil)
+		_, err = ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+	})
+}
+
+// A caller does not wait for ever, and the next one finds what the center has answered.
+func TestTickets_SlowCenter(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := ts.to(ctx, zk1)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer of the key distribution center yet")
+		time.Sleep(2 * time.Second)
+		_, err = ts.to(ctx, zk1)
+		require.NoError(t, err)
+		require.Len(t, c.questions(), 1)
+	})
+}
+
+// A ticket that a server refuses is not given out again. One that was got since stays.
+func TestTickets_Refused(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+		first, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		ts.drop(zk1, first)
+		second, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		require.NotSame(t, first, second)
+		ts.drop(zk1, first)
+		again, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		require.Same(t, second, again)
+		time.Sleep(time.Hour)
+		require.Len(t, c.questions(), 3, "one timer renews it")
+	})
+}
+
+// The clock of the center may be behind ours. No ticket is not one.
+func TestTickets_EndedAtOnce(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+		c.ended = true
+		got, err := ts.to(t.Context(), zk1)
+		require.Nil(t, got)
+		require.ErrorContains(t, err, "has ended at once")
+		time.Sleep(time.Hour)
+		require.Len(t, c.questions(), 1, "nothing is renewed")
+		require.Empty(t, log.String())
+	})
+}
