@@ -23,14 +23,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/sasl"
+	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
 // connectFlags say how to reach the ensemble.
 type connectFlags struct {
 	servers, authFile, acl         string
 	tlsCA, tlsCert, tlsKey, tlsFor string
+	keytab, principal, server      string // of Kerberos
 	session, within, tick          duration
-	requireChroot                  bool
+	requireChroot, kerberos        bool
 }
 
 func (c *connectFlags) add(flags *pflag.FlagSet) {
@@ -42,6 +44,10 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show; TLS files may change while zkr runs")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
 	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
+	flags.BoolVar(&c.kerberos, "kerberos", false, "show who zkr is by Kerberos, with a ticket of kinit (see KRB5CCNAME), or with --kerberos-keytab")
+	flags.StringVar(&c.keytab, "kerberos-keytab", "", "`file` with the key of the principal; it may change while zkr runs")
+	flags.StringVar(&c.principal, "kerberos-principal", "", "`name@REALM` in the keytab; default the only one there")
+	flags.StringVar(&c.server, "kerberos-server", "", "`principal` of the servers; default zookeeper/_HOST, with the host as in --servers")
 	flags.BoolVar(&c.requireChroot, "require-chroot", false, "fail with 125 if the chroot of --servers does not exist, in place of a warning")
 	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
 	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never; 10s for verbs that only look")
@@ -163,6 +169,13 @@ func (c *connectFlags) options() ([]conn.Option, error) {
 		}
 		options = append(options, conn.WithACL(acl))
 	}
+	who, err := c.ticket()
+	if err != nil {
+		return nil, err
+	}
+	if who != nil {
+		options = append(options, conn.WithSASL(who))
+	}
 	config, err := c.tls()
 	if err != nil {
 		return nil, err
@@ -171,6 +184,28 @@ func (c *connectFlags) options() ([]conn.Option, error) {
 		options = append(options, conn.WithTLSFunc(c.tls)) // the files may be replaced while zkr runs
 	}
 	return options, nil
+}
+
+// ticket returns how to show who zkr is by Kerberos; nil if it does not. It needs no Close: it ends with the process.
+func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
+	if !c.kerberos {
+		if c.keytab != "" || c.principal != "" || c.server != "" {
+			return nil, errors.New("--kerberos-keytab, --kerberos-principal and --kerberos-server need --kerberos")
+		}
+		return nil, nil //nolint:nilnil // no Kerberos is a setting
+	}
+	var options []zkkerberos.Option
+	if c.server != "" {
+		options = append(options, zkkerberos.WithServer(c.server))
+	}
+	switch {
+	case c.keytab != "":
+		return zkkerberos.Keytab(c.keytab, c.principal, options...)
+	case c.principal != "":
+		return nil, errors.New("--kerberos-principal needs --kerberos-keytab: a ticket of kinit has a principal of its own")
+	default:
+		return zkkerberos.Cache("", options...)
+	}
 }
 
 func readAuth(name string) ([]conn.Option, error) {

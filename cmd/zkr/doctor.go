@@ -27,7 +27,8 @@ func newDoctor(a *app) *cobra.Command {
   zkr doctor /jobs/nightly`,
 		Long: `doctor asks each server for its version, its role and its limits, and opens a session on it. It compares the clock of the
 ensemble with ours, by an ephemeral node that it makes at the root for a moment. With a PATH it compares the contenders there
-on all servers: a contender that some servers do not have is a ghost.
+on all servers: a contender that some servers do not have is a ghost. It also tells who may delete the contenders: they can take
+the lock away from its holder.
 
 What a server tells depends on its 4lw.commands.whitelist: by default it allows srvr alone. conf tells the limits exactly, and
 dump which sessions are alive.
@@ -87,6 +88,7 @@ type diagnosis struct {
 	Servers  []*examination `json:"servers"`
 	Clock    string         `json:"clock"`
 	Findings []string       `json:"findings"`
+	Access   []string       `json:"access,omitempty"` // who may delete contenders
 	// Unknown is what the servers did not tell, so that a finding may be missing.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -280,6 +282,7 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 			d.find("%s: %s", path, f.Words)
 		}
 	}
+	a.judgeAccess(ctx, client, d, path, queue)
 	a.compareServers(ctx, d, chroot)
 	known := a.sessions(ctx)
 	if !known.complete {
@@ -356,7 +359,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 	if err := a.print(t); err != nil || a.output.format != "table" {
 		return err
 	}
-	lines := append([]string{"clock: " + d.Clock}, d.Findings...)
+	lines := slices.Concat([]string{"clock: " + d.Clock}, d.Access, d.Findings)
 	if tick := d.tickTime(); tick != "" && a.connect.tick == 0 {
 		lines = append([]string{"flag: --tick-time " + tick + "ms lets locks survive longer pauses and outages"}, lines...)
 	}

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -75,4 +78,37 @@ func TestDoctor_NoMajority(t *testing.T) {
 	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
 	require.Equal(t, exit.Unreachable, status)
 	require.Contains(t, out, "not serving")
+}
+
+// TestDoctor_Access: who may delete contenders can take the lock away. If zkr shows an identity, an open list is a finding.
+func TestDoctor_Access(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithSASLUsers(map[string]string{"bob": "secret", "eve": "other"}))
+	auth := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(auth, []byte("sasl:bob:secret\n"), 0o600))
+	as := []string{"--auth-file", auth, "--acl", "sasl:bob:cdrwa,sasl:eve:rd,world:anyone:r"}
+	status, _, errs := run(t, srv.Addr(), append([]string{"lock"}, append(as, "/mine", "--", "true")...)...)
+	require.Zero(t, status, errs)
+	status, _, errs = run(t, srv.Addr(), "lock", "/open", "--", "true")
+	require.Zero(t, status, errs)
+
+	status, out, errs := run(t, srv.Addr(), append([]string{"doctor", "/mine"}, as...)...)
+	require.Zero(t, status, out+errs)
+	require.Contains(t, out, "access: sasl:bob, sasl:eve may delete the contenders below /mine\nall is well\n")
+	status, out, errs = run(t, srv.Addr(), append([]string{"doctor", "/open"}, as...)...)
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, "access: world:anyone may delete the contenders below /open, not only who zkr is")
+	status, out, errs = run(t, srv.Addr(), "doctor", "/open")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "access: world:anyone may delete the contenders below /open\nall is well\n")
+	status, out, errs = run(t, srv.Addr(), "doctor", "/mine")
+	require.Zero(t, status, out+errs)
+	able, open := deleters([]zk.ACL{
+		{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"},
+		{Perms: zk.PermAdmin, Scheme: "digest", ID: "bob:hash"},
+		{Perms: zk.PermDelete, Scheme: "x509", ID: "CN=a:b"},
+	})
+	require.Equal(t, []string{"digest:bob", "x509:CN=a:b"}, able)
+	require.False(t, open)
+	_, open = deleters([]zk.ACL{{Perms: zk.PermDelete, Scheme: "ip", ID: "10.0.0.0/8"}})
+	require.True(t, open)
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	gopath "path"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// judgeAccess tells who may delete the contenders of a queue. The servers look at the list of their parent, not at that of the
+// contender: so a contender with a list of its own is no safer. Whoever deletes that of a holder gives the lock to the next one, while
+// the holder still works, until it learns so.
+func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis, path string, queue *survey.Queue) {
+	parents := map[string]bool{path: true}
+	for _, c := range queue.Contenders() {
+		parents[gopath.Dir(c.Node)] = true
+	}
+	for _, parent := range slices.Sorted(maps.Keys(parents)) {
+		list, err := client.ACL(ctx, parent)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case err != nil:
+			d.Access = append(d.Access, fmt.Sprintf("access: who may delete contenders below %s is not known: %v", parent, err))
+			continue
+		}
+		able, open := deleters(list)
+		if open && a.connect.identified() {
+			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away while its holder works; "+
+				"set the list of this node in zkCli (setAcl), and give --acl to zkr", strings.Join(able, ", "), parent)
+			continue
+		}
+		d.Access = append(d.Access, fmt.Sprintf("access: %s may delete the contenders below %s", orNobody(able), parent))
+	}
+}
+
+// deleters are those whom a list lets delete children, or change the list. It is open if they need not say who they are.
+func deleters(list []zk.ACL) (able []string, open bool) {
+	for _, entry := range list {
+		if entry.Perms&(zk.PermDelete|zk.PermAdmin) == 0 {
+			continue
+		}
+		who, _, _ := strings.Cut(entry.ID, ":") // of the scheme digest, what follows is a hash
+		if entry.Scheme != "digest" {
+			who = entry.ID
+		}
+		able = append(able, entry.Scheme+":"+who)
+		open = open || entry.Scheme == "world" || entry.Scheme == "ip"
+	}
+	return able, open
+}
+
+func orNobody(able []string) string {
+	if len(able) == 0 {
+		return "no client"
+	}
+	return strings.Join(able, ", ")
+}
+
+// identified reports whether zkr shows who it is.
+func (c *connectFlags) identified() bool { return c.authFile != "" || c.kerberos || c.tlsCert != "" }
