@@ -24,8 +24,9 @@ func Compile(tb testing.TB, dir string) {
 	program().Compile(tb, dir)
 }
 
-// Start runs a peer, compiled into dir, until the end of the test.
-func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event)) *peer.Peer {
+// Start runs a peer, compiled into dir, until the end of the test. The properties of Java, such as -Dzookeeper.server.realm=X, are
+// added to the others.
+func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event), properties ...string) *peer.Peer {
 	tb.Helper()
-	return program().Start(tb, dir, connect, session, event)
+	return program().Start(tb, dir, connect, session, event, properties...)
 }

@@ -41,13 +41,15 @@ func (j Java) Compile(tb testing.TB, dir string) {
 	}
 }
 
-// Start runs the program, compiled into dir, until the end of the test.
-func (j Java) Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event)) *Peer {
+// Start runs the program, compiled into dir, until the end of the test. The properties of Java, such as -Dzookeeper.server.realm=X, are
+// added to the others.
+func (j Java) Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event), properties ...string) *Peer {
 	tb.Helper()
 	jars, err := j.Product.ClassPath("")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return Start(tb, exec.Command("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-		"-cp", dir+":"+jars, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)), event)
+	args := append([]string{"-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, properties...)
+	args = append(args, "-cp", dir+":"+jars, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10))
+	return Start(tb, exec.Command("java", args...), event)
 }

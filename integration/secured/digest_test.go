@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,34 +25,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
+// refusal is how long a test waits for a call that cannot succeed.
+const refusal = 1500 * time.Millisecond
+
 var silent = conn.WithLogger(slog.New(slog.DiscardHandler))
 
 // The guide's servers and clients are as it prints them.
 func TestGuide_DigestIsAsPrinted(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guides/secured.md")
-	require.NoError(t, err)
-	block := func(with string) string {
-		for _, text := range regexp.MustCompile("(?s)```[a-z]*\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-			if strings.Contains(text[1], with) {
-				return strings.TrimSpace(text[1])
-			}
-		}
-		t.Fatalf("the guide has no block with %s", with)
-		return ""
-	}
+	block := guide(t)
 	releases(t, func(t *testing.T, release string) {
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		require.NoError(t, os.WriteFile(jaas, []byte(block("DigestLoginModule")), 0o600))
-		opts := []zkserver.Option{zkserver.WithRelease(release)}
-		for line := range strings.Lines(block("authProvider.sasl")) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			opts = append(opts, zkserver.WithSetting(name, value))
-		}
-		for property := range strings.FieldsSeq(strings.ReplaceAll(block("-Djava"), "/etc/zookeeper/jaas.conf", jaas)) {
-			name, value, _ := strings.Cut(strings.TrimPrefix(property, "-D"), "=")
-			opts = append(opts, zkserver.WithProperty(name, value))
-		}
-		s := zkserver.Start(t, opts...)
+		opts := append(settings(block("authProvider.sasl")), properties(block("fips-mode"), "/etc/zookeeper/jaas.conf", jaas)...)
+		s := zkserver.Start(t, append(opts, zkserver.WithRelease(release))...)
 		parts := strings.SplitN(block("sasl:worker:a"), ":", 3)
 		m, err := mutex.New(dial(t, s, as(t, parts[1], parts[2]), only("worker")), "/jobs/nightly")
 		require.NoError(t, err)
@@ -62,7 +46,7 @@ func TestGuide_DigestIsAsPrinted(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 		_, _, err = dial(t, s, as(t, "reader", "another one")).Get(t.Context(), "/jobs/nightly")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), refusal)
 		defer cancel()
 		if c, err := conn.Dial(ctx, s.Addr(), silent); err == nil { // the session is there before the identity
 			_, _, err = c.Get(ctx, "/")
@@ -168,58 +152,64 @@ func TestDigest_CreatorOnly(t *testing.T) {
 func TestDigest_RecipesSurviveReconnects(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		s := digestServer(t, release, "sessionRequireClientSASLAuth")
-		a := dial(t, s, as(t, "bob", "secret"), only("bob"), conn.WithSessionTimeout(10*time.Second))
-		b := dial(t, s, as(t, "bob", "secret"), only("bob"), conn.WithSessionTimeout(10*time.Second))
-		ctx := t.Context()
-
-		counter, err := value.NewCounter(a, "/counter", value.AtomicLong())
-		require.NoError(t, err)
-		sem, err := semaphore.New(a, "/semaphore", 1)
-		require.NoError(t, err)
-		leader, err := election.New(a, "/election")
-		require.NoError(t, err)
-		members, err := group.New(a, "/group")
-		require.NoError(t, err)
-		member, err := members.Join(ctx, "a", nil)
-		require.NoError(t, err)
-		term, err := leader.Campaign(ctx)
-		require.NoError(t, err)
-		lease, err := sem.Acquire(ctx, 1)
-		require.NoError(t, err)
-
-		sections := 0
-		var mixed sync.WaitGroup
-		for _, c := range []*conn.Client{a, b} {
-			m, err := mutex.New(c, "/mutex")
-			require.NoError(t, err)
-			mixed.Go(func() {
-				for range 40 {
-					h, err := m.Lock(ctx)
-					if !assertNoError(t, err) {
-						return
-					}
-					sections++
-					time.Sleep(10 * time.Millisecond)
-					assertNoError(t, h.Release(ctx))
-				}
-			})
+		client := func() *conn.Client {
+			return dial(t, s, as(t, "bob", "secret"), only("bob"), conn.WithSessionTimeout(10*time.Second))
 		}
-		for range 2 {
-			time.Sleep(300 * time.Millisecond)
-			require.NoError(t, s.Kill())
-			require.NoError(t, s.Restart())
-		}
-		mixed.Wait()
-		require.Equal(t, 80, sections)
-		n, err := counter.Add(ctx, 3)
-		require.NoError(t, err)
-		require.EqualValues(t, 3, n)
-		require.NoError(t, term.Err(), "the session was resumed")
-		require.NoError(t, lease.Err())
-		require.NoError(t, lease.Release(ctx))
-		require.NoError(t, term.Release(ctx))
-		require.NoError(t, member.Close(ctx))
+		survive(t, s, client(), client())
 	})
+}
+
+// survive runs the recipes of two clients while the server is killed twice.
+func survive(t *testing.T, s *zkserver.Server, a, b *conn.Client) {
+	t.Helper()
+	ctx := t.Context()
+	counter, err := value.NewCounter(a, "/counter", value.AtomicLong())
+	require.NoError(t, err)
+	sem, err := semaphore.New(a, "/semaphore", 1)
+	require.NoError(t, err)
+	leader, err := election.New(a, "/election")
+	require.NoError(t, err)
+	members, err := group.New(a, "/group")
+	require.NoError(t, err)
+	member, err := members.Join(ctx, "a", nil)
+	require.NoError(t, err)
+	term, err := leader.Campaign(ctx)
+	require.NoError(t, err)
+	lease, err := sem.Acquire(ctx, 1)
+	require.NoError(t, err)
+
+	sections := 0
+	var mixed sync.WaitGroup
+	for _, c := range []*conn.Client{a, b} {
+		m, err := mutex.New(c, "/mutex")
+		require.NoError(t, err)
+		mixed.Go(func() {
+			for range 40 {
+				h, err := m.Lock(ctx)
+				if !assertNoError(t, err) {
+					return
+				}
+				sections++
+				time.Sleep(10 * time.Millisecond)
+				assertNoError(t, h.Release(ctx))
+			}
+		})
+	}
+	for range 2 {
+		time.Sleep(300 * time.Millisecond)
+		require.NoError(t, s.Kill())
+		require.NoError(t, s.Restart())
+	}
+	mixed.Wait()
+	require.Equal(t, 80, sections)
+	n, err := counter.Add(ctx, 3)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, n)
+	require.NoError(t, term.Err(), "the session was resumed")
+	require.NoError(t, lease.Err())
+	require.NoError(t, lease.Release(ctx))
+	require.NoError(t, term.Release(ctx))
+	require.NoError(t, member.Close(ctx))
 }
 
 func assertNoError(t *testing.T, err error) bool {
@@ -239,7 +229,7 @@ func TestDigest_Refused(t *testing.T) {
 		} {
 			s := digestServer(t, release, setting)
 			for _, user := range []string{"bob", "nobody"} {
-				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), refusal)
 				_, err := conn.Dial(ctx, s.Addr(), as(t, user, "hunter2"), silent)
 				cancel()
 				require.ErrorIs(t, err, is, setting)
@@ -254,7 +244,7 @@ func TestDigest_Refused(t *testing.T) {
 func TestDigest_ServerWithoutSASL(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		s := zkserver.Start(t, zkserver.WithRelease(release))
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), refusal)
 		defer cancel()
 		_, err := conn.Dial(ctx, s.Addr(), as(t, "bob", "secret"), silent)
 		require.ErrorIs(t, err, sasl.ErrUnproven)

@@ -21,6 +21,7 @@ type config struct {
 	properties []string
 	settings   []string // lines of zoo.cfg
 	jvm        []string
+	env        []string
 }
 
 func newConfig(opts []Option) config {
@@ -84,6 +85,11 @@ func WithSetting(name, value string) Option {
 // WithJVM adds options of the Java machine. The defaults suit tests: a small heap and the compiler that starts fast.
 func WithJVM(options ...string) Option {
 	return func(c *config) { c.jvm = append(c.jvm, options...) }
+}
+
+// WithEnv adds environment variables, such as those of faketime.
+func WithEnv(variables ...string) Option {
+	return func(c *config) { c.env = append(c.env, variables...) }
 }
 
 // WithOwnUsers runs each member of an ensemble under a user id of its own, for Isolate. It needs root.

@@ -193,6 +193,7 @@ func (s *Server) launch() error {
 	proc := exec.Command(javaCommand("java"), s.arguments()...)
 	proc.Stdout, proc.Stderr, proc.Dir = s.log, s.log, s.dir
 	proc.SysProcAttr = processAttr(s.uid)
+	proc.Env = append(os.Environ(), s.cfg.env...)
 	if err := proc.Start(); err != nil {
 		return fmt.Errorf("start zookeeper: %w", err)
 	}
