@@ -1,0 +1,55 @@
+// Package shard divides work among members: each shard is served by one member at a time, under a lock of its own.
+//
+//	err = shard.Run(ctx, client, "/app/partitions", shard.List(names...), func(ctx context.Context, s *shard.Shard) error {
+//		return consume(ctx, s.Name, s.Token()) // stops when ctx ends
+//	})
+//
+// Members join a group (package group) and elect a leader (package election). The leader writes a plan: which member is to have which
+// shard. A member that the plan gives a shard to takes the lock of the shard (package mutex), and calls the function under it.
+//
+// # What is guaranteed
+//
+// A shard has one live hold at a time, by the clock that [zkrecipes.Hold.Err] looks at, and each hold has a larger token than all
+// before it. That rests on the lock of the shard alone. If the plan is old, wrong or missing, shards are served later, never
+// twice. A leader writes the plan in the transaction of its term, so one that was deposed changes nothing.
+//
+// Only shards that move are stopped. With [Sticky], the default, a member that joins gets its part, and what others keep goes
+// on. A member that leaves moves its own shards only. A member whose shard moves stops its function, waits for it, and releases the lock. The
+// next owner stands behind it in the queue, and starts with the release.
+//
+// If nothing changes for the time of [WithSettle], the time that functions need to stop, and a session timeout, every shard is
+// served.
+//
+// # What happens on disconnect, expiry and close
+//
+// A disconnect alone changes nothing: a member has its shards until the deadline of its holds. When its session ends, all its
+// holds have ended, and its functions stop. The leader gives its shards to others at once. The member joins again in the next session.
+//
+// If the leader goes, the plan stands, and members work on. The next leader goes on from the plan. If the plan is deleted or
+// overwritten, members keep what they have, and the leader writes another one that follows on who holds what.
+//
+// When the context of [Shards.Run] ends, all functions stop at once. With [WithReturnGrace] the shards then wait for the member to
+// come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over one after the other. When the client is
+// closed, Run returns ErrClosed.
+//
+// # What is not guaranteed
+//
+// A process can be frozen after it has looked at its hold. It then acts when another member has the shard. Give the token to the
+// resource (package fence), or write in ZooKeeper with [zkrecipes.Hold.Txn].
+//
+// A function that does not stop when its context ends keeps its shard from the next owner, until it returns or its hold is lost:
+// see [WithDrainLimit].
+//
+// Quotas count shards, not load. A plan is one node, so that it has at most 1 MiB: about 70,000 shards with names of ten bytes. The
+// limit of the client ([conn.WithMaxRequestSize]) counts, and Run says at once if a list is above it.
+//
+// # What it costs
+//
+// A member has a node in the group, one in the election and one for each shard, and as many watches, and one watch on the
+// plan. Each plan is one read for each member. A shard that moves takes the requests of a lock (package mutex): about eight. A
+// quiet member sends what its session needs, whatever the number of its shards.
+//
+// The leader follows the group, with one watch for each member. To plan is one transaction, a sync and a read.
+//
+// Below the path are "members", "election", "plan", "own" with the lock of each shard, and "shards" if [Node] is used.
+package shard

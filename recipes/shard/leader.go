@@ -1,0 +1,240 @@
+package shard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// leader is one term. It writes the plan again when the members, the shards or the plan itself have changed.
+type leader struct {
+	*Shards
+	term *election.Term
+
+	members []attendant // nil if they are not known yet
+	shards  []string    // nil if they are not known yet
+	last    plan        // what the next plan follows on
+	at      value.Version
+	known   bool // last and at are known
+	written bool // last stands in the node
+
+	settled time.Time            // when the members changed last
+	pending time.Time            // since when another plan would be better; zero if none would
+	missing map[string]time.Time // members that restart, and since when they are not there
+}
+
+// never is how long a leader waits that waits for a change alone.
+const never = 24 * time.Hour
+
+// lead is one term. It returns when the term or the member ends.
+func (m *member) lead(ctx context.Context, t *election.Term) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	var feeds sync.WaitGroup
+	defer feeds.Wait()
+	defer fail(nil)
+	members := feed(ctx, &feeds, fail, m.group.Watch(ctx, group.WithPayloads()))
+	plans := feed(ctx, &feeds, fail, m.plan.Watch(ctx))
+	sets := feed(ctx, &feeds, fail, m.from.names(ctx, m.Shards))
+	l := &leader{Shards: m.Shards, term: t, missing: map[string]time.Time{}}
+	for {
+		again, err := l.act(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case view := <-members:
+			l.seeMembers(view)
+		case view := <-plans:
+			l.seePlan(view)
+		case names := <-sets:
+			l.seeShards(names)
+		case <-time.After(again):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// feed passes on what a sequence tells, on a goroutine that feeds waits for. The error of the sequence goes to fail.
+func feed[T any](ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error]) <-chan T {
+	next := make(chan T)
+	feeds.Go(func() {
+		for x, err := range all {
+			if err != nil {
+				fail(err)
+				return
+			}
+			select {
+			case next <- x:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return next
+}
+
+func (l *leader) seeMembers(view group.View) {
+	if !view.Current {
+		return // a newer one follows
+	}
+	members := make([]attendant, 0, len(view.Members))
+	for _, m := range view.Members {
+		a := attendant{id: m.ID}
+		_ = json.Unmarshal(m.Data, &a.presence) // what a client wrote by hand is a member of weight 1
+		members = append(members, a)
+	}
+	l.members, l.settled = members, time.Now()
+}
+
+func (l *leader) seePlan(view value.View[plan]) {
+	if view.Current && (!l.known || !view.Version.Exists() || view.Version.Mzxid > l.at.Mzxid) { // else it was read since
+		l.learn(view.Value, view.Version, view.Err)
+	}
+}
+
+// learn takes in what the node of the plan holds.
+func (l *leader) learn(p plan, at value.Version, err error) {
+	if err != nil {
+		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
+	}
+	l.written = at.Exists() && err == nil
+	l.last, l.at, l.known = p, at, true
+}
+
+func (l *leader) seeShards(names []string) {
+	if err := l.checkNames(names); err != nil {
+		l.log.Error("shard: this set of shards cannot be, the last one stays", "path", l.path, "error", err)
+		return
+	}
+	l.shards = slices.Sorted(slices.Values(names))
+}
+
+// act writes the next plan if there is one, and it is time for it. It returns when to look again.
+//
+// Errors: why the term has ended; what the server said, if no other try could help.
+func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
+	for l.members != nil && l.shards != nil && l.known {
+		if l.last.Owners == nil {
+			if err := l.recall(ctx); err != nil {
+				return 0, err
+			}
+		}
+		r, left := l.roster()
+		next, urgent := r.next(l.last)
+		if l.written && next.same(l.last) {
+			l.pending = time.Time{}
+			return left, nil
+		}
+		if l.pending.IsZero() {
+			l.pending = time.Now()
+		}
+		if wait := time.Until(l.due()); !urgent && wait > 0 {
+			return min(wait, left), nil
+		}
+		if wait, err := l.write(ctx, next); err != nil || wait > 0 {
+			return wait, err
+		}
+	}
+	return never, nil
+}
+
+// due returns when a plan is written that is not urgent.
+func (l *leader) due() time.Time {
+	soonest, latest := l.settled.Add(l.quiet), l.pending.Add(l.most)
+	if latest.Before(soonest) {
+		return latest
+	}
+	return soonest
+}
+
+// recall makes up for a plan that is missing: the members that hold shards keep them.
+func (l *leader) recall(ctx context.Context) error {
+	locked, err := l.client.Children(ctx, l.child("own"))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	slices.Sort(locked)
+	held := slices.DeleteFunc(slices.Clone(l.shards), func(shard string) bool {
+		_, found := slices.BinarySearch(locked, shard)
+		return !found
+	})
+	holders, err := l.holders(ctx, held)
+	if err != nil {
+		return err
+	}
+	owners := map[string]string{}
+	for i, h := range holders {
+		owners[held[i]] = h.Name
+	}
+	l.last, l.written = newPlan(l.shards, owners, nil), false
+	return nil
+}
+
+// roster returns what the next plan is made from, and how long the grace of members goes on that restart.
+func (l *leader) roster() (r roster, left time.Duration) {
+	r = roster{shards: l.shards, members: l.members, over: map[string]bool{}, pins: l.pins, strategy: l.strategy}
+	present := map[string]bool{}
+	for _, m := range l.members {
+		present[m.id] = true
+	}
+	left = never
+	for id, wait := range l.last.Away {
+		if present[id] {
+			delete(l.missing, id)
+			continue
+		}
+		if l.missing[id].IsZero() {
+			l.missing[id] = time.Now()
+		}
+		grace := time.Until(l.missing[id].Add(time.Duration(wait) * time.Millisecond))
+		r.over[id] = grace <= 0
+		left = min(left, max(grace, time.Millisecond))
+	}
+	return r, left
+}
+
+// tryAgain is the pause after an error that may pass.
+const tryAgain = 5 * time.Second
+
+// write writes a plan in the term, and reads what has become of it. A leader that was deposed changes nothing.
+//
+// Errors: as of act. If the error may pass, it returns a pause instead.
+func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err error) {
+	err = l.checkSize(next)
+	var op zkrecipes.Op
+	if err == nil {
+		op, err = l.plan.OpSet(next, l.at)
+	}
+	if err == nil {
+		_, err = l.term.Txn(ctx, op)
+	}
+	switch {
+	case err == nil:
+		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", next.moves(l.last))
+	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced), errors.Is(err, zk.ErrNoAuth):
+		return 0, err
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
+	default:
+		l.log.Error("shard: the plan cannot be written, the last one stays", "path", l.plan.Path(), "error", err)
+		return tryAgain, nil
+	}
+	p, at, err := l.plan.Get(ctx)
+	if err != nil && !at.Exists() {
+		return 0, err
+	}
+	l.learn(p, at, err)
+	return 0, nil
+}

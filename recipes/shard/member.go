@@ -1,0 +1,316 @@
+package shard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// member is one call of Run. Its goroutines are: one that follows the plan, one that campaigns and leads, one that stops workers,
+// one that says in the group what has changed, and a worker for each shard.
+type member struct {
+	*Shards
+	from  Source
+	serve func(context.Context, *Shard) error
+	ctx   context.Context         //nolint:containedctx // of the work: it ends when this member has to stop, and its cause says why
+	stop  context.CancelCauseFunc // ends ctx
+	over  chan struct{}           // closed when Run is about to return
+
+	gate   chan struct{} // one worker at a time goes to its lock
+	passed int           // how many have; guarded by gate
+
+	workers    sync.WaitGroup
+	background sync.WaitGroup // the other goroutines
+
+	mu         sync.Mutex
+	kept       *group.Membership
+	presence   presence
+	says, said int                // count what presence has been, and what the server has had
+	current    bool               // the plan that was read last is the present one
+	generation int64              // of that plan
+	mine       map[string]bool    // the shards that it gives to this member
+	expected   bool               // it says that this member comes back
+	at         map[string]*worker // the newest worker of each shard, until it has ended
+	moved      []string           // shards whose workers are to be stopped, in this order
+	stopped    bool               // no worker starts any more
+	changed    chan struct{}      // closed, and replaced, when one of the above changes
+}
+
+// errDrained is the cause of the end of a member that has left.
+var errDrained = errors.New("the member has left")
+
+// Run makes this process a member, until ctx ends. For each shard that the plan gives to it, Run takes the lock and calls serve
+// on a goroutine. The context of serve ends when the plan takes the shard away (its cause is [ErrMoved]), when the hold is lost, or
+// with ctx. Run releases the lock only after serve has returned, unless [WithDrainLimit] says otherwise. So a function that stops with
+// its context has stopped before the next owner starts.
+//
+// If serve returns while its context lives, Run calls it again after a pause: 100 ms, twice as long after each further time, 30 s at
+// most, a random half more or less. A call that lasted for a minute starts this anew. If serve returns an error so often in a row
+// as [WithGiveUp] says, Run gives the shard away: another member gets it, and this one not for five minutes. If all members have
+// given a shard away, it stays where it is, and Run goes on trying. Failures are logged. If serve panics, the program ends.
+//
+// When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands them over one after
+// the other. Run returns when all functions have returned. One Shards runs once at a time.
+//
+// Errors: the cause of ctx; nil after Leave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed;
+// otherwise what the server said, and then all functions have stopped.
+func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
+	switch {
+	case serve == nil:
+		return errors.New("shard: the function is nil: want one that serves a shard")
+	case from.names == nil:
+		return errors.New("shard: the source is empty: want shard.List, shard.Func or shard.Node")
+	}
+	if err := from.check(s); err != nil {
+		return fmt.Errorf("shard: %w", err)
+	}
+	m := &member{
+		Shards: s, from: from, serve: serve, over: make(chan struct{}), gate: make(chan struct{}, 1),
+		presence: presence{Weight: s.weight}, at: map[string]*worker{}, changed: make(chan struct{}),
+	}
+	m.ctx, m.stop = context.WithCancelCause(ctx)
+	defer m.stop(nil)
+	if !s.enter(m) {
+		return errors.New("shard: Run runs already: want another Shards for another member")
+	}
+	defer close(m.over)
+	defer s.exit()
+	return m.run(ctx)
+}
+
+// enter notes the member that runs. It reports false if there is another one.
+func (s *Shards) enter(m *member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.member != nil {
+		return false
+	}
+	s.member = m
+	return true
+}
+
+func (s *Shards) exit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.member = nil
+}
+
+// Leave makes a member that runs hand its shards over, and go: its functions are stopped one after the other, while the others go
+// on, and the next owner of each shard starts when the last one has stopped. Then Run returns nil. Leave waits for that. Without a
+// member it does nothing.
+//
+// If the plan cannot be changed, the member keeps its shards. ctx bounds the waiting: after an error, leaving goes on until the context of Run ends.
+//
+// Errors: the cause of ctx.
+func (s *Shards) Leave(ctx context.Context) error {
+	s.mu.Lock()
+	m := s.member
+	s.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	m.leave()
+	select {
+	case <-m.over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave %s: it goes on: %w", s.path, session.CauseOf(ctx))
+	}
+}
+
+func (m *member) leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept == nil { // it is not there yet
+		m.stop(errDrained)
+		return
+	}
+	m.say(func(p *presence) { p.Leaving = true })
+}
+
+func (m *member) run(ctx context.Context) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of what goes on until the last worker has ended
+	defer m.background.Wait()
+	defer end()
+	if err := m.join(); err != nil {
+		return err
+	}
+	m.background.Go(func() { m.announce(life) })
+	m.background.Go(func() { m.stop(m.follow(life)) })
+	m.background.Go(func() { m.stop(m.election.Run(life, m.lead)) })
+	m.background.Go(m.handOver)
+	if m.await(m.ctx, m.isDrained) == nil {
+		m.stop(errDrained)
+	}
+	m.close()
+	m.depart(life, ctx.Err() != nil)
+	m.workers.Wait()
+	return m.cause()
+}
+
+// cause returns why the member has ended; nil if it has left.
+func (m *member) cause() error {
+	if cause := context.Cause(m.ctx); !errors.Is(cause, errDrained) {
+		return cause
+	}
+	return nil
+}
+
+// join joins the group. A process that has the id already is waited for.
+func (m *member) join() error {
+	data, err := json.Marshal(m.presence)
+	if err != nil {
+		return fmt.Errorf("shard: %w", err)
+	}
+	kept, err := m.group.Join(m.ctx, m.id, data)
+	if errors.Is(err, zkrecipes.ErrTaken) {
+		m.log.Warn("shard: another session has the id of this member, which waits until that has ended", "path", m.path, "id", m.id, "error", err)
+		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
+	}
+	if err != nil && m.ctx.Err() != nil {
+		return m.cause()
+	}
+	if err != nil {
+		return fmt.Errorf("shard: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = kept
+	return nil
+}
+
+// farewell is how long each step of a member takes at most that goes while it is not connected.
+const farewell = time.Second
+
+// depart leaves the group. If this member restarts, the plan is to say so first.
+func (m *member) depart(ctx context.Context, restarts bool) {
+	if restarts && m.returnGrace > 0 {
+		m.mu.Lock()
+		m.say(func(p *presence) { p.Back = m.returnGrace.Milliseconds() })
+		m.mu.Unlock()
+		waiting, cancel := context.WithTimeout(ctx, farewell)
+		defer cancel()
+		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 }) // if not, the shards move
+	}
+	waiting, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	_ = m.kept.Close(waiting) // it goes on
+}
+
+// say changes what this member says of itself. Called with mu held.
+func (m *member) say(change func(*presence)) {
+	change(&m.presence)
+	m.says++
+	m.broadcast()
+}
+
+// announce writes what this member says of itself, again and again.
+func (m *member) announce(ctx context.Context) {
+	for m.await(ctx, func() bool { return m.said != m.says }) == nil {
+		m.mu.Lock()
+		data, err := json.Marshal(m.presence)
+		says := m.says
+		m.mu.Unlock()
+		if err == nil {
+			err = m.kept.Set(ctx, data)
+		}
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, zkrecipes.ErrClosed) {
+				m.log.Error("shard: what this member says of itself cannot be written", "path", m.path, "id", m.id, "error", err)
+			}
+			_ = session.Sleep(ctx, farewell) // the loop looks
+			continue
+		}
+		m.mu.Lock()
+		m.said = says
+		m.broadcast()
+		m.mu.Unlock()
+	}
+}
+
+// isDrained reports whether a member that leaves has no shards any more. Called with mu held.
+func (m *member) isDrained() bool {
+	return m.presence.Leaving && m.said == m.says && m.current && len(m.mine) == 0 && len(m.at) == 0
+}
+
+// close keeps workers from starting.
+func (m *member) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
+}
+
+// follow follows the plan.
+func (m *member) follow(ctx context.Context) error {
+	for view, err := range m.plan.Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		m.adopt(view)
+	}
+	return nil
+}
+
+// adopt does what the plan says. If the plan is missing or cannot be read, everything stays as it is until the leader has written
+// another one.
+func (m *member) adopt(view value.View[plan]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer m.broadcast()
+	m.current = view.Current
+	if !view.Current || !view.Version.Exists() {
+		return
+	}
+	if view.Err != nil {
+		m.log.Error("shard: the plan cannot be read, this member keeps what it has", "path", m.plan.Path(), "error", view.Err)
+		return
+	}
+	m.generation = view.Version.Mzxid
+	m.expected = view.Value.Away[m.id] > 0
+	m.mine = map[string]bool{}
+	for _, shard := range view.Value.Owners[m.id] {
+		m.mine[shard] = true
+		m.start(shard)
+	}
+	m.moved = nil
+	for shard := range m.at {
+		if !m.mine[shard] {
+			m.moved = append(m.moved, shard)
+		}
+	}
+	slices.Sort(m.moved)
+}
+
+// await waits until is, which is called with mu held.
+//
+// Errors: the cause of ctx.
+func (m *member) await(ctx context.Context, is func() bool) error {
+	for {
+		m.mu.Lock()
+		ok, changed := is(), m.changed
+		m.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// broadcast is called with mu held.
+func (m *member) broadcast() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}

@@ -1,0 +1,164 @@
+package shard
+
+import (
+	"maps"
+	"slices"
+)
+
+// plan is what the leader writes: who is to have which shard.
+type plan struct {
+	// Owners are the shards of each member, by id, sorted.
+	Owners map[string][]string `json:"owners"`
+	// Nobody are the shards without an owner, sorted.
+	Nobody []string `json:"nobody,omitempty"`
+	// Away are the members that restart, and for how many milliseconds their shards wait for them.
+	Away map[string]int64 `json:"away,omitempty"`
+}
+
+// newPlan returns the plan for shards that are sorted.
+func newPlan(shards []string, owners map[string]string, away map[string]int64) plan {
+	p := plan{Owners: map[string][]string{}, Away: away}
+	for _, shard := range shards {
+		if id := owners[shard]; id != "" {
+			p.Owners[id] = append(p.Owners[id], shard)
+		} else {
+			p.Nobody = append(p.Nobody, shard)
+		}
+	}
+	return p
+}
+
+// byShard returns the owner of each shard that has one.
+func (p plan) byShard() map[string]string {
+	owners := map[string]string{}
+	for id, shards := range p.Owners {
+		for _, shard := range shards {
+			owners[shard] = id
+		}
+	}
+	return owners
+}
+
+// names returns all shards, sorted.
+func (p plan) names() []string {
+	names := slices.Clone(p.Nobody)
+	for _, shards := range p.Owners {
+		names = append(names, shards...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names) // a plan that was written by hand may name one twice
+}
+
+// same reports whether both plans say the same in the same words.
+func (p plan) same(other plan) bool {
+	return maps.EqualFunc(p.Owners, other.Owners, slices.Equal[[]string]) && slices.Equal(p.Nobody, other.Nobody) && maps.Equal(p.Away, other.Away)
+}
+
+// moves counts the shards whose owner in p is another one than in last, or none.
+func (p plan) moves(last plan) (n int) {
+	owners := p.byShard()
+	for shard, id := range last.byShard() {
+		if owners[shard] != id {
+			n++
+		}
+	}
+	return n
+}
+
+// presence is what a member says of itself, as the data of its node.
+type presence struct {
+	Weight int `json:"weight"`
+	// Leaving says that the member wants to lose its shards, and then goes.
+	Leaving bool `json:"leaving,omitempty"`
+	// Back says that the member restarts, and for how many milliseconds its shards are to wait for it.
+	Back int64 `json:"back,omitempty"`
+	// Refuses are the shards that the member has given away because its function failed, sorted.
+	Refuses []string `json:"refuses,omitempty"`
+}
+
+// attendant is a member that is there.
+type attendant struct {
+	id string
+	presence
+}
+
+// roster is what a plan is made from.
+type roster struct {
+	shards   []string        // sorted
+	members  []attendant     // first the one that has been there the longest
+	over     map[string]bool // members that restart, and have not come back in time
+	pins     map[string]string
+	strategy Strategy
+}
+
+// next returns the plan that follows on the last one. It is urgent if something waits for it: a shard that nobody serves any more,
+// or a member that wants to go. If only the balance has changed, it is not. It is not urgent either if no member has a shard yet:
+// then all of them begin, and more may come.
+func (r roster) next(last plan) (next plan, urgent bool) {
+	owners, away := last.byShard(), r.away(last)
+	now := Situation{Owners: owners, Pins: r.pins}
+	candidates := map[string]bool{}
+	for _, m := range r.members {
+		if !m.Leaving && away[m.id] == 0 {
+			candidates[m.id] = true
+			now.Members = append(now.Members, Candidate{m.id, max(1, m.Weight), m.Refuses})
+		}
+	}
+	become := make(map[string]string, len(r.shards))
+	for _, shard := range r.shards {
+		if id := owners[shard]; away[id] > 0 {
+			become[shard] = id
+		} else {
+			now.Shards = append(now.Shards, shard)
+		}
+	}
+	if len(now.Members) > 0 {
+		planned := r.strategy(now)
+		for _, shard := range now.Shards {
+			if id := planned[shard]; candidates[id] {
+				become[shard] = id
+			}
+		}
+	}
+	next = newPlan(r.shards, become, away)
+	return next, r.isUrgent(last, next)
+}
+
+// away returns the members whose shards wait for them.
+func (r roster) away(last plan) map[string]int64 {
+	away, present := map[string]int64{}, map[string]bool{}
+	for _, m := range r.members {
+		present[m.id] = true
+		if m.Back > 0 && len(last.Owners[m.id]) > 0 {
+			away[m.id] = m.Back
+		}
+	}
+	for id, wait := range last.Away {
+		if wait > 0 && !present[id] && !r.over[id] && len(last.Owners[id]) > 0 {
+			away[id] = wait
+		}
+	}
+	return away
+}
+
+func (r roster) isUrgent(last, next plan) bool {
+	members, serving := map[string]presence{}, false
+	for _, m := range r.members {
+		members[m.id] = m.presence
+		serving = serving || len(last.Owners[m.id]) > 0
+	}
+	if !serving {
+		return false
+	}
+	if !maps.Equal(last.Away, next.Away) || !slices.Equal(last.names(), r.shards) {
+		return true
+	}
+	owners := next.byShard()
+	for shard, id := range last.byShard() {
+		m, present := members[id]
+		if owners[shard] != id && (!present || m.Leaving || slices.Contains(m.Refuses, shard)) {
+			return true
+		}
+	}
+	return len(next.Nobody) < len(last.Nobody)
+}

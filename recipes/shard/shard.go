@@ -1,0 +1,247 @@
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// Shards is a set of shards that members divide among themselves, below one path. It is safe for concurrent use. [Shards.Run] makes
+// it a member, [Shards.Owners] and [Shards.Watch] do not.
+type Shards struct {
+	config
+	client   *conn.Client
+	path     string
+	log      *slog.Logger
+	group    *group.Group
+	election *election.Election
+	plan     *value.Value[plan]
+	names    *value.Value[[]string]
+
+	mu     sync.Mutex
+	member *member // while Run runs
+}
+
+// Shard is one shard while this process has it. It is a hold: the lock of the shard, which no other member has meanwhile. Its Txn
+// writes in ZooKeeper only while it is held, and its Token is larger than those of all owners of the shard before.
+type Shard struct {
+	*zkrecipes.Hold
+	// Name of the shard.
+	Name string
+	// Generation of the plan that this member had read last when the function was called: the transaction that wrote it. It grows
+	// with each plan.
+	Generation int64
+}
+
+// ErrMoved is the cause of the context of a function whose shard the plan no longer gives to this member.
+var ErrMoved = errors.New("the shard goes to another member")
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct {
+	id          string
+	weight      int
+	pins        map[string]string
+	strategy    Strategy
+	quiet, most time.Duration
+	returnGrace time.Duration
+	drainLimit  time.Duration // 0 is none
+	giveUp      int
+	tracerName  string
+}
+
+// WithID sets the id of the member, the name of its node; default the identity of the client with a random ending. A process that
+// has the same id after a restart has the same shards. Until the session of its predecessor has ended, Run waits. Two
+// processes with one id are a mistake: the second one waits, and logs that.
+func WithID(id string) Option {
+	return func(c *config) error {
+		c.id = id
+		return checkName("id", id)
+	}
+}
+
+// WithWeight sets how much the member gets beside the others; default 1, at most 1000. A member of weight 2 gets twice as many
+// shards as one of weight 1.
+func WithWeight(weight int) Option {
+	return func(c *config) error {
+		if weight < 1 || weight > maxWeight {
+			return fmt.Errorf("weight %d: want 1 to %d", weight, maxWeight)
+		}
+		c.weight = weight
+		return nil
+	}
+}
+
+const maxWeight = 1000
+
+// WithPins gives shards to certain members, by id, while these are there; default none. The pins of the leader count, so all members
+// have the same ones.
+func WithPins(member map[string]string) Option {
+	return func(c *config) error {
+		c.pins = maps.Clone(member)
+		return nil
+	}
+}
+
+// WithStrategy sets who gets what; default [Sticky]. The strategy of the leader counts, so all members have the same one. One that
+// keeps less than Sticky stops more work.
+func WithStrategy(s Strategy) Option {
+	return func(c *config) error {
+		if s == nil {
+			return errors.New("WithStrategy: the function is nil")
+		}
+		c.strategy = s
+		return nil
+	}
+}
+
+// WithSettle sets how long the members must not have changed before the leader moves shards for balance alone, and how long it
+// waits at most; default 1 s and 10 s. So members that are started together make one plan. If a shard is not served,
+// the leader does not wait.
+func WithSettle(quiet, most time.Duration) Option {
+	return func(c *config) error {
+		if quiet < 0 || most < quiet {
+			return fmt.Errorf("settle %v, at most %v: want 0 or more, and at most as long as the second", quiet, most)
+		}
+		c.quiet, c.most = quiet, most
+		return nil
+	}
+}
+
+// WithReturnGrace says that this member restarts when the context of Run ends, and keeps its shards for it for so long; default 0,
+// at most an hour: then others get them at once. So a rolling restart moves no shard. It needs [WithID]. The time begins when the member's node has gone, and anew if
+// the leader changes. Meanwhile nobody serves these shards. After [Shards.Leave] or a crash, the shards move at once.
+func WithReturnGrace(d time.Duration) Option {
+	return func(c *config) error {
+		if d < 0 || d > time.Hour {
+			return fmt.Errorf("return grace %v: want 0 to %v", d, time.Hour)
+		}
+		c.returnGrace = d
+		return nil
+	}
+}
+
+// WithDrainLimit bounds how long a function may go on after its context has ended; default is no limit: the shard is released only
+// after the function has returned. After the limit the lock is released beside the function. The hold of the function has ended
+// then, so that its Txn and a fence refuse it, but what it does elsewhere may meet the work of the next owner.
+func WithDrainLimit(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("drain limit %v: want more than 0", d)
+		}
+		c.drainLimit = d
+		return nil
+	}
+}
+
+// WithGiveUp sets after how many failures in a row a member gives a shard away; default 5.
+func WithGiveUp(failures int) Option {
+	return func(c *config) error {
+		if failures < 1 {
+			return fmt.Errorf("give up after %d failures: want 1 or more", failures)
+		}
+		c.giveUp = failures
+		return nil
+	}
+}
+
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the locks of the shards and the election of the
+// leader; default none. ZooKeeper does not see it.
+func WithTracerName(name string) Option {
+	return func(c *config) error {
+		c.tracerName = name
+		return recipe.TracerName[*recipe.Config](name)(new(recipe.Config))
+	}
+}
+
+// New returns the shards below path. It sends nothing; the first Run creates missing parents.
+//
+// Errors: a nil client, a path that is relative, malformed or the root of the servers, a bad option.
+func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
+	s := &Shards{
+		config: config{weight: 1, strategy: Sticky, quiet: time.Second, most: 10 * time.Second, giveUp: 5},
+		client: c, path: path,
+	}
+	errs := []error{recipe.Apply(&s.config, opts)}
+	if s.returnGrace > 0 && s.id == "" {
+		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
+	}
+	switch {
+	case c == nil:
+		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+	case session.ValidatePath(path) != nil:
+		errs = append(errs, session.ValidatePath(path))
+	case path == "/" && (*client.Client)(c).Abs(path) == "/":
+		errs = append(errs, errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
+	default:
+		errs = append(errs, s.open())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("shard: %w", err)
+	}
+	return s, nil
+}
+
+// open makes the recipes on which this one stands.
+func (s *Shards) open() (err error) {
+	if s.id == "" {
+		s.id = strings.ReplaceAll(s.client.Identity(), "/", "-") + "-" + rand.Text()[:8]
+	}
+	s.log = (*client.Client)(s.client).Logger()
+	elect := []election.Option{election.WithData([]byte(s.id))}
+	if s.tracerName != "" {
+		elect = append(elect, election.WithTracerName(s.tracerName))
+	}
+	var errs [4]error
+	s.group, errs[0] = group.New(s.client, s.child("members"))
+	s.election, errs[1] = election.New(s.client, s.child("election"), elect...)
+	s.plan, errs[2] = value.New(s.client, s.child("plan"), planCodec)
+	s.names, errs[3] = value.New(s.client, s.child("shards"), value.JSON[[]string]())
+	return errors.Join(errs[:]...)
+}
+
+var planCodec = value.JSON[plan]()
+
+// child returns the path of a node below the path of the shards.
+func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "/") + "/" + name }
+
+// lock returns the mutex of a shard. Its contenders have the id of the member as data.
+func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
+	opts := []mutex.Option{mutex.WithData([]byte(s.id))}
+	if s.tracerName != "" {
+		opts = append(opts, mutex.WithTracerName(s.tracerName))
+	}
+	return mutex.New(s.client, s.child("own/"+shard), opts...)
+}
+
+// Path returns the path of the shards.
+func (s *Shards) Path() string { return s.path }
+
+// ID returns the id of this member.
+func (s *Shards) ID() string { return s.id }
+
+// Run is [New] and [Shards.Run] in one call.
+func Run(ctx context.Context, c *conn.Client, path string, from Source, serve func(ctx context.Context, s *Shard) error, opts ...Option) error {
+	s, err := New(c, path, opts...)
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx, from, serve)
+}

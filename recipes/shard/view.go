@@ -1,0 +1,117 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// View says who is to have which shard.
+type View struct {
+	// Shards, sorted by name. There are none if there is no plan, or none that can be read.
+	Shards []Owner
+	// Generation of the plan: the transaction that wrote it. It grows with each plan. It is 0 if there is none.
+	Generation int64
+	// Err says why the plan cannot be read; nil if it can, or if there is none.
+	Err error
+	// Freshness of a view that [Shards.Owners] returns is never current: nothing follows the shards.
+	zkrecipes.Freshness
+}
+
+// Owner says who has a shard.
+type Owner struct {
+	Shard string
+	// Member is the id of the member that the plan gives the shard to; empty if there is none.
+	Member string
+	// Away says that the member restarts, and that the shard waits for it.
+	Away bool
+	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the id of the member.
+	// It is empty if there is none, and in the views of [Shards.Watch].
+	Holder zkrecipes.Participant
+}
+
+// Moving reports whether the shard is on its way: the member that holds it is not the one of the plan. It is for owners that
+// [Shards.Owners] returns.
+func (o Owner) Moving() bool { return o.Member != o.Holder.Name }
+
+// viewOf returns the view of a plan.
+func viewOf(p plan, at value.Version, err error) View {
+	view := View{Generation: at.Mzxid, Err: err}
+	if err != nil {
+		return view
+	}
+	owners := p.byShard()
+	for _, shard := range p.names() {
+		member := owners[shard]
+		view.Shards = append(view.Shards, Owner{Shard: shard, Member: member, Away: p.Away[member] > 0})
+	}
+	return view
+}
+
+// Owners returns who is to have which shard, and who holds it, each as new as this call. It costs some requests for each shard,
+// at most 64 at a time. [Shards.Watch] has views that are current.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+func (s *Shards) Owners(ctx context.Context) (View, error) {
+	at := zkrecipes.Freshness{AsOf: time.Now()}
+	p, version, err := s.plan.Get(ctx)
+	if err != nil && !version.Exists() {
+		return View{}, err
+	}
+	view := viewOf(p, version, err)
+	view.Freshness = at
+	names := make([]string, 0, len(view.Shards))
+	for _, o := range view.Shards {
+		names = append(names, o.Shard)
+	}
+	holders, err := s.holders(ctx, names)
+	for i, h := range holders {
+		view.Shards[i].Holder = h
+	}
+	return view, err
+}
+
+// holders returns who is at the head of the lock of each shard.
+func (s *Shards) holders(ctx context.Context, shards []string) ([]zkrecipes.Participant, error) {
+	holders, errs := make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
+	session.InFlight(len(shards), func(i int) {
+		lock, err := s.lock(shards[i])
+		if err != nil {
+			errs[i] = err // a plan that was written by hand may have any name
+			return
+		}
+		queue, err := lock.Queue(ctx)
+		if errs[i] = err; len(queue) > 0 {
+			holders[i] = queue[0]
+		}
+	})
+	return holders, errors.Join(errs...)
+}
+
+// Watch tells who is to have which shard, now and then after every plan. A slow caller gets the newest view and misses those in
+// between. Its views do not say who holds: a shard that has just moved is served when its old owner has stopped.
+//
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
+// Current false. When the client is connected again, Watch reads again and tells a current view.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {
+	return func(yield func(View, error) bool) {
+		for seen, err := range s.plan.Watch(ctx) {
+			if err != nil {
+				yield(View{}, err)
+				return
+			}
+			view := viewOf(seen.Value, seen.Version, seen.Err)
+			view.Freshness = seen.Freshness
+			if !yield(view, nil) {
+				return
+			}
+		}
+	}
+}

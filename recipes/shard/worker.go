@@ -1,0 +1,253 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// The times of a worker.
+const (
+	firstPause = 100 * time.Millisecond // after a call of the function that ended by itself
+	lastPause  = 30 * time.Second       // it doubles up to this
+	steady     = time.Minute            // a call of the function that lasted so long was a success
+	brief      = time.Second            // a hold that was lost so soon is followed by a pause
+	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
+	patience   = time.Second            // how long a function that stops holds up the next one
+	complaint  = 10 * time.Second       // a function that takes so long to stop is logged
+)
+
+// worker works on one shard, from when the plan gives it to this member until the plan or the member takes it away.
+type worker struct {
+	stop    context.CancelCauseFunc
+	stopped bool          // guarded by member.mu
+	done    chan struct{} // closed when it has ended
+}
+
+// start starts the worker of a shard, unless there is one. Called with mu held.
+func (m *member) start(shard string) {
+	last := m.at[shard]
+	if m.stopped || last != nil && !last.stopped {
+		return
+	}
+	ctx, stop := context.WithCancelCause(m.ctx)
+	w := &worker{stop: stop, done: make(chan struct{})}
+	m.at[shard] = w
+	m.workers.Go(func() {
+		defer m.ended(shard, w)
+		if last != nil {
+			<-last.done
+		}
+		m.work(ctx, shard)
+	})
+}
+
+func (m *member) ended(shard string, w *worker) {
+	w.stop(nil)
+	close(w.done)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at[shard] == w {
+		delete(m.at, shard)
+	}
+	m.broadcast()
+}
+
+// handOver stops the workers whose shards have moved, one after the other, so that as much as possible is served meanwhile. One
+// that takes long does not hold up the next.
+func (m *member) handOver() {
+	for {
+		var w *worker
+		if m.await(m.ctx, func() bool { w = m.nextMoved(); return w != nil }) != nil {
+			return
+		}
+		w.stop(ErrMoved)
+		select {
+		case <-w.done:
+		case <-time.After(patience):
+		case <-m.ctx.Done():
+			return
+		}
+	}
+}
+
+// nextMoved returns the worker that is to be stopped next; nil for none. Called with mu held.
+func (m *member) nextMoved() *worker {
+	for len(m.moved) > 0 {
+		w := m.at[m.moved[0]]
+		m.moved = m.moved[1:]
+		if w != nil && !w.stopped {
+			w.stopped = true
+			return w
+		}
+	}
+	return nil
+}
+
+// knock waits until a worker may go to its lock. The present plan has to be known: after an outage the shard may have moved. So
+// that a member with many shards does not flood the server, it waits now and then for an answer, which comes behind those to the
+// workers before.
+//
+// Errors: the cause of ctx.
+func (m *member) knock(ctx context.Context) error {
+	if err := m.await(ctx, func() bool { return m.current }); err != nil {
+		return err
+	}
+	select {
+	case m.gate <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-m.gate }()
+	if m.passed++; m.passed%session.MostInFlight == 0 {
+		_ = m.client.Sync(ctx, m.path) // it only takes its time
+	}
+	return context.Cause(ctx)
+}
+
+// errGaveUp says that the function has failed too often.
+var errGaveUp = errors.New("failed too often")
+
+// trials are the calls of the function for one shard.
+type trials struct {
+	failures int // in a row
+	pause    backoff.BackOff
+}
+
+func newTrials() *trials {
+	return &trials{pause: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))}
+}
+
+// ended notes how a call has ended.
+func (t *trials) ended(lasted time.Duration, err error) {
+	if lasted >= steady {
+		t.pause.Reset()
+		t.failures = 0
+	}
+	if err == nil {
+		t.failures = 0
+		return
+	}
+	t.failures++
+}
+
+// work takes the lock of the shard and calls the function under it, again and again.
+func (m *member) work(ctx context.Context, shard string) {
+	t := newTrials()
+	lock, err := m.lock(shard)
+	if err != nil {
+		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
+		<-ctx.Done()
+		return
+	}
+	for m.knock(ctx) == nil {
+		began := time.Now()
+		err := lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return m.tend(ctx, shard, h, t) })
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errGaveUp):
+		case errors.Is(err, zkrecipes.ErrLost):
+			if time.Since(began) >= brief {
+				continue
+			}
+		default:
+			t.ended(0, err)
+			m.log.Warn("shard: the lock of a shard cannot be had", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
+		}
+		if t.failures >= m.giveUp {
+			m.refuse(shard, err)
+			t.failures = 0
+		}
+		_ = session.Sleep(ctx, t.pause.NextBackOff()) // the loop looks
+	}
+}
+
+// tend calls the function under a hold until ctx ends, which it does with the hold, too.
+//
+// Errors: errGaveUp.
+func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *trials) error {
+	returned := make(chan struct{})
+	defer m.bound(ctx, shard, h, returned)()
+	defer close(returned)
+	for {
+		m.mu.Lock()
+		generation := m.generation
+		m.mu.Unlock()
+		began := time.Now()
+		err := m.serve(ctx, &Shard{Hold: h, Name: shard, Generation: generation})
+		if ctx.Err() != nil {
+			return nil
+		}
+		t.ended(time.Since(began), err)
+		if err != nil {
+			m.log.Warn("shard: the function of a shard has failed", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
+		}
+		if t.failures >= m.giveUp {
+			return fmt.Errorf("%w: %w", errGaveUp, err)
+		}
+		if session.Sleep(ctx, t.pause.NextBackOff()) != nil {
+			return nil
+		}
+	}
+}
+
+// bound watches over a function whose context has ended. It releases the hold at the limit, if there is one. It returns what waits
+// until that is over.
+func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, returned <-chan struct{}) (wait func()) {
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		var limit <-chan time.Time
+		if m.drainLimit > 0 {
+			limit = time.After(m.drainLimit)
+		}
+		late := time.After(complaint)
+		for {
+			select {
+			case <-returned:
+				return
+			case <-late:
+				m.log.Warn("shard: a function goes on although its context has ended", "path", m.path, "shard", shard, "for", complaint)
+			case <-limit:
+				m.log.Warn("shard: a function goes on although its context has ended, its lock is released", "path", m.path, "shard", shard, "for", m.drainLimit)
+				_ = h.Release(ctx) // which has ended; the removal goes on
+			}
+		}
+	})
+	return func() {
+		if !stop() {
+			<-over
+		}
+	}
+}
+
+// refuse gives a shard away for a while.
+func (m *member) refuse(shard string, why error) {
+	m.log.Error("shard: a shard is given away, because its function or its lock fails here", "path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, refused := slices.BinarySearch(m.presence.Refuses, shard)
+	if refused || m.stopped {
+		return
+	}
+	m.say(func(p *presence) { p.Refuses = slices.Insert(p.Refuses, i, shard) })
+	m.background.Go(func() {
+		if session.Sleep(m.ctx, refusal) != nil {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.say(func(p *presence) {
+			p.Refuses = slices.DeleteFunc(p.Refuses, func(other string) bool { return other == shard })
+		})
+	})
+}
