@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -223,8 +224,10 @@ func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err
 	switch {
 	case err == nil:
 		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", next.moves(l.last))
-	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced), errors.Is(err, zk.ErrNoAuth):
+	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
 		return 0, err
+	case errors.Is(err, zk.ErrNoAuth):
+		return 0, fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
 	default:

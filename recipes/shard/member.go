@@ -84,7 +84,10 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 	}
 	defer close(m.over)
 	defer s.exit()
-	return m.run(ctx)
+	if err := m.run(ctx); !errors.Is(err, errDrained) {
+		return err
+	}
+	return nil
 }
 
 // enter notes the member that runs. It reports false if there is another one.
@@ -154,15 +157,7 @@ func (m *member) run(ctx context.Context) error {
 	m.close()
 	m.depart(life, ctx.Err() != nil)
 	m.workers.Wait()
-	return m.cause()
-}
-
-// cause returns why the member has ended; nil if it has left.
-func (m *member) cause() error {
-	if cause := context.Cause(m.ctx); !errors.Is(cause, errDrained) {
-		return cause
-	}
-	return nil
+	return context.Cause(m.ctx)
 }
 
 // join joins the group. A process that has the id already is waited for.
@@ -177,7 +172,7 @@ func (m *member) join() error {
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
 	if err != nil && m.ctx.Err() != nil {
-		return m.cause()
+		return context.Cause(m.ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("shard: %w", err)

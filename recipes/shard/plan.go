@@ -99,7 +99,7 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	now := Situation{Owners: owners, Pins: r.pins}
 	candidates := map[string]bool{}
 	for _, m := range r.members {
-		if !m.Leaving && away[m.id] == 0 {
+		if !m.Leaving && m.Back == 0 {
 			candidates[m.id] = true
 			now.Members = append(now.Members, Candidate{m.id, max(1, m.Weight), m.Refuses})
 		}

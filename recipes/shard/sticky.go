@@ -41,9 +41,11 @@ func Sticky(now Situation) map[string]string {
 	if len(d.seats) == 0 {
 		return nil
 	}
-	d.setQuotas(len(now.Shards))
-	d.lighten()
-	d.place()
+	for again := true; again; { // each move brings a member nearer to its quota, so this ends
+		d.setQuotas(len(now.Shards))
+		d.place()
+		again = d.lighten()
+	}
 	owners := make(map[string]string, len(now.Shards))
 	for _, s := range d.seats {
 		for _, shard := range slices.Concat(s.pinned, s.kept) {
@@ -160,16 +162,18 @@ func share(n int, seats []*seat) {
 	}
 }
 
-// lighten frees what members have above their quotas, if another may take it.
-func (d *division) lighten() {
+// lighten moves what members have above their quotas to those that have room and may get it. It reports whether anything moved.
+func (d *division) lighten() (moved bool) {
 	for _, s := range d.seats {
 		for i := len(s.kept) - 1; i >= 0 && s.room() < 0; i-- {
-			if shard := s.kept[i]; d.best(shard).room() > 0 {
+			if other := d.best(s.kept[i]); other.room() > 0 {
+				other.kept = append(other.kept, s.kept[i])
 				s.kept = slices.Delete(s.kept, i, i+1)
-				d.free = append(d.free, shard)
+				moved = true
 			}
 		}
 	}
+	return moved
 }
 
 // best returns the member with the most room among those that may get a shard.
@@ -192,4 +196,5 @@ func (d *division) place() {
 		s := d.best(shard)
 		s.kept = append(s.kept, shard)
 	}
+	d.free = nil
 }

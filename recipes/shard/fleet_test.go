@@ -1,0 +1,258 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+const (
+	path   = "/app/partitions"
+	tick   = 2 * time.Second
+	settle = time.Second
+)
+
+// fleet is members in virtual time, and what they have served.
+type fleet struct {
+	*testing.T
+	srv    *zktest.Server
+	shards []string
+	start  time.Time
+
+	mu      sync.Mutex
+	members map[string]*mate
+	rec     map[string]*check.Recorder // by shard
+	serving map[string]string          // the member whose function runs now, by shard
+	starts  int                        // of functions
+	stops   int                        // that go on although their context has ended, now
+	most    int                        // the most of them at a time
+}
+
+// mate is one member.
+type mate struct {
+	*fleet
+	id     string
+	client *conn.Client
+	shards *shard.Shards
+	stop   context.CancelFunc
+	ended  chan struct{}
+	err    error // valid once ended is closed
+	// serve is called in the function, after the recording. It returns when its context ends.
+	serve func(ctx context.Context, s *shard.Shard) error
+	// linger is how long the function goes on after its context has ended.
+	linger time.Duration
+}
+
+// names returns n names of shards.
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("s%03d", i)
+	}
+	return list
+}
+
+// inFleet runs f with n shards, in virtual time. Afterwards no shard had two holds at a time.
+func inFleet(t *testing.T, n int, f func(f *fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		fl := newFleet(t, n, zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(5000)))
+		f(fl)
+		fl.end()
+		fl.judge()
+	})
+}
+
+func newFleet(t *testing.T, n int, srv *zktest.Server) *fleet {
+	t.Helper()
+	return &fleet{
+		T: t, srv: srv, shards: names(n), start: time.Now(),
+		members: map[string]*mate{}, rec: map[string]*check.Recorder{}, serving: map[string]string{},
+	}
+}
+
+// end ends all members that run, and closes their clients.
+func (f *fleet) end() {
+	f.Helper()
+	for _, m := range f.members {
+		m.stop()
+	}
+	for _, m := range f.members {
+		<-m.ended
+		require.NoError(f, m.client.Close())
+	}
+}
+
+// judge checks what each shard has seen.
+func (f *fleet) judge() {
+	f.Helper()
+	for name, rec := range f.rec {
+		holds, err := rec.Holds()
+		require.NoError(f, err)
+		require.NoError(f, check.Exclusion(holds, 1), name)
+		slices.SortFunc(holds, func(a, b check.Hold) int { return int(a.Token - b.Token) })
+		for i := 1; i < len(holds); i++ {
+			require.LessOrEqual(f, holds[i-1].From, holds[i].From, "%s: the tokens of later holds are larger", name)
+		}
+	}
+}
+
+// prepare returns a member that does not run yet, with a client of its own.
+func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
+	f.Helper()
+	m := &mate{fleet: f, id: id, client: bubble.Dial(f, f.srv, id), ended: make(chan struct{})}
+	m.serve = func(ctx context.Context, _ *shard.Shard) error {
+		<-ctx.Done()
+		return nil
+	}
+	var err error
+	m.shards, err = shard.New(m.client, path, append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
+	require.NoError(f, err)
+	return m
+}
+
+// join starts a member.
+func (f *fleet) join(id string, opts ...shard.Option) *mate {
+	f.Helper()
+	m := f.prepare(id, opts...)
+	m.run(shard.List(f.shards...))
+	return m
+}
+
+func (m *mate) run(from shard.Source) {
+	ctx, stop := context.WithCancel(m.Context())
+	m.stop = stop
+	m.mu.Lock()
+	m.members[m.id] = m
+	m.mu.Unlock()
+	go func() {
+		defer close(m.ended)
+		m.err = m.shards.Run(ctx, from, m.record)
+	}()
+	synctest.Wait() // it is a member, unless its id is taken
+}
+
+// record is the function that serves a shard.
+func (m *mate) record(ctx context.Context, s *shard.Shard) error {
+	m.mu.Lock()
+	rec := m.rec[s.Name]
+	if rec == nil {
+		rec = &check.Recorder{Now: func() int64 { return int64(time.Since(m.start)) }}
+		m.rec[s.Name] = rec
+	}
+	m.serving[s.Name] = m.id
+	m.starts++
+	m.mu.Unlock()
+	op := rec.Call(m.id, 1)
+	op.GrantedHold(s.Hold)
+	err := m.serve(ctx, s)
+	if errors.Is(s.Err(), zkrecipes.ErrLost) {
+		op.Lost()
+	}
+	m.mu.Lock()
+	m.stops++
+	m.most = max(m.most, m.stops)
+	m.mu.Unlock()
+	time.Sleep(m.linger)
+	if s.Err() == nil {
+		op.Released()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stops--
+	if m.serving[s.Name] == m.id {
+		delete(m.serving, s.Name)
+	}
+	return err
+}
+
+// isServed reports whether each shard is served.
+func (f *fleet) isServed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.serving) == len(f.shards)
+}
+
+// load counts the shards that each member serves.
+func (f *fleet) load() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := map[string]int{}
+	for _, id := range f.serving {
+		n[id]++
+	}
+	return n
+}
+
+// owners returns who serves what.
+func (f *fleet) owners() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.serving)
+}
+
+func (f *fleet) started() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.starts
+}
+
+// pass lets time pass.
+func (f *fleet) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// requireServed requires that each shard is served within d, by members with so many shards.
+func (f *fleet) requireServed(within time.Duration, want map[string]int) {
+	f.Helper()
+	f.await(within, func() bool { return f.isServed() && maps.Equal(want, f.load()) }, func() string { return fmt.Sprint(f.load()) })
+}
+
+// await waits for a condition, and looks often.
+func (f *fleet) await(within time.Duration, is func() bool, what func() string) {
+	f.Helper()
+	for end := time.Now().Add(within); ; f.pass(within / 1000) {
+		synctest.Wait()
+		if is() {
+			return
+		}
+		require.True(f, time.Now().Before(end), "not within %v: %s", within, what())
+	}
+}
+
+// crash cuts a member off for good, without a word. Its session ends by itself.
+func (f *fleet) crash(m *mate) { f.srv.Stall(zktest.Label(m.id), zktest.Both) }
+
+// planned returns the plan as it stands in the node.
+func (f *fleet) planned() string {
+	n, _ := f.srv.Node(path + "/plan")
+	return string(n.Data)
+}
+
+// writers returns who has changed the plan.
+func (f *fleet) writers() (list []string) {
+	for _, txn := range f.srv.History() {
+		for _, c := range txn.Changes {
+			if c.Path == path+"/plan" {
+				list = append(list, txn.Client)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRoster_Next(t *testing.T) {
+	is := func(id string) attendant { return attendant{id, presence{Weight: 1}} }
+	leaving := attendant{"x", presence{Weight: 1, Leaving: true}}
+	restarts := attendant{"x", presence{Weight: 1, Back: 5000}}
+	ab := []string{"a", "b"}
+	owned := func(x, y []string) plan {
+		p := plan{Owners: map[string][]string{}, Away: map[string]int64{}}
+		if x != nil {
+			p.Owners["x"] = x
+		}
+		if y != nil {
+			p.Owners["y"] = y
+		}
+		return p
+	}
+	away := func(p plan, wait int64) plan {
+		p.Away = map[string]int64{"x": wait}
+		return p
+	}
+	for name, test := range map[string]struct {
+		members []attendant
+		over    string
+		last    plan
+		want    plan
+		urgent  bool
+	}{
+		"the first plan waits for more":             {[]attendant{is("x")}, "", plan{}, owned(ab, nil), false},
+		"a balance waits":                           {[]attendant{is("x"), is("y")}, "", owned(ab, nil), owned(ab[:1], ab[1:]), false},
+		"nothing to do":                             {[]attendant{is("x"), is("y")}, "", owned(ab[:1], ab[1:]), owned(ab[:1], ab[1:]), false},
+		"a loss does not wait":                      {[]attendant{is("y")}, "", owned(ab[:1], ab[1:]), owned(nil, ab), true},
+		"if all are lost, more may come":            {[]attendant{is("z")}, "", owned(ab[:1], ab[1:]), plan{Owners: map[string][]string{"z": ab}}, false},
+		"one that leaves is waiting":                {[]attendant{leaving, is("y")}, "", owned(ab[:1], ab[1:]), owned(nil, ab), true},
+		"the last one leaves":                       {[]attendant{leaving}, "", owned(ab, nil), plan{Nobody: ab}, true},
+		"one that left without shards":              {[]attendant{leaving, is("y")}, "", owned(nil, ab), owned(nil, ab), false},
+		"one says that it restarts":                 {[]attendant{restarts, is("y")}, "", owned(ab[:1], ab[1:]), away(owned(ab[:1], ab[1:]), 5000), true},
+		"one that has nothing restarts":             {[]attendant{restarts, is("y")}, "", owned(nil, ab), owned(nil, ab), false},
+		"it is away":                                {[]attendant{is("y")}, "", away(owned(ab[:1], ab[1:]), 5000), away(owned(ab[:1], ab[1:]), 5000), false},
+		"it is back":                                {[]attendant{is("y"), is("x")}, "", away(owned(ab[:1], ab[1:]), 5000), owned(ab[:1], ab[1:]), true},
+		"its time is over":                          {[]attendant{is("y")}, "x", away(owned(ab[:1], ab[1:]), 5000), owned(nil, ab), true},
+		"a shard that refuses":                      {[]attendant{{"x", presence{Weight: 1, Refuses: ab[:1]}}, is("y")}, "", owned(ab[:1], ab[1:]), owned(ab[1:], ab[:1]), true},
+		"a shard that nobody had":                   {[]attendant{is("x"), is("y")}, "", plan{Owners: map[string][]string{"x": ab[:1]}, Nobody: ab[1:]}, owned(ab[:1], ab[1:]), true},
+		"a shard that is new":                       {[]attendant{is("x"), is("y")}, "", owned(ab[:1], nil), owned(ab[:1], ab[1:]), true},
+		"a shard that is gone":                      {[]attendant{is("x"), is("y")}, "", owned([]string{"a", "c"}, ab[1:]), owned(ab[:1], ab[1:]), true},
+		"a member that a hand wrote has a weight":   {[]attendant{{"x", presence{}}}, "", owned(ab, nil), owned(ab, nil), false},
+		"a shard that a hand gave to two is of one": {[]attendant{is("x"), is("y")}, "", owned(ab, ab[1:]), owned(ab[:1], ab[1:]), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := roster{shards: ab, members: test.members, over: map[string]bool{test.over: true}, strategy: Sticky}
+			next, urgent := r.next(test.last)
+			require.True(t, next.same(test.want), "%v", next)
+			require.Equal(t, test.urgent, urgent)
+		})
+	}
+}
+
+// TestRoster_Next_StrategyThatErrs: what makes no sense is no owner.
+func TestRoster_Next_StrategyThatErrs(t *testing.T) {
+	r := roster{shards: []string{"a", "b"}, members: []attendant{{"x", presence{Weight: 1}}}, strategy: func(Situation) map[string]string {
+		return map[string]string{"a": "stranger", "other": "x"}
+	}}
+	next, _ := r.next(plan{})
+	require.Equal(t, plan{Owners: map[string][]string{}, Nobody: []string{"a", "b"}, Away: map[string]int64{}}, next)
+}

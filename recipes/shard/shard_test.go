@@ -1,0 +1,599 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestRun_DividesAmongMembers(t *testing.T) {
+	inFleet(t, 64, func(f *fleet) {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			f.join(id)
+		}
+		f.requireServed(2*settle, map[string]int{"a": 16, "b": 16, "c": 16, "d": 16})
+		require.Equal(f, 64, f.started(), "they settled, and nothing moved")
+		before := f.owners()
+		f.join("e")
+		f.requireServed(2*settle, map[string]int{"a": 13, "b": 13, "c": 13, "d": 13, "e": 12})
+		require.Equal(f, 64+12, f.started(), "what did not move went on")
+		for name, id := range f.owners() {
+			require.True(f, id == "e" || id == before[name], name)
+		}
+	})
+}
+
+func TestRun_Crash(t *testing.T) {
+	inFleet(t, 30, func(f *fleet) {
+		a, b := f.join("a"), f.join("b")
+		f.join("c")
+		f.requireServed(2*settle, map[string]int{"a": 10, "b": 10, "c": 10})
+		f.crash(b) // the leader is a, the one that was there first
+		f.pass(bubble.Timeout * 9 / 10)
+		require.Equal(f, 30, f.started(), "the holds of b last, and nothing moves before its session is over")
+		f.requireServed(bubble.Timeout/10+2*tick, map[string]int{"a": 15, "c": 15})
+		require.Equal(f, 40, f.started())
+		f.srv.Heal(zktest.Label("b"))
+		f.requireServed(bubble.Timeout, map[string]int{"a": 10, "b": 10, "c": 10})
+		f.crash(a)
+		f.requireServed(bubble.Timeout+2*tick, map[string]int{"b": 15, "c": 15})
+	})
+}
+
+// TestRun_ShortOutage: a member that is away for less than its deadline keeps what it has.
+func TestRun_ShortOutage(t *testing.T) {
+	inFleet(t, 10, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
+		f.crash(a)
+		f.pass(bubble.Timeout / 2)
+		f.srv.Heal(zktest.Everyone)
+		f.srv.CutAll()
+		f.pass(time.Minute)
+		f.requireServed(0, map[string]int{"a": 5, "b": 5})
+		require.Equal(f, 10, f.started())
+		require.Len(f, f.writers(), 1, "one plan was enough")
+	})
+}
+
+// TestLeave_HandsOver: a member stops its functions one after the other, and the next owner of each shard starts in that instant.
+func TestLeave_HandsOver(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 12})
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		b.linger = 300 * time.Millisecond
+		f.most = 0
+		from := time.Now()
+		left := make(chan error, 1)
+		go func() { left <- b.shards.Leave(f.Context()) }()
+		for n := range 6 {
+			f.pass(b.linger / 2)
+			require.Len(f, f.owners(), 12, "while one is being stopped, the others are served")
+			require.Equal(f, 6-n, f.load()["b"])
+			f.pass(b.linger / 2)
+			require.Equal(f, 6+n+1, f.load()["a"])
+		}
+		require.NoError(f, <-left)
+		require.Equal(f, 6*b.linger, time.Since(from))
+		require.Equal(f, 1, f.most, "stopped at a time")
+		<-b.ended
+		require.NoError(f, b.err)
+		require.Equal(f, []string{"a"}, f.srv.Children(path+"/members"))
+	})
+}
+
+// TestLeave_SlowFunction: one function that takes long does not hold up the others.
+func TestLeave_SlowFunction(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		b := f.join("b")
+		b.linger = 10 * time.Second
+		f.requireServed(2*settle, map[string]int{"b": 4})
+		from := time.Now()
+		require.NoError(f, b.shards.Leave(f.Context()), "the last member leaves, too")
+		require.Equal(f, 13*time.Second, time.Since(from))
+		require.Contains(f, f.planned(), `"nobody":["s000","s001","s002","s003"]`)
+	})
+}
+
+func TestLeave_WithoutRun(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.shards.Leave(f.Context()))
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		f.crash(a)
+		ctx, cancel := context.WithTimeout(f.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(f, a.shards.Leave(ctx), context.DeadlineExceeded, "nobody can be told")
+		f.srv.Heal(zktest.Everyone)
+		f.pass(bubble.Timeout)
+		<-a.ended
+		require.NoError(f, a.err, "it went on")
+	})
+}
+
+func TestRun_ContextEnds(t *testing.T) {
+	inFleet(t, 10, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
+		a.stop() // it leads
+		f.requireServed(0, map[string]int{"b": 10})
+		<-a.ended
+		require.ErrorIs(f, a.err, context.Canceled)
+	})
+}
+
+// TestReturnGrace_RollingRestart: each member restarts in its turn, the leader among them, and nothing moves.
+func TestReturnGrace_RollingRestart(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		ids := []string{"a", "b", "c"}
+		grace := shard.WithReturnGrace(30 * time.Second)
+		for _, id := range ids {
+			f.join(id, grace)
+		}
+		want := map[string]int{"a": 4, "b": 4, "c": 4}
+		f.requireServed(2*settle, want)
+		before := f.owners()
+		for _, id := range ids {
+			m := f.members[id]
+			m.stop()
+			<-m.ended
+			require.NoError(f, m.client.Close())
+			f.pass(20 * time.Second)
+			require.Len(f, f.owners(), 8)
+			f.join(id, grace)
+			f.requireServed(0, want)
+		}
+		f.pass(time.Minute)
+		require.Equal(f, before, f.owners())
+		require.Equal(f, 12+12, f.started())
+	})
+}
+
+// TestReturnGrace_Ends: a member that does not come back loses its shards when its time is over.
+func TestReturnGrace_Ends(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		b := f.join("b", shard.WithReturnGrace(30*time.Second))
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		b.stop()
+		f.pass(29 * time.Second)
+		require.Equal(f, map[string]int{"a": 6}, f.load())
+		view, err := f.members["a"].shards.Owners(f.Context())
+		require.NoError(f, err)
+		for _, o := range view.Shards {
+			require.Equal(f, o.Member == "b", o.Away)
+		}
+		f.requireServed(time.Second+10*time.Millisecond, map[string]int{"a": 12})
+		require.NotContains(f, f.planned(), "away")
+	})
+}
+
+// TestGiveUp: a function that fails is called again, ever later. Then another member gets the shard, for five minutes.
+func TestGiveUp(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a, b := f.prepare("a", shard.WithGiveUp(3)), f.prepare("b", shard.WithGiveUp(3))
+		var mu sync.Mutex
+		calls := map[string][]zkrecipes.Token{} // by member
+		breaks := func(m *mate) func(context.Context, *shard.Shard) error {
+			return func(ctx context.Context, s *shard.Shard) error {
+				if s.Name == "s000" && m == a {
+					mu.Lock()
+					defer mu.Unlock()
+					calls[m.id] = append(calls[m.id], s.Token())
+					return errors.New("no disk")
+				}
+				<-ctx.Done()
+				return nil
+			}
+		}
+		a.serve, b.serve = breaks(a), breaks(b)
+		a.run(shard.List(f.shards...))
+		f.pass(settle / 2)
+		b.run(shard.List(f.shards...))
+		f.requireServed(5*time.Second, map[string]int{"a": 1, "b": 1})
+		require.Equal(f, "b", f.owners()["s000"])
+		require.Len(f, calls["a"], 3)
+		require.Equal(f, calls["a"][0], calls["a"][2], "it had the lock between the calls")
+		member, _ := f.srv.Node(path + "/members/a")
+		require.JSONEq(f, `{"weight":1,"refuses":["s000"]}`, string(member.Data))
+		f.pass(5 * time.Minute)
+		member, _ = f.srv.Node(path + "/members/a")
+		require.JSONEq(f, `{"weight":1}`, string(member.Data))
+	})
+}
+
+// TestGiveUp_Nowhere: a shard that fails on all members stays, and is tried on.
+func TestGiveUp_Nowhere(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		for _, id := range []string{"a", "b"} {
+			m := f.prepare(id, shard.WithGiveUp(2))
+			m.serve = func(context.Context, *shard.Shard) error { return errors.New("poison") }
+			m.run(shard.List(f.shards...))
+		}
+		f.pass(time.Minute)
+		tried := f.started()
+		require.Greater(f, tried, 5)
+		f.pass(10 * time.Minute)
+		require.Greater(f, f.started(), tried+10)
+		require.Less(f, f.started(), tried+100, "with pauses")
+	})
+}
+
+// TestRun_FunctionReturns: one that returns without an error is called again, and is no failure.
+func TestRun_FunctionReturns(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a", shard.WithGiveUp(1))
+		a.serve = func(context.Context, *shard.Shard) error { return nil }
+		a.run(shard.List(f.shards...))
+		f.pass(10 * time.Minute)
+		require.Greater(f, f.started(), 10)
+		member, _ := f.srv.Node(path + "/members/a")
+		require.NotContains(f, string(member.Data), "refuses")
+	})
+}
+
+// TestPlan_Deleted: nothing stops, and the leader writes the plan again, as it is.
+func TestPlan_Deleted(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		for _, harm := range []func() error{
+			func() error { return f.srv.Delete(path + "/plan") },
+			func() error { return f.srv.Set(path+"/plan", []byte("no JSON")) },
+			func() error { return f.srv.Set(path+"/plan", nil) },
+		} {
+			before := f.planned()
+			require.NoError(f, harm())
+			f.pass(2 * settle)
+			require.Equal(f, before, f.planned())
+		}
+		require.Equal(f, 12, f.started())
+		require.NoError(f, f.srv.Set(path+"/plan", []byte("{}"))) // which says that nobody has anything
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"a":["s000","s000","odd/name","s001"],"b":["s000"],"nobody":["s002"]}}`)))
+		f.requireServed(3*settle, map[string]int{"a": 6, "b": 6})
+		require.Equal(f, 12, strings.Count(f.planned(), `"s0`), f.planned())
+	})
+}
+
+// TestPlan_DeletedAndNewLeader: the next leader has not seen the plan, and asks the locks.
+func TestPlan_DeletedAndNewLeader(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 12})
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		f.join("c")
+		f.requireServed(2*settle, map[string]int{"a": 4, "b": 4, "c": 4})
+		before, started := f.owners(), f.started()
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Times: -1}, zktest.Ignore())
+		require.NoError(f, f.srv.Delete(path+"/plan"))
+		term := f.srv.Children(path + "/election")
+		require.Len(f, term, 3)
+		for _, name := range term {
+			if n, _ := f.srv.Node(path + "/election/" + name); string(n.Data) == "a" {
+				require.NoError(f, f.srv.Delete(path+"/election/"+name))
+			}
+		}
+		f.await(time.Minute, func() bool { return f.planned() != "" }, f.planned)
+		for name, id := range f.owners() {
+			require.Equal(f, before[name], id)
+		}
+		require.Equal(f, started, f.started())
+		f.srv.Expire(f.srv.SessionOf(a.id))
+	})
+}
+
+// TestPlan_DeposedLeader: the plan of a leader that has lost its term while it wrote does not land.
+func TestPlan_DeposedLeader(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		before := f.planned()
+		deposed := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(zktest.Request) {
+			for _, name := range f.srv.Children(path + "/election") {
+				if n, _ := f.srv.Node(path + "/election/" + name); string(n.Data) == "a" {
+					_ = f.srv.Delete(path + "/election/" + name) // no other client does
+				}
+			}
+		}))
+		f.join("c")
+		f.requireServed(3*settle, map[string]int{"a": 4, "b": 4, "c": 4})
+		require.Equal(f, 1, deposed.Hits())
+		require.Equal(f, []string{"a", "b"}, slices.Compact(f.writers()))
+		require.NotEqual(f, before, f.planned())
+	})
+}
+
+// TestPlan_ReplyLost: a leader that does not know whether its plan has landed looks.
+func TestPlan_ReplyLost(t *testing.T) {
+	for name, lost := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 12, func(f *fleet) {
+				f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, lost)
+				f.join("a")
+				f.join("b")
+				f.requireServed(5*settle, map[string]int{"a": 6, "b": 6})
+				require.Len(f, f.writers(), 1)
+			})
+		})
+	}
+}
+
+func TestSource_Node(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		a, b := f.prepare("a"), f.prepare("b")
+		a.run(shard.Node())
+		b.run(shard.Node())
+		f.pass(time.Minute)
+		require.Empty(f, f.planned(), "there is no set")
+		require.NoError(f, a.shards.SetNames(f.Context(), f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 3, "b": 3})
+		require.NoError(f, f.srv.Set(path+"/shards", []byte(`["x/y"]`)))
+		f.pass(time.Minute)
+		require.NoError(f, f.srv.Set(path+"/shards", []byte("no JSON")))
+		f.pass(time.Minute)
+		f.requireServed(0, map[string]int{"a": 3, "b": 3})
+		require.NoError(f, b.shards.SetNames(f.Context(), f.shards[:4]...))
+		f.shards = f.shards[:4]
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		for text, bad := range map[string][]string{"one name at least": {}, "twice": {"a", "a"}, "without a slash": {"a/b"}} {
+			require.ErrorContains(f, a.shards.SetNames(f.Context(), bad...), text)
+		}
+	})
+}
+
+func TestSource_Func(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		var mu sync.Mutex
+		answer, failure := f.shards[:2], error(nil)
+		say := func(names []string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			answer, failure = names, err
+		}
+		a := f.prepare("a")
+		a.run(shard.Func(time.Minute, func(context.Context) ([]string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return answer, failure
+		}))
+		f.pass(2 * settle)
+		require.Equal(f, map[string]int{"a": 2}, f.load())
+		say(nil, errors.New("no catalog"))
+		f.pass(time.Minute)
+		say(nil, nil) // a set that is empty stops nothing
+		f.pass(time.Minute)
+		require.Equal(f, map[string]int{"a": 2}, f.load())
+		say(f.shards, nil)
+		f.pass(time.Minute + 2*settle)
+		require.Equal(f, map[string]int{"a": 6}, f.load())
+	})
+}
+
+// TestDrainLimit: without a limit the next owner waits for a function that goes on; with one its hold is ended.
+func TestDrainLimit(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: 40 * time.Second, 5 * time.Second: 5 * time.Second} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			inFleet(t, 1, func(f *fleet) {
+				var opts []shard.Option
+				if limit > 0 {
+					opts = append(opts, shard.WithDrainLimit(limit))
+				}
+				a := f.prepare("a", opts...)
+				stopped := make(chan time.Time, 1)
+				a.serve = func(ctx context.Context, s *shard.Shard) error {
+					<-ctx.Done()
+					stopped <- time.Now()
+					time.Sleep(40 * time.Second)
+					if limit > 0 {
+						require.ErrorIs(f, s.Err(), zkrecipes.ErrReleased)
+						_, err := s.Txn(f.Context(), zkrecipes.OpCreate("/app/late", nil, 0))
+						require.ErrorIs(f, err, zkrecipes.ErrFenced)
+					}
+					return nil
+				}
+				a.run(shard.List(f.shards...))
+				f.requireServed(2*settle, map[string]int{"a": 1})
+				started := make(chan time.Time, 1)
+				b := f.prepare("b")
+				b.serve = func(ctx context.Context, _ *shard.Shard) error {
+					started <- time.Now()
+					<-ctx.Done()
+					return nil
+				}
+				b.run(shard.List(f.shards...))
+				f.pass(2 * settle)
+				a.stop()
+				require.Equal(f, want, (<-started).Sub(<-stopped))
+			})
+		})
+	}
+}
+
+func TestOptions_PinsAndWeights(t *testing.T) {
+	inFleet(t, 8, func(f *fleet) {
+		pins := shard.WithPins(map[string]string{"s007": "a", "s000": "c"})
+		f.join("a", pins, shard.WithWeight(3))
+		f.join("b", pins)
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 2})
+		require.Equal(f, "a", f.owners()["s007"])
+		f.join("c", pins, shard.WithWeight(4))
+		f.requireServed(2*settle, map[string]int{"a": 3, "b": 1, "c": 4})
+		require.Equal(f, "c", f.owners()["s000"])
+	})
+}
+
+// TestWithStrategy: members do what the strategy says, also if it leaves shards out.
+func TestWithStrategy(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		f.join("a", shard.WithStrategy(func(now shard.Situation) map[string]string {
+			return map[string]string{now.Shards[1]: now.Members[0].ID}
+		}))
+		f.pass(2 * settle)
+		require.Equal(f, map[string]string{"s001": "a"}, f.owners())
+	})
+}
+
+func TestViews(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a")
+		view, err := a.shards.Owners(f.Context())
+		require.NoError(f, err)
+		require.Empty(f, view.Shards)
+		var mu sync.Mutex
+		var views []shard.View
+		watching, stop := context.WithCancel(f.Context())
+		go func() {
+			for view, err := range a.shards.Watch(watching) {
+				mu.Lock()
+				views = append(views, view)
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		}()
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		view, err = a.shards.Owners(f.Context())
+		require.NoError(f, err)
+		require.False(f, view.Current)
+		require.Positive(f, view.Generation)
+		for i, o := range view.Shards {
+			require.Equal(f, f.shards[i], o.Shard)
+			require.Equal(f, "a", o.Member)
+			require.Equal(f, "a", o.Holder.Name)
+			require.False(f, o.Moving())
+		}
+		require.NoError(f, f.srv.Set(path+"/plan", []byte("no JSON")))
+		f.pass(2 * settle)
+		f.crash(a)
+		f.pass(bubble.Timeout)
+		f.srv.Heal(zktest.Everyone)
+		f.pass(bubble.Timeout)
+		stop()
+		synctest.Wait()
+		var told []string
+		for _, v := range views {
+			told = append(told, fmt.Sprintf("%d current=%t bad=%t", len(v.Shards), v.Current, v.Err != nil))
+		}
+		require.Equal(f, []string{"0 current=true bad=false", "2 current=true bad=false", "0 current=true bad=true", "2 current=true bad=false", "2 current=false bad=false"}, told[:5])
+	})
+}
+
+// TestRun_IDIsTaken: a process that was started again waits until the session of its predecessor has ended.
+func TestRun_IDIsTaken(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		again := f.prepare("again", shard.WithID("a"))
+		again.run(shard.List(f.shards...))
+		f.pass(time.Minute)
+		require.Equal(f, 2, f.started())
+		third := f.prepare("third", shard.WithID("a"))
+		third.run(shard.List(f.shards...))
+		f.pass(settle)
+		require.NoError(f, third.shards.Leave(f.Context()), "it is not there yet")
+		<-third.ended
+		require.NoError(f, third.err)
+		a.stop()
+		f.pass(2 * settle)
+		require.Equal(f, map[string]int{"again": 2}, f.load())
+	})
+}
+
+func TestRun_ClientIsClosed(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		require.NoError(f, a.client.Close())
+		<-a.ended
+		require.ErrorIs(f, a.err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestRun_NotAllowed: what the server refuses for good ends Run, and says why.
+func TestRun_NotAllowed(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		a := f.join("a")
+		<-a.ended
+		require.ErrorContains(f, a.err, "/plan")
+		require.ErrorContains(f, a.err, "not authenticated")
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		c := bubble.Dial(f, f.srv, "x")
+		for want, opts := range map[string][]shard.Option{
+			"id \"a/b\"":            {shard.WithID("a/b")},
+			"id \"\"":               {shard.WithID("")},
+			"weight 0":              {shard.WithWeight(0)},
+			"weight 1001":           {shard.WithWeight(1001)},
+			"WithStrategy":          {shard.WithStrategy(nil)},
+			"settle 2s":             {shard.WithSettle(2*time.Second, time.Second)},
+			"return grace":          {shard.WithReturnGrace(2 * time.Hour)},
+			"needs WithID":          {shard.WithReturnGrace(time.Second)},
+			"drain limit 0s":        {shard.WithDrainLimit(0)},
+			"give up after 0":       {shard.WithGiveUp(0)},
+			"tracer name \"\"":      {shard.WithTracerName("")},
+			"option 0 is nil":       {nil},
+			"more than 0\noption 1": {shard.WithDrainLimit(0), nil},
+		} {
+			_, err := shard.New(c, path, opts...)
+			require.ErrorContains(f, err, want)
+		}
+		for want, path := range map[string]string{"relative": "app", "root": "/"} {
+			_, err := shard.New(c, path)
+			require.ErrorContains(f, err, want)
+		}
+		_, err := shard.New(nil, path)
+		require.ErrorContains(f, err, "client is nil")
+		serve := func(context.Context, *shard.Shard) error { return nil }
+		long := make([]string, 2000)
+		for i := range long {
+			long[i] = fmt.Sprintf("%0600d", i)
+		}
+		for want, from := range map[string]shard.Source{
+			"the source is empty":             {},
+			"one name at least":               shard.List(),
+			"is there twice":                  shard.List("a", "b", "a"),
+			"without a slash":                 shard.List("a/b"),
+			"want the name of a node":         shard.List(".."),
+			"of at most":                      shard.List(long...),
+			"want a function":                 shard.Func(time.Second, nil),
+			"want a function, and a pause of": shard.Func(0, func(context.Context) ([]string, error) { return nil, nil }),
+		} {
+			require.ErrorContains(f, shard.Run(f.Context(), c, path, from, serve), want)
+		}
+		require.ErrorContains(f, shard.Run(f.Context(), c, path, shard.List("a"), nil), "the function is nil")
+		require.Error(f, shard.Run(f.Context(), nil, path, shard.List("a"), serve))
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		require.ErrorContains(f, a.shards.Run(f.Context(), shard.List("a"), serve), "runs already")
+		require.Equal(f, []string{"a"}, slices.Sorted(maps.Keys(f.load())))
+	})
+}
