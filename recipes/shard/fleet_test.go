@@ -38,6 +38,8 @@ type fleet struct {
 	members map[string]*mate
 	rec     map[string]*check.Recorder // by shard
 	serving map[string]string          // the member whose function runs now, by shard
+	ops     map[string]*check.Op       // what is recorded of the holds that are held, by path
+	taken   map[string]bool            // paths of holds that the server has ended by itself
 	starts  int                        // of functions
 	stops   int                        // that go on although their context has ended, now
 	most    int                        // the most of them at a time
@@ -47,6 +49,7 @@ type fleet struct {
 type mate struct {
 	*fleet
 	id     string
+	label  string // of its client: another one for each life of a member
 	client *conn.Client
 	shards *shard.Shards
 	stop   context.CancelFunc
@@ -83,6 +86,7 @@ func newFleet(t *testing.T, n int, srv *zktest.Server) *fleet {
 	return &fleet{
 		T: t, srv: srv, shards: names(n), start: time.Now(),
 		members: map[string]*mate{}, rec: map[string]*check.Recorder{}, serving: map[string]string{},
+		ops: map[string]*check.Op{}, taken: map[string]bool{},
 	}
 }
 
@@ -115,12 +119,20 @@ func (f *fleet) judge() {
 // prepare returns a member that does not run yet, with a client of its own.
 func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
 	f.Helper()
-	m := &mate{fleet: f, id: id, client: bubble.Dial(f, f.srv, id), ended: make(chan struct{})}
+	return f.prepareAs(id, id, opts...)
+}
+
+func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
+	f.Helper()
+	// It does not wait for the server, which may be down.
+	c, err := conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = c.Close() }) // never fails
+	m := &mate{fleet: f, id: id, label: label, client: c, ended: make(chan struct{})}
 	m.serve = func(ctx context.Context, _ *shard.Shard) error {
 		<-ctx.Done()
 		return nil
 	}
-	var err error
 	m.shards, err = shard.New(m.client, path, append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
 	require.NoError(f, err)
 	return m
@@ -138,7 +150,7 @@ func (m *mate) run(from shard.Source) {
 	ctx, stop := context.WithCancel(m.Context())
 	m.stop = stop
 	m.mu.Lock()
-	m.members[m.id] = m
+	m.members[m.label] = m
 	m.mu.Unlock()
 	go func() {
 		defer close(m.ended)
@@ -158,8 +170,14 @@ func (m *mate) record(ctx context.Context, s *shard.Shard) error {
 	m.serving[s.Name] = m.id
 	m.starts++
 	m.mu.Unlock()
-	op := rec.Call(m.id, 1)
+	op := rec.Call(m.label, 1)
+	m.mu.Lock()
 	op.GrantedHold(s.Hold)
+	m.ops[s.Path()] = op
+	if m.taken[s.Path()] {
+		op.Lost()
+	}
+	m.mu.Unlock()
 	err := m.serve(ctx, s)
 	if errors.Is(s.Err(), zkrecipes.ErrLost) {
 		op.Lost()
@@ -174,6 +192,7 @@ func (m *mate) record(ctx context.Context, s *shard.Shard) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.ops, s.Path())
 	m.stops--
 	if m.serving[s.Name] == m.id {
 		delete(m.serving, s.Name)
@@ -237,7 +256,20 @@ func (f *fleet) await(within time.Duration, is func() bool, what func() string) 
 }
 
 // crash cuts a member off for good, without a word. Its session ends by itself.
-func (f *fleet) crash(m *mate) { f.srv.Stall(zktest.Label(m.id), zktest.Both) }
+func (f *fleet) crash(m *mate) { f.srv.Stall(zktest.Label(m.label), zktest.Both) }
+
+// expire makes the server end the session of a client before its time, so that no deadline holds.
+func (f *fleet) expire(session int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, node := range f.srv.Ephemerals(session) {
+		f.taken[node] = true
+		if op := f.ops[node]; op != nil {
+			op.Lost()
+		}
+	}
+	f.srv.Expire(session)
+}
 
 // planned returns the plan as it stands in the node.
 func (f *fleet) planned() string {

@@ -210,7 +210,7 @@ func (m *member) say(change func(*presence)) {
 
 // announce writes what this member says of itself, again and again.
 func (m *member) announce(ctx context.Context) {
-	for m.await(ctx, func() bool { return m.said != m.says }) == nil {
+	for ctx.Err() == nil && m.await(ctx, func() bool { return m.said != m.says }) == nil {
 		m.mu.Lock()
 		data, err := json.Marshal(m.presence)
 		says := m.says
