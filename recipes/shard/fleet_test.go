@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type fleet struct {
 	mu      sync.Mutex
 	members map[string]*mate
 	rec     map[string]*check.Recorder // by shard
-	serving map[string]string          // the member whose function runs now, by shard
+	serving map[string]*mate           // the member whose function runs now, by shard
 	ops     map[string]*check.Op       // what is recorded of the holds that are held, by path
 	taken   map[string]bool            // paths of holds that the server has ended by itself
 	starts  int                        // of functions
@@ -85,7 +86,7 @@ func newFleet(t *testing.T, n int, srv *zktest.Server) *fleet {
 	t.Helper()
 	return &fleet{
 		T: t, srv: srv, shards: names(n), start: time.Now(),
-		members: map[string]*mate{}, rec: map[string]*check.Recorder{}, serving: map[string]string{},
+		members: map[string]*mate{}, rec: map[string]*check.Recorder{}, serving: map[string]*mate{},
 		ops: map[string]*check.Op{}, taken: map[string]bool{},
 	}
 }
@@ -109,7 +110,8 @@ func (f *fleet) judge() {
 		holds, err := rec.Holds()
 		require.NoError(f, err)
 		require.NoError(f, check.Exclusion(holds, 1), name)
-		slices.SortFunc(holds, func(a, b check.Hold) int { return int(a.Token - b.Token) })
+		holds = slices.DeleteFunc(holds, func(h check.Hold) bool { return h.To == h.From }) // the server had ended it by itself
+		slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From)) })
 		for i := 1; i < len(holds); i++ {
 			require.LessOrEqual(f, holds[i-1].From, holds[i].From, "%s: the tokens of later holds are larger", name)
 		}
@@ -167,7 +169,7 @@ func (m *mate) record(ctx context.Context, s *shard.Shard) error {
 		rec = &check.Recorder{Now: func() int64 { return int64(time.Since(m.start)) }}
 		m.rec[s.Name] = rec
 	}
-	m.serving[s.Name] = m.id
+	m.serving[s.Name] = m
 	m.starts++
 	m.mu.Unlock()
 	op := rec.Call(m.label, 1)
@@ -194,7 +196,7 @@ func (m *mate) record(ctx context.Context, s *shard.Shard) error {
 	defer m.mu.Unlock()
 	delete(m.ops, s.Path())
 	m.stops--
-	if m.serving[s.Name] == m.id {
+	if m.serving[s.Name] == m {
 		delete(m.serving, s.Name)
 	}
 	return err
@@ -212,8 +214,8 @@ func (f *fleet) load() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := map[string]int{}
-	for _, id := range f.serving {
-		n[id]++
+	for _, m := range f.serving {
+		n[m.id]++
 	}
 	return n
 }
@@ -222,7 +224,11 @@ func (f *fleet) load() map[string]int {
 func (f *fleet) owners() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.serving)
+	owners := map[string]string{}
+	for name, m := range f.serving {
+		owners[name] = m.id
+	}
+	return owners
 }
 
 func (f *fleet) started() int {

@@ -37,7 +37,9 @@ type member struct {
 	says, said int                // count what presence has been, and what the server has had
 	current    bool               // the plan that was read last is the present one
 	generation int64              // of that plan
-	mine       map[string]bool    // the shards that it gives to this member
+	given      []string           // the shards that it gives to the id of this member
+	taken      bool               // another session has the id, so that they are not for this member
+	mine       map[string]bool    // the shards that this member is to work on
 	expected   bool               // it says that this member comes back
 	at         map[string]*worker // the newest worker of each shard, until it has ended
 	moved      []string           // shards whose workers are to be stopped, in this order
@@ -148,6 +150,7 @@ func (m *member) run(ctx context.Context) error {
 		return err
 	}
 	m.background.Go(func() { m.announce(life) })
+	m.background.Go(func() { m.keepID(life) })
 	m.background.Go(func() { m.stop(m.follow(life)) })
 	m.background.Go(func() { m.stop(m.election.Run(life, m.lead)) })
 	m.background.Go(m.handOver)
@@ -234,7 +237,7 @@ func (m *member) announce(ctx context.Context) {
 
 // isDrained reports whether a member that leaves has no shards any more. Called with mu held.
 func (m *member) isDrained() bool {
-	return m.presence.Leaving && m.said == m.says && m.current && len(m.mine) == 0 && len(m.at) == 0
+	return m.presence.Leaving && (m.taken || m.said == m.says && m.current) && len(m.mine) == 0 && len(m.at) == 0
 }
 
 // close keeps workers from starting.
@@ -271,10 +274,35 @@ func (m *member) adopt(view value.View[plan]) {
 	}
 	m.generation = view.Version.Mzxid
 	m.expected = view.Value.Away[m.id] > 0
+	m.given = view.Value.Owners[m.id]
+	m.assign()
+}
+
+// keepID follows the node of this member. If another session takes the id, after a session that has ended or a deletion by hand, the
+// shards of the id are for the other one.
+func (m *member) keepID(ctx context.Context) {
+	for state := range m.kept.Watch(ctx) { //nolint:errcheck // the end of the membership is that of the member
+		taken := errors.Is(state.Err, zkrecipes.ErrTaken)
+		m.mu.Lock()
+		if taken && !m.taken {
+			m.log.Error("shard: another session has taken the id of this member, which stops its work until it has the id again",
+				"path", m.path, "id", m.id, "error", state.Err)
+		}
+		m.taken = taken
+		m.assign()
+		m.broadcast()
+		m.mu.Unlock()
+	}
+}
+
+// assign starts and stops workers. Called with mu held.
+func (m *member) assign() {
 	m.mine = map[string]bool{}
-	for _, shard := range view.Value.Owners[m.id] {
-		m.mine[shard] = true
-		m.start(shard)
+	if !m.taken {
+		for _, shard := range m.given {
+			m.mine[shard] = true
+			m.start(shard)
+		}
 	}
 	m.moved = nil
 	for shard := range m.at {

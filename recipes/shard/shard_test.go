@@ -71,6 +71,24 @@ func TestRun_ShortOutage(t *testing.T) {
 	})
 }
 
+// TestRun_WasAway: a member that was away for longer than its session asks for no lock before it knows the present plan.
+func TestRun_WasAway(t *testing.T) {
+	inFleet(t, 10, func(f *fleet) {
+		f.join("a")
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
+		f.crash(b)
+		f.requireServed(bubble.Timeout+2*tick, map[string]int{"a": 10})
+		asks := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Times: -1}, zktest.Proceed())
+		f.srv.Heal(zktest.Everyone)
+		f.await(bubble.Timeout, func() bool { return len(f.srv.Children(path+"/members")) == 2 }, f.planned)
+		f.pass(settle / 2)
+		require.Zero(f, asks.Hits())
+		f.requireServed(2*settle, map[string]int{"a": 5, "b": 5})
+		require.Positive(f, asks.Hits())
+	})
+}
+
 // TestLeave_HandsOver: a member stops its functions one after the other, and the next owner of each shard starts in that instant.
 func TestLeave_HandsOver(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
@@ -538,6 +556,23 @@ func TestRun_IDIsTaken(t *testing.T) {
 		a.stop()
 		f.pass(2 * settle)
 		require.Equal(f, map[string]int{"again": 2}, f.load())
+	})
+}
+
+// TestRun_IDIsTakenFromIt: a process that loses its id to another one stops, also if both live. Two that have one id would wait for
+// each other.
+func TestRun_IDIsTakenFromIt(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		again := f.prepare("again", shard.WithID("a"))
+		again.run(shard.List(f.shards...)) // it waits
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/members/a$"}, zktest.Delay(time.Second))
+		require.NoError(f, f.srv.Delete(path+"/members/a"))
+		f.pass(5 * settle)
+		require.Equal(f, map[string]int{"again": 2, "b": 2}, f.load())
+		require.NoError(f, a.shards.Leave(f.Context()), "it has nothing any more")
 	})
 }
 

@@ -294,13 +294,24 @@ func (s *storm) quiet() {
 		}
 		s.pass(100 * time.Millisecond)
 	}
-	require.Empty(s, s.inOrder(), "not in order after %v of quiet", quiet)
+	require.Empty(s, s.inOrder(), "not in order after %v of quiet\n%s\n%s", quiet, s.planned(), s.locks())
 	s.Logf("%d members, %d shards, %d lives: in order after %v, %d starts", len(s.alive), len(s.shards), s.lives, last, s.started())
 	before, starts := s.planned(), s.started()
 	s.pass(time.Minute)
 	require.Equal(s, before, s.planned(), "the plan rests")
 	require.Equal(s, starts, s.started(), "nothing moves")
 	require.Empty(s, s.inOrder())
+}
+
+// locks lists who stands at the locks.
+func (s *storm) locks() string {
+	var list []string
+	for _, n := range s.srv.Tree(path + "/own") {
+		if n.Stat.EphemeralOwner != 0 {
+			list = append(list, fmt.Sprintf("%s of %s in session %#x", n.Path, n.Data, n.Stat.EphemeralOwner))
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 // inOrder says what is not in order.

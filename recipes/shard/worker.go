@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -91,25 +92,47 @@ func (m *member) nextMoved() *worker {
 	return nil
 }
 
-// knock waits until a worker may go to its lock. The present plan has to be known: after an outage the shard may have moved. So
-// that a member with many shards does not flood the server, it waits now and then for an answer, which comes behind those to the
-// workers before.
+// knock waits until a worker may go to its lock. The present plan has to be known and to say so, and the session proven: after an
+// outage the shard may have moved, and to ask for its lock would be in vain.
 //
-// Errors: the cause of ctx.
-func (m *member) knock(ctx context.Context) error {
-	if err := m.await(ctx, func() bool { return m.current }); err != nil {
-		return err
+// Errors: the cause of ctx; ErrClosed, ErrAuthFailed.
+func (m *member) knock(ctx context.Context, shard string) error {
+	may := func() bool { return m.current && m.mine[shard] }
+	for {
+		if err := m.await(ctx, may); err != nil {
+			return err
+		}
+		proven, err := m.takeTurn(ctx)
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		ok := proven && may()
+		m.mu.Unlock()
+		if ok {
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// takeTurn lets one worker after the other through, and reports whether the session is proven. So that a member with many shards
+// does not flood the server, it waits now and then for an answer, which comes behind those to the workers before.
+func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 	select {
 	case m.gate <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	defer func() { <-m.gate }()
-	if m.passed++; m.passed%session.MostInFlight == 0 {
-		_ = m.client.Sync(ctx, m.path) // it only takes its time
+	s, err := (*client.Client)(m.client).Session(ctx)
+	if err != nil {
+		return false, err
 	}
-	return context.Cause(ctx)
+	if m.passed++; m.passed%session.MostInFlight == 0 {
+		_ = s.Sync(ctx, m.path) // it only takes its time
+	}
+	err = s.Prove(ctx)
+	return err == nil, context.Cause(ctx)
 }
 
 // errGaveUp says that the function has failed too often.
@@ -148,7 +171,7 @@ func (m *member) work(ctx context.Context, shard string) {
 		<-ctx.Done()
 		return
 	}
-	for m.knock(ctx) == nil {
+	for m.knock(ctx, shard) == nil {
 		began := time.Now()
 		err := lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return m.tend(ctx, shard, h, t) })
 		switch {

@@ -1,0 +1,48 @@
+package shard_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestCost counts what doc.go says: requests, watches and nodes, of members and of shards.
+func TestCost(t *testing.T) {
+	inFleet(t, 100, func(f *fleet) {
+		f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 50, "b": 50})
+		f.pass(time.Minute)
+		watches, _ := f.srv.Watches()
+		nodes := len(f.srv.Tree(path))
+		// A member watches its own node, the plan, and in the election its own candidate or the one before it. The second one there watches
+		// both. The leader watches the list of the members, and each of them.
+		require.Equal(f, 2*3+1+(1+1)+100, watches, "one for each shard, three for each member")
+		require.Equal(f, 3+2*2+2*100+2, nodes, "two for each shard: the lock and its holder")
+
+		all, c := bubble.Requests(f.srv), f.join("c")
+		locks := f.srv.Intercept(zktest.Match{Path: path + "/own/", Times: -1}, zktest.Proceed())
+		f.requireServed(2*settle, map[string]int{"a": 34, "b": 33, "c": 33})
+		f.pass(time.Second)
+		t.Logf("a third member takes 33 of 100 shards: %d requests, %.1f for each of the locks", all.Hits(), float64(locks.Hits())/33)
+		require.Less(f, all.Hits(), 33*9+60)
+		all.Remove()
+		locks.Remove()
+
+		quiet := map[string]int{}
+		count := f.srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+			quiet[strings.TrimSuffix(r.Op.String(), "2")]++
+			return true
+		}}, zktest.Proceed())
+		f.pass(time.Minute)
+		count.Remove()
+		t.Logf("three members in quiet: %v in a minute", quiet)
+		require.Less(f, count.Hits(), 3*(60*11/10+60)+150, "what sessions need, and now and then a look at each watch")
+		c.stop()
+	})
+}
