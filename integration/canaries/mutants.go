@@ -21,6 +21,7 @@ var (
 	nodeTests    = bubbles("./recipes/node")
 	groupTests   = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
 	barrierTests = bubbles("./recipes/barrier")
+	shardTests   = test{args: []string{"-short", "-timeout=60s", "./recipes/shard"}}
 	cacheTests   = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
 	isolation    = chaos("isolate-follower")
 
@@ -864,6 +865,86 @@ var mutants = []mutant{
 		name:  "double barrier: no member looks again",
 		edits: []edit{{"internal/znode", "Waiter.Pause", "	_, err := w.pause(w.ctx, changed.Fired())\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed.Fired()); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
 		tests: []test{barrierTests},
+	},
+	{
+		name:  "shard: the lock is released before the function has returned",
+		edits: []edit{{"recipes/shard", "member.bound", "late := time.After(complaint)", "late := time.After(complaint)\n\t\t_ = h.Release(ctx)"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: the plan is written without the transaction of the term",
+		edits: []edit{{"recipes/shard", "leader.write", "_, err = l.term.Txn(ctx, op)", "_, err = l.client.Multi(ctx, op)"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: everything stops at any change",
+		edits: []edit{{"recipes/shard", "member.assign", "\tm.moved = nil\n", "\tfor shard := range m.at {\n\t\tdefer m.start(shard)\n\t\tm.at[shard].stop(ErrMoved)\n\t\tm.at[shard].stopped = true\n\t}\n\tm.moved = nil\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a plan does not follow on the last one",
+		edits: []edit{{"recipes/shard", "newDivision", "byID[now.Owners[shard]]", "byID[\"\"]"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a loss waits for the members to settle",
+		edits: []edit{{"recipes/shard", "roster.isUrgent", "\tif !serving {", "\tif serving || !serving {"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a balance does not wait for the members to settle",
+		edits: []edit{{"recipes/shard", "leader.due", "\treturn soonest\n", "\treturn soonest.Add(-l.quiet)\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a member that leaves stops all functions at once",
+		edits: []edit{{"recipes/shard", "member.handOver", "case <-time.After(patience):", "default:"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: one function that does not stop holds up all",
+		edits: []edit{{"recipes/shard", "member.handOver", "case <-time.After(patience):", "case <-time.After(time.Hour):"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: the shards of a member that restarts do not wait",
+		edits: []edit{{"recipes/shard", "roster.away", "if wait > 0 && !present[id]", "if wait < 0 && !present[id]"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: they wait for ever",
+		edits: []edit{{"recipes/shard", "leader.roster", "r.over[id] = grace <= 0", "r.over[id] = false"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a leader without a plan does not ask who holds",
+		edits: []edit{{"recipes/shard", "leader.recall", "owners[held[i]] = h.Name", "owners[held[i]] = h.Name[:0]"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a member goes to a lock although the plan is old",
+		edits: []edit{{"recipes/shard", "member.knock", "return m.current && m.mine[shard]", "return true"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a member whose id is taken works on",
+		edits: []edit{{"recipes/shard", "member.assign", "if !m.taken {", "if m.taken || !m.taken {"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a member that ends while it is cut off waits for the server",
+		edits: []edit{{"recipes/shard", "member.announce", "for ctx.Err() == nil && m.await", "for m.await"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a shard whose function fails stays",
+		edits: []edit{{"recipes/shard", "member.refuse", "p.Refuses = slices.Insert(p.Refuses, i, shard)", "p.Refuses = slices.Insert(p.Refuses, i, shard)[:i]"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a strategy may give a shard to nobody that is there",
+		edits: []edit{{"recipes/shard", "roster.next", "if id := planned[shard]; candidates[id] {", "if id := planned[shard]; id != \"\" {"}},
+		tests: []test{shardTests},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",

@@ -157,7 +157,7 @@ func (s *storm) revive(id string) {
 	s.lives++
 	var opts []shard.Option
 	if s.grace {
-		opts = append(opts, shard.WithReturnGrace(20*time.Second))
+		opts = append(opts, shard.WithReturnGrace(grace))
 	}
 	m := s.prepareAs(fmt.Sprintf("%s%d", id, s.lives), id, opts...)
 	lingers, fails := s.random.IntN(3) == 0, s.random.IntN(10) == 0
@@ -271,6 +271,9 @@ func (s *storm) wrong() []byte {
 	return fmt.Appendf(nil, `{"owners":{%s}}`, strings.Join(owners, ","))
 }
 
+// grace is how long shards wait for a member that restarts, in the runs that have that. It begins when the node of the member is gone.
+const grace = 20 * time.Second
+
 // quiet is how long it may take at most until all is in order, when nothing happens any more: a session of a member that has crashed
 // ends, the members settle, functions stop. Those that connect again may have to wait for that, and a function that failed for its pause.
 const quiet = 3 * bubble.Timeout
@@ -287,7 +290,10 @@ func (s *storm) quiet() {
 	if len(s.alive) == 0 {
 		s.revive(s.ids[0])
 	}
-	from, last := time.Now(), time.Duration(0)
+	from, last, quiet := time.Now(), time.Duration(0), quiet
+	if s.grace {
+		quiet += grace
+	}
 	for time.Since(from) < quiet {
 		if s.inOrder() != "" {
 			last = time.Since(from)
