@@ -45,9 +45,10 @@
 //
 // # What it costs
 //
-// A member has a node in the group, one in the election and one for each shard, and as many watches, and one watch on the
-// plan. Each plan is one read for each member. A shard that moves takes the requests of a lock (package mutex): about eight. A
-// quiet member sends what its session needs, whatever the number of its shards.
+// A member has a node in the group, one in the election and one for each shard, each with a watch, and a watch on the plan. Each plan
+// is one read for each member. A shard that moves takes about five requests. If the watches are quiet, a member looks at the
+// node of each shard every two to three session timeouts, 200 times a second at most. What proves the session does not grow with
+// the shards.
 //
 // The leader follows the group, with one watch for each member. To plan is one transaction, a sync and a read.
 //
