@@ -82,11 +82,11 @@ var rules = map[string]rule{
 	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/client", "internal/session", "recipes/node", zk}}, // a member is a kept node
 	// A registration is a member of the group of its service.
 	"recipes/discovery": {imports: []string{".", "conn", "internal/client", "internal/recipe", "internal/session", "recipes/group", "recipes/node", zk}},
-	"zkhttp":            {imports: []string{".", "conn", "internal/client", "recipes/election"}},
-	"zktest":            {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"recipes/shard": {imports: []string{ // members, a leader, locks and a plan: it stands on other recipes
 		".", "conn", "internal/recipe", "internal/client", "internal/session", "recipes/election", "recipes/group", "recipes/mutex", "recipes/value", zk, backoff,
 	}},
+	"zkhttp": {imports: []string{".", "conn", "internal/client", "recipes/election"}},
+	"zktest": {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	// What is for tests of a holder needs the types of a hold. zktest itself does without, so that its users compile nothing else.
 	"zktest/check":    {imports: []string{"."}, tests: true},
 	"zktest/fakehold": {imports: []string{".", "internal/grant"}},

@@ -46,7 +46,7 @@
 // # What it costs
 //
 // A member has a node in the group, one in the election and one for each shard, each with a watch, and a watch on the plan. Each plan
-// is one read for each member. A shard that moves takes about five requests. If the watches are quiet, a member looks at the
+// is one read for each member. A shard that moves takes five to seven requests. If the watches are quiet, a member looks at the
 // node of each shard every two to three session timeouts, 200 times a second at most. What proves the session does not grow with
 // the shards.
 //
