@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -275,6 +276,15 @@ func (f *fleet) expire(session int64) {
 		}
 	}
 	f.srv.Expire(session)
+}
+
+// depose deletes the node of the leader.
+func (f *fleet) depose() {
+	names := f.srv.Children(path + "/election")
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	if len(names) > 0 {
+		_ = f.srv.Delete(path + "/election/" + names[0]) // it may be gone
+	}
 }
 
 // planned returns the plan as it stands in the node.

@@ -247,15 +247,6 @@ var blows = []blow{
 	{"server freezes", 1, func(s *storm, _ *mate) { s.srv.Freeze(); s.later(bubble.Timeout, s.srv.Thaw) }},
 }
 
-// depose deletes the node of the leader.
-func (s *storm) depose() {
-	names := s.srv.Children(path + "/election")
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-	if len(names) > 0 {
-		_ = s.srv.Delete(path + "/election/" + names[0]) // it may be gone
-	}
-}
-
 // wrong is a plan that gives shards to anybody, some twice, and some that are none.
 func (s *storm) wrong() []byte {
 	var owners []string
