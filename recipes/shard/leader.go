@@ -50,7 +50,10 @@ func (m *member) lead(ctx context.Context, t *election.Term) error {
 	l := &leader{Shards: m.Shards, term: t, missing: map[string]time.Time{}}
 	for {
 		again, err := l.act(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil: // also if a write has failed with the term, so that its outcome is unknown
+			return context.Cause(ctx)
+		case err != nil:
 			return err
 		}
 		select {

@@ -343,6 +343,25 @@ func TestPlan_DeposedLeader(t *testing.T) {
 	})
 }
 
+// TestPlan_TermEndsMeanwhile: a leader whose session ends as it writes does not know what has become of its plan, and its term ends. That
+// is no error of Run.
+func TestPlan_TermEndsMeanwhile(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(r zktest.Request) { f.expire(r.Session) }))
+		f.join("c")
+		f.pass(2 * settle)
+		f.requireServed(bubble.Timeout, map[string]int{"a": 4, "b": 4, "c": 4})
+		select {
+		case <-a.ended:
+			require.NoError(f, a.err)
+		default:
+		}
+	})
+}
+
 // TestPlan_ReplyLost: a leader that does not know whether its plan has landed looks.
 func TestPlan_ReplyLost(t *testing.T) {
 	for name, lost := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
