@@ -30,7 +30,7 @@ type leader struct {
 	known   bool // last and at are known
 	written bool // last stands in the node
 
-	settled time.Time            // when the members changed last
+	settled time.Time            // when the members or the plan changed last
 	pending time.Time            // since when another plan would be better; zero if none would
 	missing map[string]time.Time // members that restart, and since when they are not there
 }
@@ -226,6 +226,7 @@ func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err
 	}
 	switch {
 	case err == nil:
+		l.settled, l.pending = time.Now(), time.Time{} // a strategy that never comes to rest does not write without a pause
 		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", next.moves(l.last))
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
 		return 0, err

@@ -492,6 +492,24 @@ func TestWithStrategy(t *testing.T) {
 	})
 }
 
+// A strategy that never comes to rest costs a plan in each time of settling. Before, the leader wrote plans without a pause.
+func TestWithStrategy_ThatNeverRests(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.SetWriteLatency(time.Millisecond)
+		restless := shard.WithStrategy(func(now shard.Situation) map[string]string { // the shards go to who has none
+			to := now.Members[0].ID
+			if now.Owners[now.Shards[0]] == to && len(now.Members) > 1 {
+				to = now.Members[1].ID
+			}
+			return map[string]string{now.Shards[0]: to, now.Shards[1]: to}
+		})
+		f.join("a", restless)
+		f.join("b", restless)
+		f.pass(time.Minute)
+		require.InDelta(f, 60, len(f.writers()), 5)
+	})
+}
+
 func TestViews(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a")
