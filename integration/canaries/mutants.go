@@ -57,7 +57,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -77,7 +77,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a resumption without an answer is granted what the session had",
-		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.contact.Add(p.least - p.margin)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))", "return p.contact.Add(p.least - p.margin)"}},
 		tests: []test{connTests},
 	},
 	{

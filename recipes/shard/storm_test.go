@@ -282,6 +282,8 @@ func (s *storm) quiet() {
 		s.revive(s.ids[0])
 	}
 	from, last, quiet := time.Now(), time.Duration(0), quiet
+	// A member that leaves hands its shards over one by one, and then others may move to who has come: each waits for a second at most.
+	quiet += 2 * time.Duration(len(s.shards)) * time.Second
 	if s.grace {
 		quiet += grace
 	}
