@@ -219,3 +219,21 @@ func TestSASL_BadMechanism(t *testing.T) {
 	_, err = conn.New("zk1", conn.WithSASL(nil))
 	require.ErrorContains(t, err, "sasl: nil mechanism")
 }
+
+// A server that proves nothing is left for another one. A call that came after it had failed was told at once that the credentials
+// were refused.
+func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }
+		c, err := conn.New("zk1:2181", conn.WithDialer(hostile(answer)), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		defer c.Close() //nolint:errcheck // it returns nil
+		time.Sleep(5 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_, _, err = c.Get(ctx, "/app")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, conn.ErrAuthFailed)
+		require.ErrorContains(t, err, "does not prove")
+	})
+}

@@ -60,7 +60,7 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 		}
 		var done bool
 		if token, done, err = who.Step(answer); err != nil {
-			return failed(fmt.Errorf("%w: %w", zkrecipes.ErrAuthFailed, err))
+			return failed(err)
 		}
 		if done {
 			return nil
