@@ -29,7 +29,7 @@ func step(context.Context) (more bool, err error) { return false, nil }
 func serve(context.Context, http.Handler) error   { return nil }
 
 func readme(ctx context.Context) error {
-	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp", conn.WithSessionTimeout(15*time.Second))
+	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp")
 	if err != nil {
 		return err
 	}
@@ -39,11 +39,9 @@ func readme(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-		// ctx ends when the lock is lost. The resource checks h.Token().
-		return bill(ctx, h.Token())
+	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+		return bill(ctx, h.Token()) // ctx ends when the lock is lost; the database is to refuse a smaller token
 	})
-	return err
 }
 
 func leader(ctx context.Context, client *conn.Client) error {
