@@ -3,9 +3,9 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# Each module of NESTED requires the root module by version. Its go.work takes the one of this clone instead.
+# Each module of NESTED is released, and requires the root module by version. Its go.work takes the one of this clone instead.
 MODULES   := . integration
-NESTED    := cmd/zkr zkgrpc zkkerberos zkotel zkprom
+NESTED    := $(patsubst %/go.work,%,$(wildcard */go.work */*/go.work))
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
@@ -37,7 +37,7 @@ CURATORS   ?= debian 5.9
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
@@ -69,7 +69,7 @@ race: ## all tests of code in the test process under the race detector (needs a 
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|discovery|foreign|leader|packages|parity|playground|services|speed|zkr)$$')
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|discovery|foreign|leader|packages|parity|playground|rehearsal|services|speed|zkr)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
@@ -118,13 +118,6 @@ narrow: ## vet the root module for linux/386, and run the tests of its core ther
 	go vet ./...
 	go test -vet=off -count=1 $(NARROW)
 
-.PHONY: binaries
-binaries: zktestd ## zkr and zktestd as static programs for each platform, in bin/
-	for platform in $(PLATFORMS); do \
-		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		go -C cmd/zkr build -trimpath -ldflags=-s -o $(BIN)/zkr-$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe) .; \
-	done
-
 # The same commit gives the same bytes. VERSION is by default its date and hash.
 .PHONY: packages
 packages: ## zkr as .deb, as .rpm, and as an archive for a static image, for Linux on amd64 and arm64, in bin/
@@ -155,6 +148,34 @@ jars: zktestd ## the JUnit extension with zktestd inside, a jar for each platfor
 		done; \
 	done
 	mvn -q -B -f zktest/java -Dprograms=$(BIN)/programs -DskipTests install
+
+.PHONY: rehearsal
+rehearsal: ## what users of the next release will do with Go alone, with nothing published (needs Debian and root)
+	.ci/rehearsal $(NESTED)
+
+.PHONY: release-check
+release-check: rehearsal ## the same, and what they will do with Python and Java (fetches by pip and Maven)
+	cd integration && REQUIRE_REAL=1 $(GOTEST) -count=1 -run '^Test(Wheel|Jar)Package$$' ./foreign
+
+.PHONY: release-sums
+release-sums: ## write the checksums of our modules, as they will be tagged, into go.sum
+	stage=$$(mktemp -d) && trap 'rm -rf $$stage' EXIT && \
+		go -C integration run ./rehearsal -version v$$(tools/version.sh) -sums stage $$stage $(NESTED)
+
+.PHONY: release-tags
+release-tags: ## sign the tags of the release, all on this commit
+	for module in '' $(addsuffix /,$(NESTED)); do tag=$${module}v$$(tools/version.sh) && git tag -s $$tag -m $$tag; done
+
+# Wheels, packages and jars come from the clone. tools/release.sh adds the programs, which come from the tags.
+.PHONY: release
+release: VERSION := $(shell tools/version.sh)
+release: ## what is attached to a release that is tagged, in bin/release (needs Python and Maven)
+	rm -rf $(BIN)/release zktest/java/target
+	$(MAKE) wheels packages jars VERSION=$(VERSION) BIN=$(BIN)/release/parts
+	cd $(BIN)/release && mv parts/*.whl parts/*.deb parts/*.rpm $(CURDIR)/zktest/java/target/*.jar .
+	for arch in amd64 arm64; do tar -C $(BIN)/release/parts -cf $(BIN)/release/zkr-image-$$arch.tar zkr-image-$$arch; done
+	rm -rf $(BIN)/release/parts
+	tools/release.sh $(VERSION) $(BIN)/release $(PLATFORMS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)

@@ -19,6 +19,7 @@ require (
 	github.com/zkrecipes/zkrecipes v0.1.0
 	github.com/zkrecipes/zkrecipes/zkkerberos v0.0.0-00010101000000-000000000000
 	github.com/zkrecipes/zkrecipes/zkprom v0.0.0-00010101000000-000000000000
+	golang.org/x/mod v0.37.0
 	golang.org/x/sys v0.47.0
 	k8s.io/api v0.34.2
 	sigs.k8s.io/yaml v1.6.0

@@ -8,7 +8,7 @@ cd "$1"
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp go.mod "$copy/go.mod"
-cp go.sum "$copy/go.sum"
+sed '\,^github.com/zkrecipes/zkrecipes[/ ],d' go.sum >"$copy/go.sum" # which has our checksums when a release is made
 for use in $(go work edit -json | sed -n 's/.*"DiskPath": "\(.*\)".*/\1/p'); do
   [[ $use == . ]] || go mod edit -replace "$(sed -n 's/^module //p' "$use/go.mod")=$(cd "$use" && pwd)" "$copy/go.mod"
 done

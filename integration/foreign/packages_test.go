@@ -52,8 +52,8 @@ func TestWheelPackage(t *testing.T) {
 	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes", "-r", "testdata/wheel.txt")
 	bin := buildPackages(t, "wheels", "PYTHON="+interpreter)
 	for _, platform := range platforms() {
-		name := "pytest_zktest-0.1.0-py3-none-" + tags[platform].wheel + ".whl"
-		checkProgram(t, platform, filepath.Join(bin, name), "pytest_zktest/zktestd", tags[platform].wheel)
+		wheel := only(t, filepath.Join(bin, "pytest_zktest-*-py3-none-"+tags[platform].wheel+".whl"))
+		checkProgram(t, platform, wheel, "pytest_zktest/zktestd", tags[platform].wheel)
 	}
 
 	project := t.TempDir()
@@ -80,7 +80,7 @@ func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build
 	buildPackages(t, "jars", own)
 	for _, platform := range platforms() {
 		classifier := tags[platform].jar
-		jar := filepath.Join(ours, "zktest-junit/0.1.0-SNAPSHOT/zktest-junit-0.1.0-SNAPSHOT-"+classifier+".jar")
+		jar := only(t, filepath.Join(ours, "zktest-junit/*/zktest-junit-*-"+classifier+".jar"))
 		checkProgram(t, platform, jar, "com/github/zkrecipes/zktest/"+classifier+"/zktestd", "")
 	}
 
@@ -100,6 +100,16 @@ func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build
 	if !strings.Contains(out, "Tests run: 1, Failures: 0") {
 		t.Errorf("mvn: %s", out)
 	}
+}
+
+// only returns the one file that the pattern matches, whatever version its name has.
+func only(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: %v, %v, want one file", pattern, found, err)
+	}
+	return found[0]
 }
 
 // buildPackages runs a target of the Makefile for the platforms, and returns where it puts wheels. The arguments are variables.

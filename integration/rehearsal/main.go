@@ -1,0 +1,63 @@
+// Command rehearsal makes a release as its users will see it, and publishes nothing.
+//
+//	rehearsal -version v0.1.0 stage DIRECTORY MODULE...     from integration/: the modules by their directories in the clone
+//	rehearsal -version v0.1.0 use DIRECTORY MODULE...       in an empty home: the same modules
+//
+// Stage tags the clone as it is, in a repository of its own, and lets the go command make the module zips from the tags. The go
+// command keeps them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also writes the checksums that the go.sum files
+// of the release need.
+//
+// Use does what the documents tell a user, with that proxy. DIRECTORY has the documents: it is a copy of the clone.
+// `make release-check` runs both, the second where there is Go alone.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+// root is the path of the root module. The others are below it.
+const root = "github.com/zkrecipes/zkrecipes"
+
+func main() {
+	version := flag.String("version", "", "the `version` that all modules get, such as v0.1.0")
+	tree := flag.String("tree", "..", "the clone, a `directory`")
+	gorelease := flag.String("gorelease", "", "the `program` that stage asks what it thinks of each module; none by default")
+	sums := flag.Bool("sums", false, "stage writes the checksums into the clone, too")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *version, *tree, *gorelease, *sums, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rehearsal:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, version, tree, gorelease string, sums bool, args []string) error {
+	if len(args) < 2 || version == "" {
+		return fmt.Errorf("want -version, a verb and a directory, see go doc")
+	}
+	verb, dir, modules := args[0], args[1], append([]string{"."}, args[2:]...)
+	switch verb {
+	case "stage":
+		s, err := newStage(ctx, tree, dir, version, gorelease)
+		if err != nil {
+			return err
+		}
+		if err := s.release(ctx, modules); err != nil {
+			return err
+		}
+		if sums {
+			return s.returnSums(modules)
+		}
+		return nil
+	case "use":
+		return user{documents: dir, version: version}.followAll(ctx, modules)
+	default:
+		return fmt.Errorf("unknown verb %q: want stage or use", verb)
+	}
+}

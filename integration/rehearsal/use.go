@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// user does in an empty home what the documents say. The environment tells go where the modules are.
+type user struct {
+	documents string // a copy of the clone
+	version   string
+}
+
+// followAll installs the programs, takes the first steps, and imports each library into a module of its own.
+func (u user) followAll(ctx context.Context, dirs []string) error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	programs, libraries, err := u.kinds(dirs)
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		if err := u.install(ctx, home, program); err != nil {
+			return err
+		}
+	}
+	for _, library := range libraries {
+		if err := u.imports(ctx, filepath.Join(home, "with-"+path.Base(library)), library); err != nil {
+			return err
+		}
+	}
+	return u.firstSteps(ctx, home)
+}
+
+// kinds tells the programs of cmd from the modules with packages that others import.
+func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
+	commands, err := fs.Glob(os.DirFS(u.documents), "cmd/*/main.go")
+	for _, main := range commands {
+		programs = append(programs, path.Join(root, path.Dir(main)))
+	}
+	for _, dir := range dirs {
+		if !strings.HasPrefix(dir, "cmd/") {
+			libraries = append(libraries, path.Join(root, dir))
+		}
+	}
+	return programs, libraries, err
+}
+
+// install installs a program and looks into it: all that is ours in it must have the version, and come from no replacement.
+func (u user) install(ctx context.Context, home, program string) error {
+	if err := u.shell(ctx, home, "go install "+program+"@"+u.version); err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(home, "go/bin", path.Base(program)))
+	if err != nil {
+		return err
+	}
+	for _, module := range append(info.Deps, &info.Main) {
+		if strings.HasPrefix(module.Path, root) && (module.Version != u.version || module.Replace != nil) {
+			return fmt.Errorf("%s has %s %s, replaced by %v: want %s", program, module.Path, module.Version, module.Replace, u.version)
+		}
+	}
+	return nil
+}
+
+// notForUsers are packages that a user does not import. Guides are to be read, and some of them are tests alone.
+var notForUsers = regexp.MustCompile(`/(internal|docs|examples)/`)
+
+// imports makes a module with a program that imports all packages of a library.
+func (u user) imports(ctx context.Context, dir, library string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := u.shell(ctx, dir, "go mod init example.com/user && go get "+library+"@"+u.version); err != nil {
+		return err
+	}
+	packages, err := u.output(ctx, dir, "go", "list", "-e", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, library+"/...")
+	if err != nil {
+		return err
+	}
+	var source strings.Builder
+	source.WriteString("package main\n\n")
+	for name := range strings.FieldsSeq(packages) {
+		if !notForUsers.MatchString(name + "/") {
+			fmt.Fprintf(&source, "import _ %q\n", name)
+		}
+	}
+	source.WriteString("\nfunc main() {}\n")
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source.String()), 0o600); err != nil {
+		return err
+	}
+	return u.shell(ctx, dir, "go mod tidy && go vet .")
+}
+
+var (
+	indented = regexp.MustCompile(`(?m)^    .*$`)
+	goCode   = regexp.MustCompile("(?s)```go\n(.*?)```")
+)
+
+// printed is the address in the document. The server of the rehearsal takes a free port instead.
+const printed = "localhost:2181"
+
+// firstSteps does what docs/guides/first-steps.md says, up to the first row of its table: Ctrl-C hands the lock over.
+func (u user) firstSteps(ctx context.Context, home string) error {
+	document, err := os.ReadFile(filepath.Join(u.documents, "docs/guides/first-steps.md"))
+	if err != nil {
+		return err
+	}
+	before, steps, _ := strings.Cut(string(document), "\n## 1.")
+	first, rest, _ := strings.Cut(steps, "\n## 2.")
+	commands, program := indented.FindAllString(first, -1), goCode.FindStringSubmatch(rest)
+	serve := strings.Replace(indented.FindString(before), printed, "127.0.0.1:0", 1)
+	if serve == "" || len(commands) == 0 || program == nil {
+		return errors.New("first-steps.md: want a command that starts a server, commands below 1, and a program below 2")
+	}
+	if err := u.shell(ctx, home, strings.Join(commands, "\n")); err != nil {
+		return err
+	}
+	server, err := start(ctx, home, "bash", "-euc", serve)
+	if err != nil {
+		return err
+	}
+	defer server.interrupt()
+	ready, err := server.line("ready ")
+	if err != nil {
+		return err
+	}
+	address := strings.TrimPrefix(ready, "ready ")
+	dir := filepath.Join(home, "clock")
+	source := strings.Replace(program[1], printed, address, 1)
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
+		return err
+	}
+	if err := u.shell(ctx, dir, "go mod tidy && go build ."); err != nil { // so that both start at once
+		return err
+	}
+	if err := handOver(ctx, dir); err != nil {
+		return err
+	}
+	return u.shell(ctx, home, "go/bin/zkr version && go/bin/zkr lock --servers "+address+" /jobs/nightly -- echo ran")
+}
+
+// handOver starts the program in two terminals, and stops the first with Ctrl-C.
+func handOver(ctx context.Context, dir string) error {
+	first, err := start(ctx, dir, "go", "run", ".")
+	if err != nil {
+		return err
+	}
+	defer first.interrupt()
+	if _, err := first.line("the lock is ours"); err != nil {
+		return err
+	}
+	second, err := start(ctx, dir, "go", "run", ".")
+	if err != nil {
+		return err
+	}
+	defer second.interrupt()
+	if _, err := second.line("waiting for the lock"); err != nil {
+		return err
+	}
+	first.interrupt()
+	if _, err := second.line("the lock is ours"); err != nil {
+		return err
+	}
+	fmt.Println("         go run . in two terminals: Ctrl-C in the first, and the second has the lock")
+	return nil
+}
+
+// terminal is a program that runs in a process group of its own, as in a terminal.
+type terminal struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+	log bytes.Buffer // what it wrote elsewhere
+}
+
+func start(ctx context.Context, dir, name string, args ...string) (*terminal, error) {
+	t := &terminal{cmd: exec.CommandContext(ctx, name, args...)}
+	t.cmd.Dir, t.cmd.Stderr, t.cmd.SysProcAttr = dir, &t.log, &syscall.SysProcAttr{Setpgid: true}
+	out, err := t.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.cmd.StdinPipe(); err != nil { // open, as in a terminal
+		return nil, err
+	}
+	t.out = bufio.NewReader(out)
+	return t, t.cmd.Start()
+}
+
+// line reads up to the first line that begins so.
+func (t *terminal) line(prefix string) (string, error) {
+	for {
+		line, err := t.out.ReadString('\n')
+		if err != nil {
+			_ = t.cmd.Wait() // for the log, which says more
+			return "", fmt.Errorf("%v ended before it printed %q: %w\n%s", t.cmd, prefix, err, t.log.String())
+		}
+		if strings.HasPrefix(line, prefix) {
+			return strings.TrimSpace(line), nil
+		}
+	}
+}
+
+// interrupt is Ctrl-C, and waits for the end. It is nothing if the program has ended.
+func (t *terminal) interrupt() {
+	_ = syscall.Kill(-t.cmd.Process.Pid, syscall.SIGINT)
+	_ = t.cmd.Wait() // go run reports 1 after Ctrl-C, also if the program ends well
+}
+
+// shell runs commands as they are printed, and says how long they took.
+func (u user) shell(ctx context.Context, dir, commands string) error {
+	started := time.Now()
+	out, err := u.output(ctx, dir, "bash", "-euc", commands)
+	fmt.Printf("%5.1f s  %s\n%s", time.Since(started).Seconds(), strings.TrimSpace(strings.ReplaceAll(commands, "\n    ", "\n         ")), out)
+	return err
+}
+
+// output runs a command to its successful end, and returns what it printed.
+func (u user) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%v: %w\n%s%s", cmd, err, out.String(), log.String())
+	}
+	return out.String(), nil
+}
