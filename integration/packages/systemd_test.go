@@ -204,6 +204,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 
 // TestUnit_UnderSystemd runs the unit of the package as the guide prints it.
 func TestUnit_UnderSystemd(t *testing.T) {
+	t.Parallel()
 	need(t, "apt-get", "dpkg", "nsenter", "unshare", "tar", "bash")
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to boot a Debian")
