@@ -1,0 +1,67 @@
+// Package dividing consumes the partitions of a log with several processes, each partition by one of them.
+package dividing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+)
+
+// Work consumes the partitions that this process gets, until ctx ends. Then it hands them over, for half a minute at most.
+func Work(ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets) error {
+	s, err := shard.New(client, "/app/partitions", shard.WithID(id))
+	if err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		defer stop() // what has not been handed over by then stops at once
+		leaving, cancel := context.WithTimeout(working, 30*time.Second)
+		defer cancel()
+		_ = s.Leave(leaving) // it says that the time was too short
+	})()
+	return s.Run(working, shard.List(partitions...), func(ctx context.Context, s *shard.Shard) error {
+		next, err := offsets.Get(ctx, s.Name, s.Token())
+		for err == nil && ctx.Err() == nil { // ctx ends when the partition moves, and when its lock is lost
+			if err = handle(ctx, s.Name, next); err == nil {
+				next++
+				err = offsets.Set(ctx, s.Name, s.Token(), next)
+			}
+		}
+		return err
+	})
+}
+
+// Handler handles one record. It returns soon after ctx has ended.
+type Handler func(ctx context.Context, partition string, offset int) error
+
+// Offsets say how far each partition is consumed. They refuse an owner that another one has followed.
+type Offsets struct {
+	gate *fence.Gate
+	mu   sync.Mutex
+	next map[string]int
+}
+
+// Get returns the offset of the next record.
+func (o *Offsets) Get(ctx context.Context, partition string, t zkrecipes.Token) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.next[partition], o.gate.Admit(ctx, partition, t)
+}
+
+// Set notes the offset of the next record.
+func (o *Offsets) Set(ctx context.Context, partition string, t zkrecipes.Token, next int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.gate.Admit(ctx, partition, t)
+	if err == nil {
+		o.next[partition] = next
+	}
+	return err
+}
