@@ -26,7 +26,8 @@
 // holds have ended, and its functions stop. The leader gives its shards to others at once. The member joins again in the next session.
 //
 // If the leader goes, the plan stands, and members work on. The next leader goes on from the plan. If the plan is deleted or
-// overwritten, members keep what they have, and the leader writes another one that follows on who holds what.
+// cannot be read, members keep what they have, and the leader writes another one that follows on who holds what. A plan that a client
+// has written by hand is obeyed until the leader has written the next one.
 //
 // When the context of [Shards.Run] ends, all functions stop at once. With [WithReturnGrace] the shards then wait for the member to
 // come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over one after the other. When the client is

@@ -191,7 +191,10 @@ const farewell = time.Second
 
 // depart leaves the group. If this member restarts, the plan is to say so first.
 func (m *member) depart(ctx context.Context, restarts bool) {
-	if restarts && m.returnGrace > 0 {
+	m.mu.Lock()
+	leaving := m.presence.Leaving // its shards move, also if the time was too short to hand all over
+	m.mu.Unlock()
+	if restarts && !leaving && m.returnGrace > 0 {
 		m.mu.Lock()
 		m.say(func(p *presence) { p.Back = m.returnGrace.Milliseconds() })
 		m.mu.Unlock()

@@ -101,7 +101,7 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	for _, m := range r.members {
 		if !m.Leaving && m.Back == 0 {
 			candidates[m.id] = true
-			now.Members = append(now.Members, Candidate{m.id, max(1, m.Weight), m.Refuses})
+			now.Members = append(now.Members, Candidate{m.id, min(max(1, m.Weight), maxWeight), m.Refuses})
 		}
 	}
 	become := make(map[string]string, len(r.shards))

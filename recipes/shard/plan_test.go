@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,13 @@ func TestRoster_Next_StrategyThatErrs(t *testing.T) {
 	}}
 	next, _ := r.next(plan{})
 	require.Equal(t, plan{Owners: map[string][]string{}, Nobody: []string{"a", "b"}, Away: map[string]int64{}}, next)
+}
+
+// A weight that a client wrote by hand made the quotas overflow.
+func TestRoster_Next_WeightWrittenByHand(t *testing.T) {
+	r := roster{shards: []string{"a", "b", "c"}, strategy: Sticky, members: []attendant{
+		{"x", presence{Weight: math.MaxInt64}}, {"y", presence{Weight: math.MaxInt64}}, {"z", presence{Weight: -1}},
+	}}
+	next, _ := r.next(plan{})
+	require.Equal(t, 3, len(next.byShard()))
 }

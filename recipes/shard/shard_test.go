@@ -218,6 +218,22 @@ func TestReturnGrace_Ends(t *testing.T) {
 	})
 }
 
+// TestReturnGrace_AfterLeave: a member that leaves does not come back, also if its context ends before all is handed over. Its shards
+// waited for it, and nobody served them.
+func TestReturnGrace_AfterLeave(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		b := f.join("b", shard.WithReturnGrace(time.Hour))
+		b.linger = 2 * time.Second
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		leaving, cancel := context.WithTimeout(f.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(f, b.shards.Leave(leaving), context.DeadlineExceeded)
+		b.stop()
+		f.requireServed(10*time.Second, map[string]int{"a": 12})
+	})
+}
+
 // TestGiveUp: a function that fails is called again, ever later. Then another member gets the shard, for five minutes.
 func TestGiveUp(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
