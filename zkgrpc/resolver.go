@@ -242,9 +242,12 @@ func (f *follower) endpoints(view discovery.View) []endpoint {
 			if f.skipped[e.Path] != err.Error() {
 				f.log.Warn("zkgrpc: instance is left out", "path", e.Path, "error", err)
 			}
-		case !e.Disabled && !taken[address]:
+		case taken[address]:
+		default:
 			taken[address] = true
-			endpoints = append(endpoints, endpoint{address, e.Instance})
+			if !e.Disabled {
+				endpoints = append(endpoints, endpoint{address, e.Instance})
+			}
 		}
 	}
 	f.skipped = skipped

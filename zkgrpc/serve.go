@@ -96,6 +96,12 @@ func Serve(
 		removal: 5 * time.Second, settle: time.Second, grace: 20 * time.Second,
 	}
 	if err := s.check(listener, d, &i, opts); err != nil {
+		if server != nil {
+			server.Stop()
+		}
+		if listener != nil {
+			_ = listener.Close() // it has taken no call
+		}
 		return fmt.Errorf("zkgrpc: %w", err)
 	}
 	// The listener takes connections already, so no client can come too early.

@@ -285,5 +285,9 @@ func TestServe_BadInput(t *testing.T) {
 		} {
 			require.ErrorContains(t, f(), want)
 		}
+		l := n.listen(i)
+		require.Error(t, zkgrpc.Serve(t.Context(), s, l, d, portless))
+		_, err := l.Accept()
+		require.Error(t, err, "the listener is closed")
 	})
 }

@@ -40,7 +40,7 @@ func checkName(what, name string) error {
 	case name == "":
 		return fmt.Errorf("the %s is empty: want the name of a node", what)
 	case !isName(name):
-		return fmt.Errorf("%s %q: want the name of a node, which is valid UTF-8 without a slash, and neither \".\" nor \"..\"", what, name)
+		return fmt.Errorf("%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"", what, name)
 	}
 	return nil
 }

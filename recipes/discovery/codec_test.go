@@ -205,6 +205,14 @@ func TestFinagle(t *testing.T) {
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 
+// The folder of a service could lie outside of the base.
+func TestDubbo_ServiceThatIsNoName(t *testing.T) {
+	for _, service := range []string{"", ".", ".."} {
+		_, err := discovery.Dubbo().Folder(service)
+		require.Error(t, err, service)
+	}
+}
+
 // TestEncode_Refuses: the error says what a format cannot say.
 func TestEncode_Refuses(t *testing.T) {
 	ok := discovery.Instance{Service: "s", ID: "1", Address: "a", Port: 1}
@@ -217,6 +225,8 @@ func TestEncode_Refuses(t *testing.T) {
 		{curator, "the service is empty", func(i *discovery.Instance) { i.Service = "" }},
 		{curator, `service "a/b"`, func(i *discovery.Instance) { i.Service = "a/b" }},
 		{curator, `id ".."`, func(i *discovery.Instance) { i.ID = ".." }},
+		{curator, `id "a\nb"`, func(i *discovery.Instance) { i.ID = "a\nb" }}, // servers refuse such a node
+		{curator, `service "a\x01"`, func(i *discovery.Instance) { i.Service = "a\x01" }},
 		{curator, "port 65536", func(i *discovery.Instance) { i.TLSPort = 65536 }},
 		{curator, "port -1", func(i *discovery.Instance) { i.Port = -1 }},
 		{curator, "valid UTF-8", func(i *discovery.Instance) { i.Address = "\xff" }},

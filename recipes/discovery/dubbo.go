@@ -37,7 +37,8 @@ func (dubbo) Folder(service string) (string, error) {
 	if service == "" {
 		return "", errors.New("the service is empty: want the name of an interface")
 	}
-	return javaEscape(service) + "/providers", nil
+	escaped := javaEscape(service)
+	return escaped + "/providers", checkName("service", escaped)
 }
 
 // Service leaves out the folders that Dubbo 3 has beside those of its interfaces.

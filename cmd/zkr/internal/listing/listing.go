@@ -78,6 +78,7 @@ func (l *Listing) begin(ctx context.Context) *attempt {
 	at := &attempt{cancel: cancel, done: make(chan struct{})}
 	go func() { // ends with ctx, and is waited for in takeOut
 		defer close(at.done)
+		defer cancel() // ctx bounds the waiting, not the registration
 		at.registration, at.err = l.Register(ctx)
 		switch {
 		case at.err == nil:
