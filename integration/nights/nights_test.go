@@ -106,7 +106,7 @@ func crontab(t *testing.T) string {
 	return strings.ReplaceAll(string(found[1]), `\%`, "%")
 }
 
-// sweep removes what faketimes that were killed have left. One that gets the number of such a process does not start.
+// sweep removes the semaphores and the memory of faketimes that were killed. A new faketime with the number of such a process does not start.
 func sweep() {
 	left, _ := filepath.Glob("/dev/shm/*faketime_*") // the pattern is good
 	for _, name := range left {
