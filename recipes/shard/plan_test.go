@@ -74,7 +74,7 @@ func TestRoster_Next_StrategyThatErrs(t *testing.T) {
 // A weight that a client wrote by hand made the quotas overflow.
 func TestRoster_Next_WeightWrittenByHand(t *testing.T) {
 	r := roster{shards: []string{"a", "b", "c"}, strategy: Sticky, members: []attendant{
-		{"x", presence{Weight: math.MaxInt64}}, {"y", presence{Weight: math.MaxInt64}}, {"z", presence{Weight: -1}},
+		{"x", presence{Weight: math.MaxInt}}, {"y", presence{Weight: math.MaxInt}}, {"z", presence{Weight: -1}},
 	}}
 	next, _ := r.next(plan{})
 	require.Equal(t, 3, len(next.byShard()))
