@@ -68,7 +68,7 @@ func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
 // Err is nil while the hold is held; afterwards [ErrReleased] or a [*LostError]. It looks at the clock itself, so a
 // process that was frozen past the deadline sees the loss on its first call, before any timer has fired.
 func (h *Hold) Err() error {
-	h.lapse()
+	h.endIfDue()
 	return h.ended()
 }
 
@@ -183,7 +183,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 //
 // Errors: a [*LostError] if the hold was lost before; the cause of ctx if that ended first.
 func (h *Hold) Release(ctx context.Context) error {
-	h.lapse()
+	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder comes after this.
 	h.end(ErrReleased)
 	if err := h.ended(); !errors.Is(err, ErrReleased) {
@@ -192,9 +192,9 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.backing.Release(ctx)
 }
 
-// lapse ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session tells of. An answer that
+// endIfDue ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session tells of. An answer that
 // arrived in time may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
-func (h *Hold) lapse() {
+func (h *Hold) endIfDue() {
 	until := h.backing.ValidUntil()
 	if time.Now().Before(until) {
 		return
@@ -223,18 +223,18 @@ type holdContext struct {
 }
 
 func (c *holdContext) Err() error {
-	c.hold.lapse()
+	c.hold.endIfDue()
 	return c.Context.Err()
 }
 
 func (c *holdContext) Done() <-chan struct{} {
-	c.hold.lapse()
+	c.hold.endIfDue()
 	return c.Context.Done()
 }
 
 // Value is also how context.Cause finds the cause, so it looks at the clock as well.
 func (c *holdContext) Value(key any) any {
-	c.hold.lapse()
+	c.hold.endIfDue()
 	if key == (holdKey{}) {
 		return c.hold
 	}

@@ -57,12 +57,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: a server that resumes the session proves it",
-		edits: []edit{{"internal/liveness", "Proof.connected", "		p.resumed = sent\n", "		p.contact = sent\n"}},
+		edits: []edit{{"internal/liveness", "Proof.connected", "		p.resumeAnswered = sent\n", "		p.contact = sent\n"}},
 		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
 	},
 	{
@@ -77,13 +77,13 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a resumption without an answer is granted what the session had",
-		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))", "return p.contact.Add(p.least - p.margin)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))", "return p.contact.Add(p.least - p.margin)"}},
 		tests: []test{connTests},
 	},
 	{
 		name: "proof: a server that hangs up has not resumed the session",
 		edits: []edit{
-			{"internal/liveness", "Proof.Resuming", "	grant := ", "	if sent.IsZero() {\n		p.doubt = sent\n		return\n	}\n	grant := "},
+			{"internal/liveness", "Proof.Resuming", "	least := ", "	if sent.IsZero() {\n		p.earlierBound = sent\n		return\n	}\n	least := "},
 			{"internal/lifetime", "Lifetime.handshake", "		l.ensemble.refused()\n", "		l.ensemble.refused()\n		l.mu.Lock()\n		l.upkeep.Resuming(time.Time{})\n		l.mu.Unlock()\n"},
 		},
 		tests: []test{connTests},
@@ -185,7 +185,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "hold: one that has lapsed leaves its contender",
-		edits: []edit{{".", "Hold.lapse", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) {", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) && false {"}},
+		edits: []edit{{".", "Hold.endIfDue", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) {", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) && false {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -215,7 +215,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "hold: the clock is not looked at",
-		edits: []edit{{".", "Hold.lapse", "if time.Now().Before(until) {", "if true || time.Now().Before(until) {"}},
+		edits: []edit{{".", "Hold.endIfDue", "if time.Now().Before(until) {", "if true || time.Now().Before(until) {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -280,7 +280,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "hold: a deadline that was noticed late is a late one",
-		edits: []edit{{".", "Hold.lapse", "Path: h.backing.Path(), At: until}) {", "Path: h.backing.Path(), At: time.Now()}) {"}},
+		edits: []edit{{".", "Hold.endIfDue", "Path: h.backing.Path(), At: until}) {", "Path: h.backing.Path(), At: time.Now()}) {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -305,7 +305,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: no hold is told when the proof runs out",
-		edits: []edit{{"internal/lifetime", "Lifetime.lapseIfDue", "if len(l.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.collectIfDue", "if len(l.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/lifetime"}}, connTests, isolation},
 	},
 	{
@@ -373,7 +373,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.stop", "		g.Node.Session.EndRetention()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.detach", "		g.Node.Session.EndRetention()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -403,7 +403,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer that stops takes the watch of the others away",
-		edits: []edit{{"internal/znode", "reader.readHeads", "max(0, reading.callers-1)", "0*reading.callers"}},
+		edits: []edit{{"internal/znode", "sharedQueue.readHeads", "max(0, reading.callers-1)", "0*reading.callers"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -413,12 +413,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/hold", "Grant.end", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
+		edits: []edit{{"internal/hold", "Grant.endHolds", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: a contender that is not in the list is first",
-		edits: []edit{{"internal/znode", "Waiter.place", "if me := l.place(w.contenders); me >= 0 {", "if me := max(l.place(w.contenders), 0); me >= 0 {"}},
+		edits: []edit{{"internal/znode", "Waiter.locate", "if me := l.locate(w.contenders); me >= 0 {", "if me := max(l.locate(w.contenders), 0); me >= 0 {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -438,7 +438,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "armed: whatever fires the watch on the predecessor is its deletion",
-		edits: []edit{{"internal/znode", "Waiter.await", "o.last && left.SaysDeleted()", "o.last && left.HasFired()"}},
+		edits: []edit{{"internal/znode", "Waiter.await", "o.alone && ahead.SaysDeleted()", "o.alone && ahead.HasFired()"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -448,12 +448,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "armed: with others ahead",
-		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "q.arms && last && !afterWriter", "q.arms && (last || true) && !afterWriter"}},
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "q.arms && alone && !afterWriter", "q.arms && (alone || true) && !afterWriter"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "armed: a writer behind a writer",
-		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "last && !afterWriter", "last && (true || afterWriter)"}},
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "alone && !afterWriter", "alone && (true || afterWriter)"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -473,12 +473,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "early: if the one two ahead cannot be read, the predecessor alone is in the way",
-		edits: []edit{{"internal/znode", "Waiter.lookEarly", "return w.await(ctx, obstacle{path: o.path})", "return w.await(ctx, obstacle{path: o.path, last: true})"}},
+		edits: []edit{{"internal/znode", "Waiter.lookEarly", "return w.await(ctx, obstacle{path: o.path})", "return w.await(ctx, obstacle{path: o.path, alone: true})"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "early: what was read beside the list is whoever the list says is in the way",
-		edits: []edit{{"internal/znode", "Waiter.look", "seen != nil && seen.path == o.path", "seen != nil"}},
+		edits: []edit{{"internal/znode", "Waiter.look", "early != nil && early.path == o.path", "early != nil"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -523,7 +523,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "place: a guarded write that may still come is over",
-		edits: []edit{{"internal/hold", "share.leave", "if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {", "{"}},
+		edits: []edit{{"internal/hold", "share.endTxn", "if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {", "{"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -538,22 +538,22 @@ var mutants = []mutant{
 	},
 	{
 		name:  "place: of one of several readers",
-		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "o.last || q.arms && len(q.kinds) == 1", "o.last || q.arms"}},
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "o.alone || q.arms && len(q.kinds) == 1", "o.alone || q.arms"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "place: of the same object alone",
-		edits: []edit{{"internal/znode", "Queue.readerIn", "q.Path(), of)", "q.Path(), fmt.Sprintf(\"%p\", q)+of)"}},
+		edits: []edit{{"internal/znode", "Queue.sharedIn", "q.Path(), of)", "q.Path(), fmt.Sprintf(\"%p\", q)+of)"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "reader: shared by queues that count other kinds",
-		edits: []edit{{"internal/znode", "Queue.readerIn", "fmt.Sprint(q.kinds, ", "fmt.Sprint("}},
+		edits: []edit{{"internal/znode", "Queue.sharedIn", "fmt.Sprint(q.kinds, ", "fmt.Sprint("}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "reader: shared by a door and a queue without leases",
-		edits: []edit{{"internal/znode", "Queue.readerIn", "q.behind != nil", "false"}},
+		edits: []edit{{"internal/znode", "Queue.sharedIn", "q.behind != nil", "false"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -593,12 +593,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: every contender that leaves was first",
-		edits: []edit{{"internal/znode", "shortcut.leaving", "watch != nil && s.first == c.Name {", "watch != nil {"}},
+		edits: []edit{{"internal/znode", "shortcut.beforeDelete", "watch != nil && s.first == c.Name {", "watch != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "shortcut: what was gone already has been deleted by us",
-		edits: []edit{{"internal/ephemeral", "Node.Remove", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"}},
+		edits: []edit{{"internal/ephemeral", "Node.Remove", "			if err == nil {\n				deleted()\n", "			if isDone(err) == nil {\n				deleted()\n"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -737,12 +737,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases that were counted before the holder of the door had passed",
-		edits: []edit{{"internal/znode", "reader.listBehind", "		case <-other.sent:\n", "		default:\n"}},
+		edits: []edit{{"internal/znode", "sharedQueue.listBehind", "		case <-other.sent:\n", "		default:\n"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: those behind are counted as well",
-		edits: []edit{{"internal/znode", "Semaphore.countAgain", "	_, others, err := w.place(nil)\n	if err == nil && changed", "	l, _, err := w.place(nil)\n	others := 0\n	if err == nil {\n		others = len(l.queue) - want.Count\n	}\n	if err == nil && changed"}},
+		edits: []edit{{"internal/znode", "Semaphore.countAgain", "	_, others, err := w.locate(nil)\n	if err == nil && changed", "	l, _, err := w.locate(nil)\n	others := 0\n	if err == nil {\n		others = len(l.queue) - want.Count\n	}\n	if err == nil && changed"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -1112,7 +1112,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: what has changed while the connection was away belongs to the next round",
-		edits: []edit{{"recipes/cache", "plan.rearmed", "pl.put(p, stale)", "pl.settle(p, s.parity()^1)"}},
+		edits: []edit{{"recipes/cache", "plan.rearmed", "pl.put(p, stale)", "pl.answered(p, s.parity()^1)"}},
 		tests: []test{cacheTests},
 	},
 	{

@@ -107,14 +107,14 @@ func TestCreate_CallerGone(t *testing.T) {
 	})
 }
 
-// TestRemove_Leaving: the one deletion that succeeded is told, and no other.
-func TestRemove_Leaving(t *testing.T) {
+// TestRemove_BeforeDelete: the one deletion that succeeded is told, and no other.
+func TestRemove_BeforeDelete(t *testing.T) {
 	for _, byHand := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
 			n, err := p.Create(t.Context(), s, member, nil)
 			require.NoError(t, err)
 			var told []string
-			n.Leaving = func() func() {
+			n.BeforeDelete = func() func() {
 				told = append(told, "leaving")
 				return func() { told = append(told, "left") }
 			}

@@ -22,9 +22,9 @@ type Node struct {
 	Kind    string
 	Paths   []string
 	Czxid   int64
-	// Leaving, unless it is nil, is called before the node is deleted. What it returns is called when the server has said that
+	// BeforeDelete, unless it is nil, is called before the node is deleted. What it returns is called when the server has said that
 	// this deletion succeeded.
-	Leaving func() (left func())
+	BeforeDelete func() (deleted func())
 
 	guid string // set if several copies of its create were sent
 
@@ -69,18 +69,18 @@ func (n *Node) Remove() (sent bool) {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
 	// would come back into once and wait without an end. The hold has taken it off the session before.
 	n.once.Do(func() {
-		left := func() {}
-		if n.Leaving != nil {
-			left = n.Leaving()
+		deleted := func() {}
+		if n.BeforeDelete != nil {
+			deleted = n.BeforeDelete()
 		}
 		n.Session.BeginRetention()
 		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, func(err error) {
 			n.Session.EndRetention()
 			// If the node was gone already, somebody else has deleted it, and when is not known.
 			if err == nil {
-				left()
+				deleted()
 			}
-			if deleted(err) == nil {
+			if isDone(err) == nil {
 				close(n.settled)
 			} else {
 				n.keepRemoving()
@@ -175,16 +175,16 @@ func (n *Node) delete(ctx context.Context) error {
 		}
 	}
 	for _, path := range n.Paths {
-		if err := deleted(n.Session.Delete(ctx, path, -1)); err != nil {
+		if err := isDone(n.Session.Delete(ctx, path, -1)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deleted turns the answer to a delete into whether there is more to do. A copy of the delete before may have been applied. The
+// isDone turns the answer to a delete into whether there is more to do. A copy of the delete before may have been applied. The
 // name has a GUID of its own, so no other node can have come there, and a node that is gone is what the caller wants.
-func deleted(err error) error {
+func isDone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

@@ -26,12 +26,12 @@ type Grant struct {
 	Token zkrecipes.Token
 
 	done     chan struct{} // closed by stop
-	released func()        // see Turn
+	handOver func()        // see Turn
 
-	revoking sync.Once // guards the closing of revoked
-	stopping sync.Once // guards stop
-	since    time.Time
-	logged   sync.Once // that it was lost
+	revoking  sync.Once // guards the closing of revoked
+	detaching sync.Once // guards stop
+	since     time.Time
+	logged    sync.Once // that it was lost
 
 	mu       sync.Mutex
 	holds    []*share
@@ -71,9 +71,9 @@ type Turn struct {
 	Token  zkrecipes.Token
 	Config recipe.Config
 	Watch  *session.Watch // on the node, if the waiter has one: the grant goes on with it
-	// Released, unless it is nil, is called after a release. All that the node guards has been answered then, and its deletion is on
-	// its way.
-	Released func()
+	// HandOver, unless it is nil, gives the place to the next waiter of the session. It is called after a release. All that the node
+	// guards has been answered then, and its deletion is on its way.
+	HandOver func()
 }
 
 // Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
@@ -82,15 +82,15 @@ type Turn struct {
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
-	g := &Grant{Node: n, Token: turn.Token, released: turn.Released, done: make(chan struct{}), since: time.Now()}
+	g := &Grant{Node: n, Token: turn.Token, handOver: turn.HandOver, done: make(chan struct{}), since: time.Now()}
 	n.Session.BeginRetention()
 	if err := g.endOnLoss(ctx, turn.Config.LossOnSuspend); err != nil {
-		g.stop()
+		g.detach()
 		return nil, err
 	}
 	if turn.Watch.SaysDeleted() { // the proof may have taken its time
-		g.drop(nil)
-		g.stop()
+		g.seal(nil)
+		g.detach()
 		return nil, ephemeral.ErrGone
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
@@ -98,8 +98,8 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 		g.watch(turn.Watch)
 		return h, nil
 	}
-	g.drop(nil)
-	g.stop()
+	g.seal(nil)
+	g.detach()
 	g.traceEnd()
 	switch {
 	case n.Session.Err() != nil:
@@ -118,7 +118,7 @@ func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
 		if err := s.Prove(ctx); err != nil {
 			return err
 		}
-		stop, ok := s.OnLoss(lossOnSuspend, g.end)
+		stop, ok := s.OnLoss(lossOnSuspend, g.endHolds)
 		if ok {
 			g.mu.Lock()
 			g.stopLoss = stop
@@ -161,16 +161,16 @@ func (g *Grant) revocation() chan struct{} {
 }
 
 // lose ends all holds as lost, and then removes the node.
-func (g *Grant) lose(why *zkrecipes.LostError) { g.end(why)() }
+func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
-// end ends all holds as lost. Every loss comes here: from the session (endOnLoss), from a hold that looks at the clock (Lapse), from
+// endHolds ends all holds as lost. Every loss comes here: from the session (endOnLoss), from a hold that looks at the clock (Lapse), from
 // the watch on the node (watchPath) and from Check. The first decides what the holds say.
 //
 // When it returns the holds have ended, also if another goroutine was about to end them. What it returns logs that and removes the
 // node: in a session that lives on, it would be in the way of others. A session with many grants calls that when the holds of all
 // of them have ended.
-func (g *Grant) end(why *zkrecipes.LostError) (afterwards func()) {
-	holds := g.drop(why)
+func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
+	holds := g.seal(why)
 	for _, sh := range holds {
 		lost := *why
 		lost.Path = sh.Path()
@@ -180,23 +180,26 @@ func (g *Grant) end(why *zkrecipes.LostError) (afterwards func()) {
 		if len(holds) > 0 {
 			g.logLoss(why)
 		}
-		g.stop()
+		g.detach()
 		g.traceEnd()
 		g.Node.Remove()
 	}
 }
 
-// drop ends the grant, and returns the holds that are left on it.
-func (g *Grant) drop(why *zkrecipes.LostError) []*share {
+// seal ends the grant: after it no hold is given out. It returns the holds that are left, which the caller ends.
+func (g *Grant) seal(why *zkrecipes.LostError) []*share {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.finish(why)
+	if !g.ended {
+		g.ended, g.lost = true, why
+	}
 	return slices.Clone(g.holds)
 }
 
-// stop ends what goes on for the grant, once. It is called when the grant has ended, without mu.
-func (g *Grant) stop() {
-	g.stopping.Do(func() {
+// detach ends what the session does for the grant: its watches, the callback, the retention. It is called, once or more, when the
+// grant has ended, without mu.
+func (g *Grant) detach() {
+	g.detaching.Do(func() {
 		close(g.done)
 		g.mu.Lock()
 		stopLoss := g.stopLoss
@@ -206,14 +209,6 @@ func (g *Grant) stop() {
 		}
 		g.Node.Session.EndRetention()
 	})
-}
-
-// finish is called with mu held. After it no hold is given out.
-func (g *Grant) finish(why *zkrecipes.LostError) {
-	if g.ended {
-		return
-	}
-	g.ended, g.lost = true, why
 }
 
 // Path is part of grant.Backing.
@@ -240,10 +235,10 @@ func (sh *share) Release(ctx context.Context) error {
 	if held {
 		return nil
 	}
-	g.stop()
+	g.detach()
 	g.traceEnd()
-	if sent := n.Remove(); sent && handsOver && g.released != nil {
-		g.released()
+	if sent := n.Remove(); sent && handsOver && g.handOver != nil {
+		g.handOver()
 	}
 	// A context that descends from the hold has ended with it, which is no error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
@@ -287,7 +282,7 @@ func (sh *share) letGo() (held, handsOver bool) {
 		return true, false
 	}
 	handsOver = !g.ended && g.open == 0
-	g.finish(nil)
+	g.ended = true
 	return false, handsOver
 }
 
@@ -312,11 +307,11 @@ func (sh *share) deleted() error {
 	return why
 }
 
-// enter notes a transaction that the node guards. Its end is told to leave. While there is one, a release hands nothing over: a late
+// beginTxn notes a transaction that the node guards. Its end is told to endTxn. While there is one, a release hands nothing over: a late
 // copy must find the node gone before anybody else holds.
 //
 // Errors: the grant has ended.
-func (sh *share) enter() error {
+func (sh *share) beginTxn() error {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -333,7 +328,7 @@ func (sh *share) enter() error {
 	}
 }
 
-func (sh *share) leave(err error) {
+func (sh *share) endTxn(err error) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -342,26 +337,26 @@ func (sh *share) leave(err error) {
 	}
 }
 
-// Guard notes a transaction that the node of h guards, and that another hold sends. Its end is told to left. A hold of
+// Guard notes a transaction that the node of h guards, and that another hold sends. Its answer is told to answered. A hold of
 // zktest/fakehold has no node.
 //
 // Errors: the hold has ended.
-func Guard(h *zkrecipes.Hold) (left func(error), err error) {
+func Guard(h *zkrecipes.Hold) (answered func(error), err error) {
 	sh := shareOf(h.Context())
 	if sh == nil || sh.hold != h {
 		return func(error) {}, nil
 	}
-	return sh.leave, sh.enter()
+	return sh.endTxn, sh.beginTxn()
 }
 
 // Txn is part of grant.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
-// no other contender can have been granted what it stands for: see enter.
+// no other contender can have been granted what it stands for: see beginTxn.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	if err := sh.enter(); err != nil {
+	if err := sh.beginTxn(); err != nil {
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	}
 	results, err := sh.guarded(ctx, ops)
-	sh.leave(err)
+	sh.endTxn(err)
 	return results, err
 }
 

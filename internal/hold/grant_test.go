@@ -60,7 +60,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		left := g.drop(nil) // what lose does first
+		left := g.seal(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
@@ -541,7 +541,7 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 		}, 0},
 		"released while it is lost": {func(t *testing.T, h *zkrecipes.Hold, g *Grant) {
 			t.Helper()
-			g.drop(&zkrecipes.LostError{Reason: zkrecipes.LossExpired}) // what a loss does first
+			g.seal(&zkrecipes.LostError{Reason: zkrecipes.LossExpired}) // what a loss does first
 			require.NoError(t, h.Release(t.Context()))
 		}, 0},
 	} {
@@ -549,7 +549,7 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
 				told := 0
-				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, nil)
+				h, err := Give(t.Context(), Turn{Node: n, Token: 1, HandOver: func() { told++ }}, nil)
 				require.NoError(t, err)
 				g, ok := Above(h.Context(), n.Parent, kind)
 				require.True(t, ok)

@@ -103,7 +103,7 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	first := l.upkeep.Timeout() == 0
 	l.ensemble.granted.Store(int64(timeout))
 	now := time.Now()
-	notices := l.lapseIfDue(now)
+	notices := l.collectIfDue(now)
 	least := l.upkeep.Least()
 	l.upkeep.Connected(sent, now, timeout)
 	l.answer = Answer{now, now.Sub(sent)}

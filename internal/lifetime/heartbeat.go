@@ -45,7 +45,7 @@ func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
 // heartbeat does what is due, and returns when the next step is due.
 func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	l.mu.Lock()
-	notices := l.lapseIfDue(now)
+	notices := l.collectIfDue(now)
 	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.line())
 	l.nextHeartbeat = step.Next
 	c := l.connection

@@ -151,7 +151,7 @@ func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 // whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
 func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
-	notices := l.lapseIfDue(at)
+	notices := l.collectIfDue(at)
 	l.upkeep.Answered(sent, at, by)
 	l.answer = Answer{at, at.Sub(sent)}
 	l.mu.Unlock()

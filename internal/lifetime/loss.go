@@ -43,8 +43,8 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 	}, true
 }
 
-// lapseIfDue collects all callbacks if the proof has run out by now. Called with mu held.
-func (l *Lifetime) lapseIfDue(now time.Time) lossNotices {
+// collectIfDue collects all callbacks if the proof has run out by now. Called with mu held.
+func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	until := l.upkeep.ValidUntil()
 	if len(l.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}

@@ -54,13 +54,14 @@ type Proof struct {
 	beat    time.Duration // between two syncs that keep the proof fresh
 
 	contact  time.Time // the newest that is proven
-	resumed  time.Time // when the newest connect request was sent that resumed the session
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that nothing served confirms yet, by time of answer
 
-	resuming time.Time // when the newest connect request was sent that was to resume the session
-	pending  time.Time // up to when that one leaves the session alive; zero if it has been answered
-	doubt    time.Time // up to when those before it do; zero if there is none
+	// Resumptions, by the time when each was sent. The bounds are times up to which a server leaves the session alive.
+	resumeSent     time.Time // the newest
+	resumeAnswered time.Time // the newest that was answered
+	newestBound    time.Time // of the newest; zero if it has been answered
+	earlierBound   time.Time // the soonest of those before it; zero if none is in doubt
 }
 
 type contact struct{ sent, answered time.Time }
@@ -77,9 +78,9 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	if p.contact.IsZero() {
 		p.contact = sent
 	} else {
-		p.resumed = sent
+		p.resumeAnswered = sent
 	}
-	p.pending = time.Time{}
+	p.newestBound = time.Time{}
 	p.Answered(sent, at, AnyServer)
 }
 
@@ -93,10 +94,19 @@ func beat(least, lag time.Duration) time.Duration {
 
 // Resuming takes in that a resumption is being sent. Until it is answered, the session may have the least timeout that a server
 // may grant, counted from then.
+//
+// An example has T = 10 s, WithLeastTimeout of 4 s and a margin of 5 %. The bound of a resumption is 3.8 s after its sending:
+//
+//	0 s  a resumption is sent     newestBound  =  3.8 s
+//	1 s  its connection fails     nothing changes
+//	2 s  another is sent          earlierBound =  3.8 s, newestBound = 5.8 s
+//	2.1  that one is answered     newestBound  = none, resumeAnswered = 2 s: its own timeout is known
+//	2.2  a barrier is sent        ValidUntil is still 3.8 s at most: the first resumption is in doubt
+//	2.3  the barrier is answered  contact = 2 s, which the barrier proves, so earlierBound = none
 func (p *Proof) Resuming(sent time.Time) {
-	grant := p.terms.leastGrant(p.least)
-	p.doubt = soonest(p.doubt, p.pending)
-	p.resuming, p.pending = sent, sent.Add(grant-p.terms.margin(grant))
+	least := p.terms.leastTimeout(p.least)
+	p.earlierBound = soonest(p.earlierBound, p.newestBound)
+	p.resumeSent, p.newestBound = sent, sent.Add(least-p.terms.margin(least))
 }
 
 // Hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
@@ -121,11 +131,11 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	if by >= Leader {
 		p.confirm(sent)
 	}
-	if by == Quorum && !sent.Before(p.resumed) {
-		p.contact = latest(p.contact, p.resumed)
+	if by == Quorum && !sent.Before(p.resumeAnswered) {
+		p.contact = latest(p.contact, p.resumeAnswered)
 	}
-	if !p.contact.Before(p.resuming) {
-		p.doubt = time.Time{}
+	if !p.contact.Before(p.resumeSent) {
+		p.earlierBound = time.Time{}
 	}
 	// Contacts close together add nothing but memory; leaving one out makes the proven one at most a 64th of the timeout older. What
 	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
@@ -156,11 +166,11 @@ func (p *Proof) confirm(served time.Time) {
 func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
 // Doubtful reports whether the newest connect answer is not proven yet. A write proves it at once, a sync a lag later.
-func (p *Proof) Doubtful() bool { return p.resumed.After(p.contact) }
+func (p *Proof) Doubtful() bool { return p.resumeAnswered.After(p.contact) }
 
 // ValidUntil is the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
-	return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))
+	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
 // SilentUntil is when nothing will have been answered for a whole timeout.
@@ -199,4 +209,36 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// Terms are the options that the deadline rests on.
+type Terms struct {
+	Tick         time.Duration // of the ensemble; 0 is unknown
+	LeastTimeout time.Duration // that a server may grant; 0 is the least that one has granted
+	Margin       float64       // the part of the session timeout that is taken off every deadline
+}
+
+// lag is how much older than a request that the leader serves an answered contact must be to count. Half a tick is enough for
+// a follower to report the contact. A tick and a half is for a leader that was replaced and does not know it for so long.
+//
+// Source: Leader.lead of ZooKeeper counts its followers once a tick. A leader that was frozen notices at the first count that
+// they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the followers count
+// from its last ping, half a tick earlier.
+func (t Terms) lag(timeout time.Duration) time.Duration {
+	if t.Tick > 0 {
+		return max(t.Tick/2, min(t.Tick*3/2, timeout/4))
+	}
+	return timeout / 4
+}
+
+func (t Terms) margin(timeout time.Duration) time.Duration {
+	return time.Duration(t.Margin * float64(timeout))
+}
+
+// leastTimeout is the least timeout that a server may grant to a session which was granted timeout before; see [Proof].
+func (t Terms) leastTimeout(timeout time.Duration) time.Duration {
+	if t.LeastTimeout > 0 {
+		return min(timeout, t.LeastTimeout)
+	}
+	return timeout
 }

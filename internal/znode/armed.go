@@ -54,9 +54,9 @@ import (
 
 // obstacle is what a waiter waits for.
 type obstacle struct {
-	path string          // of the predecessor
-	last bool            // once the predecessor has left, no other is in the way
-	ours <-chan struct{} // closed when the predecessor, a contender of this session, hands its place over; else nil
+	path       string          // of the predecessor
+	alone      bool            // the predecessor alone is in the way, so its deletion grants the waiter
+	handedOver <-chan struct{} // closed when the predecessor, a contender of this session, hands its place over; else nil
 
 	ahead string // of the contender two ahead, if the waiter looks early when that leaves; else empty
 	third bool   // no other is ahead of these two
@@ -64,22 +64,22 @@ type obstacle struct {
 
 // glance is a reading of the predecessor that was on its way together with the list.
 type glance struct {
-	path string
-	left *session.Watch
-	err  error
+	path  string
+	watch *session.Watch
+	err   error
 }
 
 // obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
 // is ahead, so at the place of the predecessor it says whether another contender is in the way.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
-	ahead, last := rule(queue, predecessor)
+	ahead, alone := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // may leave a reader at its place
-	o := obstacle{path: q.Child(queue[predecessor].Name), last: q.arms && last && !afterWriter}
-	if o.last || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
-		o.ours = w.reader.places.find(queue[predecessor].Name)
+	o := obstacle{path: q.Child(queue[predecessor].Name), alone: q.arms && alone && !afterWriter}
+	if o.alone || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
+		o.handedOver = w.shared.places.find(queue[predecessor].Name)
 	}
-	if q.eager && !last && o.ours == nil {
+	if q.eager && !alone && o.handedOver == nil {
 		o.ahead = q.Child(queue[ahead].Name)
 		_, o.third = rule(queue, ahead)
 	}
@@ -93,23 +93,23 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		return w.lookEarly(ctx, o)
 	}
 	for {
-		left, err := w.look(ctx, o)
+		ahead, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
-			return (o.last || isReleased(o.ours)) && w.stands(), nil
+			return (o.alone || isHandedOver(o.handedOver)) && w.stands(), nil
 		}
 		if err != nil {
 			return false, err
 		}
 		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
 		// thousand.
-		if recheck, err := w.pause(ctx, left.Fired(), w.own.Fired(), o.ours); err != nil {
+		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), o.handedOver); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
 		switch {
-		case isReleased(o.ours):
-		case o.last && left.SaysDeleted():
+		case isHandedOver(o.handedOver):
+		case o.alone && ahead.SaysDeleted():
 			w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
 		default:
 			return false, nil
@@ -121,7 +121,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // lookEarly is await for a waiter that is not second. When the contender two ahead has gone, it reads the predecessor, and the list
 // unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
-	switch gone, err := w.await(ctx, obstacle{path: o.ahead, last: true}); {
+	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && (ctx.Err() != nil || w.session.Err() != nil):
 		return false, err
 	case err != nil:
@@ -130,14 +130,14 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		return false, nil
 	case o.third:
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
-		return w.await(ctx, obstacle{path: o.path, last: true})
+		return w.await(ctx, obstacle{path: o.path, alone: true})
 	}
-	w.listing = w.queue.readerIn(w.session).list()
-	left, err := w.look(ctx, obstacle{path: o.path, last: true})
+	w.listing = w.queue.sharedIn(w.session).list()
+	ahead, err := w.look(ctx, obstacle{path: o.path, alone: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	w.glance = &glance{o.path, left, err}
+	w.glance = &glance{o.path, ahead, err}
 	return false, nil
 }
 
@@ -146,20 +146,20 @@ func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 
 // look reads the predecessor with a watch. If its end can grant the waiter, and the own node is not watched, that is read with it. If
 // it cannot be read, the waiter is not armed.
-func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err error) {
-	seen := w.glance
+func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, err error) {
+	early := w.glance
 	w.glance = nil
-	if seen != nil && seen.path == o.path && w.stands() {
-		return seen.left, seen.err
+	if early != nil && early.path == o.path && w.stands() {
+		return early.watch, early.err
 	}
 	w.own = nil
-	if !o.last && o.ours == nil {
+	if !o.alone && o.handedOver == nil {
 		return w.watchAhead(ctx, o.path)
 	}
 	var gone error
 	session.InFlight(2, func(i int) {
 		if i == 0 {
-			left, err = w.watchAhead(ctx, o.path)
+			ahead, err = w.watchAhead(ctx, o.path)
 			return
 		}
 		_, stat, own, failed := w.session.GetW(ctx, w.Path())
@@ -173,14 +173,14 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err
 	if gone != nil {
 		return nil, gone
 	}
-	return left, err
+	return ahead, err
 }
 
 // watchAhead reads the predecessor with a watch.
 func (w *Waiter) watchAhead(ctx context.Context, path string) (*session.Watch, error) {
-	data, stat, left, err := w.session.GetW(ctx, path)
+	data, stat, ahead, err := w.session.GetW(ctx, path)
 	if err == nil && path == w.seen.head {
 		w.setHolder(participant(path, data, stat))
 	}
-	return left, err
+	return ahead, err
 }

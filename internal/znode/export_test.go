@@ -10,5 +10,5 @@ func Arrange(children []string, kinds ...string) ([]Contender, []string) {
 	return arrange(children, kinds)
 }
 
-// Readers returns what the queue shares, without keeping it.
-func (q *Queue) Readers() weak.Pointer[readers] { return weak.Make(q.readers) }
+// Shared returns what the queue shares, without keeping it.
+func (q *Queue) Shared() weak.Pointer[sharedQueues] { return weak.Make(q.shared) }

@@ -123,7 +123,7 @@ func (l *line) take(q *Queue, children []string, parent zk.Stat) bool {
 
 // SharedHead is [Queue.Head] with a reading that other callers of the session may share. Each drops its own share of the watch.
 func (q *Queue) SharedHead(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
-	h, err := q.readerIn(s).head(ctx, s, q.Path())
+	h, err := q.sharedIn(s).head(ctx, s, q.Path())
 	h.data = bytes.Clone(h.data) // callers may change theirs
 	return h.in(q), h.name != "", h.watch, err
 }
@@ -131,19 +131,19 @@ func (q *Queue) SharedHead(ctx context.Context, s *session.Session) (zkrecipes.P
 // headReading is one reading of the head of a queue.
 type headReading struct {
 	done    chan struct{}
-	callers int  // guarded by reader.heads.mu, as is over
+	callers int  // guarded by sharedQueue.heads.mu, as is over
 	over    bool // the callers have been counted
 	head    head
 	err     error
 }
 
 // head returns a reading of the head that begins after this call. The path is for errors.
-func (r *reader) head(ctx context.Context, s *session.Session, path string) (head, error) {
-	reading, begins := r.heads.join(
+func (sq *sharedQueue) head(ctx context.Context, s *session.Session, path string) (head, error) {
+	reading, begins := sq.heads.join(
 		func() *headReading { return &headReading{done: make(chan struct{})} },
 		func(joined *headReading) { joined.callers++ })
 	if begins {
-		r.session.Go(func(ctx context.Context) { r.readHeads(ctx, reading) }) // if the client is closed, callers see the end of the session
+		sq.session.Go(func(ctx context.Context) { sq.readHeads(ctx, reading) }) // if the client is closed, callers see the end of the session
 	}
 	fail := func(err error) error { return &session.OpError{Op: "watch", Path: path, Err: err} }
 	select {
@@ -151,9 +151,9 @@ func (r *reader) head(ctx context.Context, s *session.Session, path string) (hea
 		if ended := s.Err(); ended != nil && reading.err != nil {
 			return head{}, fail(ended) // the reading may have failed by its context, which ends with the session
 		}
-		return reading.head, namedFor(s, r.session, reading.err)
+		return reading.head, namedFor(s, sq.session, reading.err)
 	case <-ctx.Done():
-		r.leaveHead(reading)
+		sq.leaveHead(reading)
 		return head{}, fail(s.ExplainUnanswered(context.Cause(ctx)))
 	case <-s.Done():
 		return head{}, fail(s.Err())
@@ -161,38 +161,38 @@ func (r *reader) head(ctx context.Context, s *session.Session, path string) (hea
 }
 
 // leaveHead takes a caller off a reading that it does not wait for.
-func (r *reader) leaveHead(reading *headReading) {
-	r.heads.mu.Lock()
+func (sq *sharedQueue) leaveHead(reading *headReading) {
+	sq.heads.mu.Lock()
 	counted := reading.over
 	reading.callers--
-	r.heads.mu.Unlock()
+	sq.heads.mu.Unlock()
 	if counted {
-		r.session.Unwatch(reading.head.watch)
+		sq.session.Unwatch(reading.head.watch)
 	}
 }
 
 // isWanted reports whether a caller waits for a reading. Nobody joins one that is on its way.
-func (r *reader) isWanted(reading *headReading) bool {
-	r.heads.mu.Lock()
-	defer r.heads.mu.Unlock()
+func (sq *sharedQueue) isWanted(reading *headReading) bool {
+	sq.heads.mu.Lock()
+	defer sq.heads.mu.Unlock()
 	return reading.callers > 0
 }
 
 // readHeads does the reading that is on its way, and then the next ones.
-func (r *reader) readHeads(ctx context.Context, reading *headReading) {
+func (sq *sharedQueue) readHeads(ctx context.Context, reading *headReading) {
 	for reading != nil {
-		if r.isWanted(reading) {
-			reading.head, reading.err = r.queue.readHead(ctx, r.session, &r.line)
+		if sq.isWanted(reading) {
+			reading.head, reading.err = sq.queue.readHead(ctx, sq.session, &sq.line)
 		}
 		abandoned := false
-		next := r.heads.end(func(reading *headReading) {
-			r.session.Share(reading.head.watch, max(0, reading.callers-1))
+		next := sq.heads.end(func(reading *headReading) {
+			sq.session.Share(reading.head.watch, max(0, reading.callers-1))
 			abandoned = reading.callers == 0
 			reading.over = true
 			close(reading.done)
 		})
 		if abandoned {
-			r.session.Unwatch(reading.head.watch)
+			sq.session.Unwatch(reading.head.watch)
 		}
 		reading = next
 	}

@@ -71,7 +71,7 @@ func namedFor(s, asked *session.Session, err error) error {
 
 // place returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
 // then in order up to that place, with the others behind it.
-func (l *listing) place(contenders []Contender) int {
+func (l *listing) locate(contenders []Contender) int {
 	if l.callers <= 1 && len(contenders) == 1 {
 		return arrangeAhead(l.queue, contenders[0])
 	}
@@ -102,9 +102,9 @@ func (l *listing) index(c Contender) int {
 	return i
 }
 
-// reader reads one queue in one session, for all callers of the client that wait in it or observe it. They may have come through
+// sharedQueue reads one queue in one session, for all callers of the client that wait in it or observe it. They may have come through
 // different objects, and through clients made by Sub.
-type reader struct {
+type sharedQueue struct {
 	queue    *Queue           // of the first caller, and so is the view of the session
 	session  *session.Session // for requests; a caller reads in its own view
 	shortcut *shortcut
@@ -114,52 +114,52 @@ type reader struct {
 	line     line // belongs to the reading of a head that is on its way
 }
 
-func newReader(q *Queue, s *session.Session) *reader {
-	return &reader{queue: q, session: s, shortcut: newShortcut(q, s)}
+func newShared(q *Queue, s *session.Session) *sharedQueue {
+	return &sharedQueue{queue: q, session: s, shortcut: newShortcut(q, s)}
 }
 
 // list returns a listing that begins after this call.
-func (r *reader) list() *listing {
-	l, begins := r.listings.join(r.newListing, func(l *listing) { l.callers++ })
+func (sq *sharedQueue) list() *listing {
+	l, begins := sq.listings.join(sq.newListing, func(l *listing) { l.callers++ })
 	if begins {
-		r.read(l)
+		sq.read(l)
 	}
 	return l
 }
 
-func (r *reader) newListing() *listing {
-	l := newListing(r.session)
-	if r.queue.behind != nil {
-		l.behind = r.queue.behind.readerIn(r.session).listBehind(l)
+func (sq *sharedQueue) newListing() *listing {
+	l := newListing(sq.session)
+	if sq.queue.behind != nil {
+		l.behind = sq.queue.behind.sharedIn(sq.session).listBehind(l)
 	}
 	return l
 }
 
 // read sends the request of a listing. Its answer completes the listing, and begins the next if there is one.
-func (r *reader) read(l *listing) {
+func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
 		if l.sends.Add(1) == 1 {
 			close(l.sent)
 		}
 	}
 	listed := func(children []string, _ zk.Stat, err error) {
-		l.queue, l.others = pick(children, r.queue.kinds)
+		l.queue, l.others = pick(children, sq.queue.kinds)
 		l.err = err
-		next := r.listings.end(func(*listing) { close(l.done) })
+		next := sq.listings.end(func(*listing) { close(l.done) })
 		if next != nil {
-			r.read(next)
+			sq.read(next)
 		}
 	}
-	if !r.session.ReadChildren(r.queue.Path(), sent, listed) {
+	if !sq.session.ReadChildren(sq.queue.Path(), sent, listed) {
 		listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the session's end
 	}
 }
 
 // listBehind returns a listing that is sent after that of another queue in the same session.
-func (r *reader) listBehind(other *listing) *listing {
-	l := newListing(r.session)
+func (sq *sharedQueue) listBehind(other *listing) *listing {
+	l := newListing(sq.session)
 	l.callers = 2 // as other may have: whoever finds it done finds it in order
-	if !r.session.Go(func(ctx context.Context) {
+	if !sq.session.Go(func(ctx context.Context) {
 		defer close(l.done)
 		select {
 		case <-other.sent:
@@ -167,8 +167,8 @@ func (r *reader) listBehind(other *listing) *listing {
 		case <-ctx.Done():
 		}
 		var names []string
-		names, l.err = r.session.Children(ctx, r.queue.Path())
-		l.queue, l.others = pick(names, r.queue.kinds)
+		names, l.err = sq.session.Children(ctx, sq.queue.Path())
+		l.queue, l.others = pick(names, sq.queue.kinds)
 		l.sort()
 	}) {
 		l.err = zkrecipes.ErrClosed // waiters see the session's end

@@ -20,11 +20,11 @@ func contendersOf(keys ...string) (list []Contender) {
 func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 	t.Parallel()
 	l := &listing{queue: contendersOf("5", "3", "1", "4", "2"), callers: 2}
-	require.Equal(t, 1, l.place(contendersOf("2")))
+	require.Equal(t, 1, l.locate(contendersOf("2")))
 	require.Equal(t, contendersOf("1", "2", "3", "4", "5"), l.queue, "behind the waiter as well")
 	seen := slices.Clone(l.queue)
 	for _, c := range seen {
-		l.place([]Contender{c})
+		l.locate([]Contender{c})
 		require.Equal(t, seen, l.queue)
 	}
 	l.queue[0], l.queue[1] = l.queue[1], l.queue[0]
@@ -34,7 +34,7 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 
 func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 	t.Parallel()
-	r := &reader{queue: &Queue{}, listings: turns[listing]{running: newListing(nil)}}
+	r := &sharedQueue{queue: &Queue{}, listings: turns[listing]{running: newListing(nil)}}
 	next := r.list()
 	require.Equal(t, 1, next.callers)
 	require.Same(t, next, r.list())
@@ -42,15 +42,15 @@ func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 }
 
 // The watch that counts was on the parent before the delete: one that was set later may be on another parent.
-func TestShortcut_Leaving_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
+func TestShortcut_BeforeDelete_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	t.Parallel()
 	c := contendersOf("0000000007")[0]
 	before := &session.Watch{}
 	for _, watch := range []*session.Watch{nil, before} {
 		s := &shortcut{first: c.Name, parentWatch: watch}
-		left := s.leaving(c, 70)
+		deleted := s.beforeDelete(c, 70)
 		s.parentWatch = &session.Watch{}
-		left()
+		deleted()
 		if watch == nil {
 			require.Nil(t, s.vacant)
 			continue

@@ -24,7 +24,7 @@ import (
 )
 
 // Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use. Queues of one client
-// and path share their readers.
+// and path share one sharedQueue in each session.
 type Queue struct {
 	parent    *ephemeral.Parent
 	name      string // what errors and tracers call it: its path, or that of the semaphore of which it is a part
@@ -36,14 +36,14 @@ type Queue struct {
 	behind    *Queue    // is listed behind each listing of this one; nil is none
 	skipped   sync.Once // logs children that are no contenders
 
-	joining sync.Once // guards the setting of readers
-	readers *readers
+	joining sync.Once // guards the setting of shared
+	shared  *sharedQueues
 }
 
-// readers are what the queues of a client share that are one queue on the server, with the same kinds.
-type readers struct {
+// sharedQueues are what the queues of a client share that are one queue on the server, with the same kinds.
+type sharedQueues struct {
 	mu     sync.Mutex
-	newest *reader // of the newest session
+	newest *sharedQueue // of the newest session
 }
 
 // Entry is what a caller queues with.
@@ -108,23 +108,23 @@ func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context
 	return hold.Begin(ctx, q.parent.Client, start)
 }
 
-// readerIn returns the reader of the queue for s. It is the same for all queues of the client that agree on what decides who is granted. A
-// waiter keeps it, and a hold does: so it lives as long as there is a contender to find.
-func (q *Queue) readerIn(s *session.Session) *reader {
+// sharedIn returns what the queue shares with others in s. It is one for all queues of the client that agree on what decides who is
+// granted. A waiter keeps it, and a hold does: so it lives as long as there is a contender to find.
+func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 	q.joining.Do(func() {
 		of := fmt.Sprint(q.kinds, q.behind != nil, q.shortcuts) // what is behind stands at a path of its own
-		q.readers = client.Shared[readers](q.Client(), q.Path(), of)
+		q.shared = client.Shared[sharedQueues](q.Client(), q.Path(), of)
 	})
-	q.readers.mu.Lock()
-	defer q.readers.mu.Unlock()
-	switch newest := q.readers.newest; {
+	q.shared.mu.Lock()
+	defer q.shared.mu.Unlock()
+	switch newest := q.shared.newest; {
 	case newest != nil && newest.session.ID() == s.ID():
 		return newest
 	case s.Err() != nil: // a caller that comes late must not part those of the next session
-		return newReader(q, s)
+		return newShared(q, s)
 	}
-	q.readers.newest = newReader(q, s)
-	return q.readers.newest
+	q.shared.newest = newShared(q, s)
+	return q.shared.newest
 }
 
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
@@ -229,7 +229,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 
 // acquire is one acquisition in one session.
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
-	shortcut := q.readerIn(s).shortcut
+	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()
 	w, err := q.join(ctx, s, q.spec(e.Kind), a, vacancy == nil || !shortcut.reliable())
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		defer cancel()
 	}
 	for {
-		l, me, err := w.place(nil)
+		l, me, err := w.locate(nil)
 		if err != nil {
 			return nil, err
 		}
@@ -298,7 +298,7 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	if err := s.Sync(ctx, q.parent.Path); err != nil { // a server that lags would say no for too long
 		return nil, err
 	}
-	l := q.readerIn(s).list()
+	l := q.sharedIn(s).list()
 	if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func (m *Semaphore) check(want Leases) error {
 // granted returns how many leases of a listing are granted. One that waits for others to go has its leases already, and stands at
 // the door. So nobody may stand there while these leases are out. If that cannot be shown, granted returns 0.
 func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
-	door := m.door.readerIn(s).list()
+	door := m.door.sharedIn(s).list()
 	after := door.behind
 	for _, l := range []*listing{door, after} {
 		if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -256,7 +256,7 @@ func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, er
 	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
 	out := l.behind
 	if !l.sentOnce() {
-		out = m.leases.readerIn(door.session).list()
+		out = m.leases.sharedIn(door.session).list()
 	}
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
@@ -279,7 +279,7 @@ func (m *Semaphore) refuseOtherLayout(out *listing) error {
 
 // countAgain returns ErrGone if the leases that were made as the door was given up are above the limit after all.
 func (m *Semaphore) countAgain(w *Waiter, want Leases, limit int, changed *session.Watch) error {
-	_, others, err := w.place(nil)
+	_, others, err := w.locate(nil)
 	if err == nil && changed.HasFired() {
 		limit, changed, err = want.Limit(w.ctx, w.session)
 	}
@@ -299,7 +299,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if err != nil {
 			return requeueIfGone(err)
 		}
-		l, others, err := w.place(m.leases.listingOf(names))
+		l, others, err := w.locate(m.leases.listingOf(names))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // shortcut lets a session do without the list where less shows that its new contender is first: the contender just before it was
 // ours, was first, and has gone. It works in three steps:
 //
-//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, leaving leaves a vacancy.
+//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, beforeDelete leaves a vacancy.
 //   - The next acquisition takes the vacancy before it sends its create (take).
 //   - When the create is answered, follows compares the new contender with the vacancy.
 //
@@ -95,9 +95,9 @@ func (s *shortcut) watchParent() {
 	s.wanted = true
 }
 
-// leaving is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
+// beforeDelete is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
 // The watch is looked up here, before the deletion, because step 4 of the argument needs it to be older.
-func (s *shortcut) leaving(c Contender, czxid int64) (left func()) {
+func (s *shortcut) beforeDelete(c Contender, czxid int64) (deleted func()) {
 	s.mu.Lock()
 	watch := s.parentWatch
 	s.mu.Unlock()

@@ -47,7 +47,7 @@ func TestAcquire_ManyPathsOnceEach_LeaveNothing(t *testing.T) {
 			require.NoError(t, err)
 			section(t, q)
 			section(t, q)
-			shared := q.Readers()
+			shared := q.Shared()
 			forgotten = append(forgotten, func() bool { return shared.Value() == nil })
 		}
 		bubble.Heap()

@@ -21,7 +21,7 @@ type Waiter struct {
 	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
 	session *session.Session
 	node    *ephemeral.Node
-	reader  *reader
+	shared  *sharedQueue
 	attempt *hold.Attempt
 	relax   func() // ends the session's retention, which is suspended while the waiter waits
 	granted bool
@@ -30,11 +30,11 @@ type Waiter struct {
 	listing    *listing    // asked for with the create, until it is taken; may be nil
 
 	seen sight          // for the error when it gives up
-	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
+	own  *session.Watch // on the own node, if the end of the predecessor can grant the waiter; the hold goes on with it
 
 	glance *glance // of a waiter that has looked early, until it is taken; may be nil
 
-	handOver func() // tells the next waiter of the session; nil if no waiter can be armed
+	handOver func() // gives the place to the waiter of the session just behind; nil if no waiter can be armed
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
@@ -55,10 +55,10 @@ type sight struct {
 // not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
-	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, reader: q.readerIn(s)}
+	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shared: q.sharedIn(s)}
 	var sent func()
 	if list {
-		sent = func() { w.listing = q.readerIn(s).list() }
+		sent = func() { w.listing = q.sharedIn(s).list() }
 	}
 	relax := s.Retain()
 	n, err := q.parent.Create(ctx, s, want, sent)
@@ -78,19 +78,19 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 		w.leaveUnlessGranted()
 		return nil, err
 	}
-	reader, first := w.reader, w.first() // a waiter is larger, and a hold may last
-	var place chan struct{}
+	shared, first := w.shared, w.first() // a waiter is larger, and a hold may last
+	var handedOver chan struct{}         // nil unless a waiter looks for it before the deletion
 	if q.arms {
-		reader.places.enter(first.Name)
+		shared.places.add(first.Name)
 		w.handOver = func() {
-			if place != nil {
-				close(place) // once, as the deletion is sent once
+			if handedOver != nil {
+				close(handedOver) // once, as the deletion is sent once
 			}
 		}
 	}
-	n.Leaving = func() (left func()) {
-		place = reader.places.leave(first.Name)
-		return reader.shortcut.leaving(first, n.Czxid)
+	n.BeforeDelete = func() (deleted func()) {
+		handedOver = shared.places.remove(first.Name)
+		return shared.shortcut.beforeDelete(first, n.Czxid)
 	}
 	return w, nil
 }
@@ -99,7 +99,7 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Released: w.handOver}
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, HandOver: w.handOver}
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
@@ -136,15 +136,15 @@ func (w *Waiter) leaveInBackground() {
 	w.relax()
 }
 
-// place returns a listing in which the contender is, and its place there. It tries l, then the listing that was asked for with
+// locate returns a listing in which the contender is, and its index there. It tries l, then the listing that was asked for with
 // the create, then new ones. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
-func (w *Waiter) place(l *listing) (*listing, int, error) {
+func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
 			l, w.listing = w.listing, nil
 		}
 		if l == nil {
-			l = w.queue.readerIn(w.session).list()
+			l = w.queue.sharedIn(w.session).list()
 		}
 		err := requeueIfGone(l.wait(w.ctx, w.session))
 		if err == nil {
@@ -155,7 +155,7 @@ func (w *Waiter) place(l *listing) (*listing, int, error) {
 		}
 		// A list without the contender never says that it is first. The contender was deleted, or the list was read before
 		// the create was applied.
-		if me := l.place(w.contenders); me >= 0 {
+		if me := l.locate(w.contenders); me >= 0 {
 			if slices.ContainsFunc(l.queue[:me], func(c Contender) bool { return w.node.IsCopy(c.Name) }) {
 				return nil, 0, ephemeral.ErrGone // it would wait for itself
 			}
@@ -189,7 +189,7 @@ func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
 
 // Queue returns the contenders in order, with the own one among them. But for the first call, it reads them. Errors: as Own.
 func (w *Waiter) Queue() ([]Contender, error) {
-	l, me, err := w.place(nil)
+	l, me, err := w.locate(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -46,8 +46,8 @@ func newEngine(c *Cache, path string) *engine {
 		if n.known {
 			c.note(n, true)
 		}
-		e.plan.leave(part{n, data})
-		e.plan.leave(part{n, list})
+		e.plan.clear(part{n, data})
+		e.plan.clear(part{n, list})
 	}
 	return e
 }
@@ -170,10 +170,10 @@ const restTime = 10 * time.Millisecond
 func (e *engine) hear(n session.News) {
 	switch n.Kind {
 	case session.Changed:
-		e.quiet(n.Heard)
+		e.advanceIfClean(n.Heard)
 		e.changed(n)
 	case session.Down:
-		e.quiet(n.Heard)
+		e.advanceIfClean(n.Heard)
 		e.down()
 	case session.Up:
 		e.begin()
@@ -236,8 +236,8 @@ func (e *engine) changed(event session.News) {
 	}
 }
 
-// quiet notes that nothing was dirty at a time.
-func (e *engine) quiet(at time.Time) {
+// advanceIfClean notes that nothing was dirty at a time.
+func (e *engine) advanceIfClean(at time.Time) {
 	if e.rounds.complete && e.plan.pending() == 0 {
 		e.asOf.advance(at)
 	}

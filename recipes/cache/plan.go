@@ -168,20 +168,20 @@ func take(queue *[]part, how state) (part, bool) {
 	return part{}, false
 }
 
-// settle takes in that a part was read. It is clean, unless it became stale meanwhile: then it joins the round next. Settle returns
+// answered takes in that a part was read. It is clean, unless it became stale meanwhile: then it joins the round next. It returns
 // the round that the part was in, for what is found because of it.
-func (pl *plan) settle(p part, next parity) (in parity) {
+func (pl *plan) answered(p part, next parity) (in parity) {
 	s := p.state()
 	was := *s
-	pl.leave(p)
+	pl.clear(p)
 	if was&again != 0 {
 		pl.spoil(p, next)
 	}
 	return was.parity()
 }
 
-// leave makes a part clean.
-func (pl *plan) leave(p part) {
+// clear makes a part clean.
+func (pl *plan) clear(p part) {
 	s := p.state()
 	if *s&(stale|bare) != 0 {
 		pl.dirty[s.parity()]--
@@ -209,7 +209,7 @@ func (pl *plan) rearmed(r *rearm, how state) {
 		case s&again != 0:
 			pl.put(p, stale)
 		case how == clean:
-			pl.leave(p)
+			pl.clear(p)
 		default:
 			pl.put(p, how)
 		}

@@ -32,12 +32,12 @@ func TestPlan_OnePart(t *testing.T) {
 		"expose":   func(pl *plan) { pl.expose(p, since, 1) },
 		"read":     func(pl *plan) { pl.read() },
 		"rearm":    func(pl *plan) { sent = pl.rearm(func(part) bool { return true }) },
-		"settle":   func(pl *plan) { pl.settle(p, 0) },
+		"answered": func(pl *plan) { pl.answered(p, 0) },
 		"retry":    func(pl *plan) { pl.retry(p) },
 		"rearmed":  func(pl *plan) { pl.rearmed(sent, clean) },
 		"unarmed":  func(pl *plan) { pl.rearmed(sent, bare) },
 		"behind":   func(pl *plan) { pl.rearmed(sent, stale) },
-		"gone":     func(pl *plan) { pl.leave(p) },
+		"gone":     func(pl *plan) { pl.clear(p) },
 		"read all": func(pl *plan) { pl.readAll() },
 	}
 	for _, tt := range []struct {
@@ -49,9 +49,9 @@ func TestPlan_OnePart(t *testing.T) {
 		{"two events are one reading", "event, event", "stale odd", 1, 0},
 		{"a later event does not put it into a later round", "event, later", "stale odd", 1, 0},
 		{"being read", "event, read", "stale asked odd", 0, 0},
-		{"read", "event, read, settle", "", 0, 0},
+		{"read", "event, read, answered", "", 0, 0},
 		{"an event while it is read", "event, read, later", "stale asked again odd", 0, 0},
-		{"the answer after the event is of the next round", "event, read, later, settle", "stale", 1, 0},
+		{"the answer after the event is of the next round", "event, read, later, answered", "stale", 1, 0},
 		{"not answered", "event, read, retry", "stale odd", 1, 0},
 		{"not answered, and stale meanwhile", "event, read, later, retry", "stale odd", 1, 0},
 		{"not answered, but gone", "event, read, gone, retry", "", 0, 0},
@@ -327,7 +327,7 @@ func (m *model) hear() {
 	case n.rearm == nil && n.err != nil:
 		m.plan.retry(n.read)
 	case n.rearm == nil:
-		in, i := m.plan.settle(n.read, m.rounds.next()), m.index(n.read)
+		in, i := m.plan.answered(n.read, m.rounds.next()), m.index(n.read)
 		m.has[i] = max(1, n.value)
 		if n.read.of == data && (m.has[i+1] == 0 || m.script(3) == 0) { // it is new, and has no children
 			m.has[i+1] = max(1, n.sibling)

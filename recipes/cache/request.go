@@ -172,7 +172,7 @@ func (e *engine) read(r *request, a *session.Answer) {
 	if *p.state()&asked == 0 {
 		return // the node was found to be gone meanwhile
 	}
-	in := e.plan.settle(p, e.rounds.next())
+	in := e.plan.answered(p, e.rounds.next())
 	switch {
 	case r.kind == probing && errors.Is(a.Err, zk.ErrNoNode): // and there is a watch
 	case errors.Is(a.Err, zk.ErrNoNode):

@@ -134,11 +134,11 @@ func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpRe
 		if err := h.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
-		left, err := hold.Guard(h)
+		answered, err := hold.Guard(h)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
-		defer func() { left(sent) }()
+		defer func() { answered(sent) }()
 		path := first.Client().Rel(m.queue.Client().Abs(h.Path()))
 		if path == "" || !first.Client().Same(m.queue.Client()) {
 			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
