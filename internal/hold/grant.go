@@ -163,8 +163,8 @@ func (g *Grant) revocation() chan struct{} {
 // lose ends all holds as lost, and then removes the node.
 func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
-// endHolds ends all holds as lost. Every loss comes here: from the session (endOnLoss), from a hold that looks at the clock (Lapse), from
-// the watch on the node (watchPath) and from Check. The first decides what the holds say.
+// endHolds ends all holds as lost. Every loss comes here: from the session (endOnLoss), from the watch on the node
+// (watchPath), from Check, and from a hold that looked at the clock and has ended itself (Lapse). The first decides what the holds say.
 //
 // When it returns the holds have ended, also if another goroutine was about to end them. What it returns logs that and removes the
 // node: in a session that lives on, it would be in the way of others. A session with many grants calls that when the holds of all

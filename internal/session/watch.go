@@ -13,8 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost or
-// the watch was taken away. So a waiter reads again when it fires, and decides by what it reads, unless SaysDeleted is enough.
+// Watch fires once: at the first change after the read that it came with. It fires without a change when a new connection has come up
+// (fireAll; the loss of the old one fires nothing), and when the watch is taken away. So a waiter reads again when it fires, and decides
+// by what it reads, unless SaysDeleted is enough.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
 // is kept for the next caller, unless all callers have dropped it.

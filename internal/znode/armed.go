@@ -30,9 +30,9 @@ import (
 //  7. One transaction may delete both nodes. If the own event is second, it ends the hold when it comes.
 //  8. The session is proven by hold.Give, as for every grant.
 //
-// An eager waiter that is not second looks early (see Waiter.lookEarly): it watches the contender two ahead, and its own node. When
-// that contender has gone, it reads the predecessor, which still holds, and the list. So it is armed before its predecessor leaves. What
-// the look adds:
+// An eager waiter looks early if others are ahead of its predecessor, which is of another session (see Waiter.lookEarly): it watches the
+// contender two ahead, and its own node. When that contender has gone, it reads the predecessor, which still holds, and the list. So it is
+// armed before its predecessor leaves. What the look adds:
 //
 //  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the waiter waits for the
 //     predecessor. If it only changed, or the connection did, the waiter lists. While it is there, the waiter has no turn. So
@@ -100,8 +100,8 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
-		// thousand.
+		// An event may have been lost. Then look reads the same nodes again, and no list: a thousand waiters must not each list
+		// a thousand.
 		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), o.handedOver); err != nil {
 			return false, err
 		} else if recheck {
@@ -118,8 +118,8 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	}
 }
 
-// lookEarly is await for a waiter that is not second. When the contender two ahead has gone, it reads the predecessor, and the list
-// unless the waiter was third.
+// lookEarly is await for a waiter whose predecessor is not alone in the way. When the contender two ahead has gone, it reads the
+// predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
 	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && (ctx.Err() != nil || w.session.Err() != nil):

@@ -32,7 +32,7 @@ const (
 //	bare                 unchanged as far as known, but without a watch; one request sets many watches again
 //	stale, asked         being read
 //	bare, asked          its watch is being set again
-//	… asked, again       more is known meanwhile, as by an event: when the request is over, it is to be read
+//	… asked, again       more is known meanwhile, as by an event: the answer counts and is shown, and the part is read once more
 //	odd                  the number of its round is odd; see rounds
 //
 // A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit tells which.
