@@ -43,7 +43,7 @@ var (
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed says that the server refused the credentials that the client was given. The session has ended, and its holds
+	// ErrAuthFailed says that the server refused the credentials given with conn.WithAuth or conn.WithSASL. The session has ended, and its holds
 	// with it: see [LossRefused].
 	ErrAuthFailed = errors.New("credentials refused")
 )

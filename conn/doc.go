@@ -54,7 +54,7 @@
 // [Client.Multi] do not.
 //
 // [WithAuth] sends credentials on every connection before any request. If they are refused, the session ends, and calls fail
-// with [ErrAuthFailed]. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
+// with zkrecipes.ErrAuthFailed. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
 // in the connect string, and [WithTLSFunc] takes certificates that change. [WithSASL] shows who the client is by SASL, see package sasl.
 //
 // # Proof of liveness

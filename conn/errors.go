@@ -1,12 +1,6 @@
 package conn
 
-import (
-	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/session"
-)
-
-// ErrAuthFailed says that the server refused the credentials given with [WithAuth] or [WithSASL].
-var ErrAuthFailed = zkrecipes.ErrAuthFailed
+import "github.com/zkrecipes/zkrecipes/internal/session"
 
 // ErrTooLarge says that a request or its reply is too large. A request above [WithMaxRequestSize] was not sent. A reply above
 // [WithMaxReplySize] was not read. A request also counts as too large if two connections in a row ended under it: servers hang up

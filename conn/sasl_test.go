@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -71,7 +72,7 @@ func TestSASL_Refused(t *testing.T) {
 		for _, required := range [][]zktest.Option{nil, {zktest.WithRequiredAuth("sasl")}} {
 			srv := zktest.Run(t, append(required, zktest.InMemory(), zktest.WithSASLUsers(map[string]string{"bob": "secret"}))...)
 			_, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
-			require.ErrorIs(t, err, conn.ErrAuthFailed)
+			require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 			require.ErrorContains(t, err, "sasl DIGEST-MD5 as bob")
 			require.NotContains(t, err.Error(), "hunter2")
 		}
@@ -233,7 +234,7 @@ func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 		defer cancel()
 		_, _, err = c.Get(ctx, "/app")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, conn.ErrAuthFailed)
+		require.NotErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		require.ErrorContains(t, err, "does not prove")
 	})
 }

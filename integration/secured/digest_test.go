@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -224,7 +225,7 @@ func assertNoError(t *testing.T, err error) bool {
 func TestDigest_Refused(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		for setting, is := range map[string]error{
-			"sessionRequireClientSASLAuth": conn.ErrAuthFailed,
+			"sessionRequireClientSASLAuth": zkrecipes.ErrAuthFailed,
 			"allowSaslFailedClients":       sasl.ErrUnproven, // the server lets everyone in
 		} {
 			s := digestServer(t, release, setting)

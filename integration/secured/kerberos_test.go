@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kdc"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
@@ -286,7 +287,7 @@ func TestKerberos_Refused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_, err := conn.Dial(ctx, "localhost:2181", conn.WithDialer((&line{addr: s.Addr()}).dial), conn.WithSASL(m), silent)
-		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		require.ErrorContains(t, err, "GSSAPI as alice@EXAMPLE.COM")
 	}
 	s := kerberosServer(t, k, "3.9")

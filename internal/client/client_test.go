@@ -114,7 +114,7 @@ func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
 		connects := trial.Requests(srv, zktest.OpConnect)
 		took := trial.After(func() {
 			_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithAuth("nosuch", "user:password"))
-			require.ErrorIs(t, err, conn.ErrAuthFailed)
+			require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 			require.NotContains(t, err.Error(), "user:password")
 		})
 		require.Zero(t, took)

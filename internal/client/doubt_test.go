@@ -109,7 +109,7 @@ func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
 		<-s.Done()
 		srv.Refuse(trial.Ours)
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, c.Sync(trial.Within(t, time.Second), "/"), conn.ErrAuthFailed)
+		require.ErrorIs(t, c.Sync(trial.Within(t, time.Second), "/"), zkrecipes.ErrAuthFailed)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
@@ -131,7 +132,7 @@ func TestLog_CredentialsRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
 		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
-		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		lines := out.written(srv, 0)
 		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=session: lost (refused): credentials refused: ")
 		require.Contains(t, lines[1], "INFO zookeeper: closed ", "once")

@@ -125,7 +125,7 @@ func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
 		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithAuth("digest", "u:p"))
-		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		require.Empty(t, srv.Sessions())
 
 		refuse.Remove()

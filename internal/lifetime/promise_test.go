@@ -132,7 +132,7 @@ func TestSession_CredentialsRefusedOnce_AreForgottenWhenTaken(t *testing.T) {
 		srv.Refuse(trial.Ours)
 		time.Sleep(2 * trial.Timeout)
 		_, _, err := c.Get(trial.Within(t, time.Second), "/")
-		require.False(t, errors.Is(err, conn.ErrAuthFailed), "%v", err)
+		require.False(t, errors.Is(err, zkrecipes.ErrAuthFailed), "%v", err)
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorContains(t, err, "connection refused")
 	})

@@ -197,9 +197,9 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, s.Err(), &lost)
 		require.Equal(t, zkrecipes.LossRefused, lost.Reason)
-		require.ErrorIs(t, lost, conn.ErrAuthFailed)
+		require.ErrorIs(t, lost, zkrecipes.ErrAuthFailed)
 		_, _, err := c.Get(t.Context(), "/a")
-		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		time.Sleep(time.Minute)
 		require.Less(t, int(board.Dials.Load()-before), 140, "paced; each refusal is one dial, and one to close the session")
 		require.LessOrEqual(t, len(srv.Sessions()), 1, "none stays behind")

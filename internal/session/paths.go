@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes"
 )
@@ -42,6 +43,17 @@ func ValidatePath(p string) error {
 		if unicode.IsControl(r) || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 { // above U+FFFF Java sees surrogates
 			return fmt.Errorf("path %q has a character that ZooKeeper refuses", p)
 		}
+	}
+	return nil
+}
+
+// ValidateName returns the error of a text that cannot be the name of a node. What says what the name is for.
+func ValidateName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("the %s is empty: want the name of a node", what)
+	case strings.Contains(name, "/"), !utf8.ValidString(name), ValidatePath("/"+name) != nil:
+		return fmt.Errorf("%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"", what, name)
 	}
 	return nil
 }

@@ -2,7 +2,8 @@ package discovery
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Codec says how the instances of services are written in ZooKeeper. Its methods may be called by several goroutines at once.
@@ -31,16 +32,7 @@ var ErrNoInstance = errors.New("the node is no instance")
 // plain is the part of a codec whose services are the children of the base, under their own names.
 type plain struct{}
 
-func (plain) Folder(service string) (string, error) { return service, checkName("service", service) }
-func (plain) Service(child string) (string, bool)   { return child, true }
-
-// checkName returns the error of a text that cannot be the name of a node.
-func checkName(what, name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("the %s is empty: want the name of a node", what)
-	case !isName(name):
-		return fmt.Errorf("%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"", what, name)
-	}
-	return nil
+func (plain) Folder(service string) (string, error) {
+	return service, session.ValidateName("service", service)
 }
+func (plain) Service(child string) (string, bool) { return child, true }

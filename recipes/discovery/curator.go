@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Curator is the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has the JSON of a
@@ -76,7 +78,7 @@ func (curator) Encode(i Instance) (Node, error) {
 
 // serviceInstance returns the node with Curator's JSON.
 func (i Instance) serviceInstance(payload string) (Node, error) {
-	if err := cmp.Or(i.check(), checkName("id", i.ID)); err != nil {
+	if err := cmp.Or(i.check(), session.ValidateName("id", i.ID)); err != nil {
 		return Node{}, err
 	}
 	var b jackson

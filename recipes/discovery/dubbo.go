@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Dubbo is the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo if it is not configured:
@@ -38,7 +40,7 @@ func (dubbo) Folder(service string) (string, error) {
 		return "", errors.New("the service is empty: want the name of an interface")
 	}
 	escaped := javaEscape(service)
-	return escaped + "/providers", checkName("service", escaped)
+	return escaped + "/providers", session.ValidateName("service", escaped)
 }
 
 // Service leaves out the folders that Dubbo 3 has beside those of its interfaces.

@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Instance is one process that offers a service. Which fields a format has is said there: see [Curator], [Spring], [Dubbo] and
@@ -64,11 +60,6 @@ func (i Instance) HostPort() string {
 
 // isUsable reports whether a caller may use the instance.
 func (e Entry) isUsable() bool { return e.Err == nil && !e.Disabled }
-
-// isName reports whether a node may have the name.
-func isName(name string) bool {
-	return name != "" && utf8.ValidString(name) && !strings.Contains(name, "/") && session.ValidatePath("/"+name) == nil
-}
 
 // localAddress returns the first address of this machine that others may reach, as Curator chooses it; "" if it has none.
 func localAddress() string {

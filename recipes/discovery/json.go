@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // jackson writes JSON as Jackson does, which Curator and Spring use. It differs from encoding/json in what it escapes.
@@ -67,7 +69,7 @@ func portOrNull(n int) string {
 
 // check returns the error of a text that JSON cannot say, or a port that there is not.
 func (i Instance) check() error {
-	if err := checkName("service", i.Service); err != nil {
+	if err := session.ValidateName("service", i.Service); err != nil {
 		return err
 	}
 	for _, port := range []int{i.Port, i.TLSPort} {

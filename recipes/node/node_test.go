@@ -1034,7 +1034,7 @@ func TestCredentialsRefused(t *testing.T) {
 		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
 		srv.Cut(zktest.Label("a"))
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, n.State().Err, conn.ErrAuthFailed)
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrAuthFailed)
 		refuse.Remove()
 		time.Sleep(time.Minute)
 		requireNode(t, srv, n, "1")

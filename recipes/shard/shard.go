@@ -73,7 +73,7 @@ type config struct {
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
-		return checkName("id", id)
+		return session.ValidateName("id", id)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Shards) checkNames(names []string) error {
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
-		if err := checkName("shard", name); err != nil {
+		if err := session.ValidateName("shard", name); err != nil {
 			return err
 		}
 		if seen[name] {
@@ -113,14 +113,6 @@ func (s *Shards) checkNames(names []string) error {
 	}
 	if err := s.checkSize(newPlan(names, nil, nil)); err != nil {
 		return fmt.Errorf("%d shards: %w", len(names), err)
-	}
-	return nil
-}
-
-// checkName refuses what cannot be the name of a node.
-func checkName(what, name string) error {
-	if slices.Contains([]byte(name), '/') || session.ValidatePath("/"+name) != nil || name == "" {
-		return fmt.Errorf("%s %q: want the name of a node, without a slash", what, name)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // The exit statuses of zkr itself. Those up to 78 are of sysexits.h, those from 124 on of timeout(1) and the shells.
@@ -88,7 +87,7 @@ func Status(err error) (code int, message string) {
 		return e.code, err.Error()
 	case errors.As(err, &s):
 		return s.code(), ""
-	case errors.Is(err, conn.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
+	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
