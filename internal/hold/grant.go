@@ -237,6 +237,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	g.detach()
 	g.traceEnd()
+	// Nothing is sent if there is no connection, or if a late copy of the create may come: see ephemeral.Node.Remove.
 	if sent := n.Remove(); sent && handsOver && g.handOver != nil {
 		g.handOver()
 	}
