@@ -502,6 +502,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "place: what another contender handed over is taken",
+		edits: []edit{{"internal/znode", "places.find", "!ours && name == p.last.Name", "!ours && p.last.Name != \"\""}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "place: handed over by a hold that was lost",
 		edits: []edit{{"internal/hold", "share.letGo", "handsOver = !g.ended &&", "handsOver = true &&"}},
 		tests: []test{queueTests},

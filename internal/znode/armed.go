@@ -41,6 +41,7 @@ import (
 //     the head may stand when one in the middle gives up. Then the list says who is in the way.
 //  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
 //     wait for. In which order the server answers them is all the same: a name that is gone does not come again (3).
+//     A waiter behind a contender of its own session reads that beside its first list, for the same reason (Waiter.lookBesideList).
 //  12. The own node is read again beside the predecessor, as for every armed waiter. So both watches are of one reading, and a server that
 //     has lost the first own watch does no harm. That one says whether the connection is another one than before the first event.
 //
@@ -62,11 +63,12 @@ type obstacle struct {
 	third bool   // no other is ahead of these two
 }
 
-// glance is a reading of the predecessor that was on its way together with the list.
+// glance is a reading of the predecessor that was on its way together with the list: see 11.
 type glance struct {
-	path  string
-	watch *session.Watch
-	err   error
+	path       string
+	handedOver <-chan struct{} // as in obstacle
+	watch      *session.Watch
+	err        error
 }
 
 // obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
@@ -78,6 +80,9 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	o := obstacle{path: q.Child(queue[predecessor].Name), alone: q.arms && alone && !afterWriter}
 	if o.alone || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
 		o.handedOver = w.shared.places.find(queue[predecessor].Name)
+		if seen := w.glance; seen != nil && seen.path == o.path { // since then it may have left
+			o.handedOver = seen.handedOver
+		}
 	}
 	if q.eager && !alone && o.handedOver == nil {
 		o.ahead = q.Child(queue[ahead].Name)
@@ -137,8 +142,28 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	w.glance = &glance{o.path, ahead, err}
+	w.glance = &glance{o.path, nil, ahead, err}
 	return false, nil
+}
+
+// lookBesideList reads the predecessor while the list is on its way, if it is a contender of this session. A list that was asked
+// for while another was on its way takes up to two round trips, so callers that come together would wait for three.
+func (w *Waiter) lookBesideList() {
+	l := w.listing
+	if l == nil || !w.queue.arms || len(w.queue.kinds) > 1 {
+		return
+	}
+	name := w.shared.places.justAhead(w.ctx, w.first(), l.done)
+	select {
+	case <-l.done: // and says more
+		return
+	default:
+	}
+	if name != "" {
+		o := obstacle{path: w.queue.Child(name), handedOver: w.shared.places.find(name)}
+		watch, err := w.look(w.ctx, o)
+		w.glance = &glance{o.path, o.handedOver, watch, err}
+	}
 }
 
 // stands reports whether the own node was there at the latest event, as far as the client was told.

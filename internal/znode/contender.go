@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -72,6 +73,15 @@ func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock
 func IsNumber(key string) bool {
 	digits := strings.TrimPrefix(key, "-")
 	return (len(key) == 10 || len(digits) == 10) && onlyDigits(digits)
+}
+
+// numberBefore returns the number before that of key, as a server writes it; "" if there is none.
+func numberBefore(key string) string {
+	n, err := strconv.Atoi(key)
+	if err != nil || n < 1 {
+		return ""
+	}
+	return fmt.Sprintf("%010d", n-1)
 }
 
 func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

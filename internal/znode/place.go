@@ -1,6 +1,9 @@
 package znode
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // places are the contenders of one session in one queue, as its waiters see them. They may have come through different objects of
 // the client. If the hold of one is released, the waiter just behind it has its turn at once, without waiting for the deletion.
@@ -23,38 +26,100 @@ import "sync"
 type places struct {
 	mu         sync.Mutex
 	handedOver map[string]chan struct{} // by the name of the contender: closed when its place is handed over; nil until it is looked for
+	last       Contender                // the latest to hand its place over before a waiter had looked for it
+
+	names map[string]string        // of the contenders, by their numbers
+	added map[string]chan struct{} // by the number that a waiter waits for: closed when there is a contender with it
 }
 
+// alreadyHandedOver is the channel of a place that was handed over before a waiter looked for it.
+var alreadyHandedOver = func() chan struct{} {
+	handedOver := make(chan struct{})
+	close(handedOver)
+	return handedOver
+}()
+
 // add notes a contender that has been made.
-func (p *places) add(name string) {
+func (p *places) add(c Contender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.handedOver == nil {
-		p.handedOver = make(map[string]chan struct{})
+		p.handedOver, p.names, p.added = make(map[string]chan struct{}), make(map[string]string), make(map[string]chan struct{})
 	}
-	p.handedOver[name] = nil
+	p.handedOver[c.Name], p.names[c.Key] = nil, c.Name
+	if added := p.added[c.Key]; added != nil {
+		close(added)
+		delete(p.added, c.Key)
+	}
 }
 
 // remove notes that a contender is about to be deleted. It returns the channel to close when its place is handed over; nil if no
 // waiter has looked for it.
-func (p *places) remove(name string) (handedOver chan struct{}) {
+func (p *places) remove(c Contender) (handedOver chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	handedOver = p.handedOver[name]
-	delete(p.handedOver, name)
+	handedOver = p.handedOver[c.Name]
+	delete(p.handedOver, c.Name)
+	if p.names[c.Key] == c.Name { // else the parent was made anew, and another one has this number
+		delete(p.names, c.Key)
+	}
 	return handedOver
 }
 
-// find returns the channel of a contender of the session; nil if it is of another one, or leaves.
+// handOver hands over the place of a contender whose deletion is on its way, with what remove has returned.
+func (p *places) handOver(c Contender, handedOver chan struct{}) {
+	if handedOver != nil {
+		close(handedOver) // once, as the deletion is sent once
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = c
+}
+
+// find returns the channel of a contender of the session; nil if it is of another one, or has left and handed nothing over.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	handedOver, ours := p.handedOver[name]
+	if !ours && name == p.last.Name {
+		return alreadyHandedOver
+	}
 	if ours && handedOver == nil {
 		handedOver = make(chan struct{})
 		p.handedOver[name] = handedOver
 	}
 	return handedOver
+}
+
+// justAhead returns the name of the contender of this session that has the number before that of c. Callers hear of their contenders
+// in any order, so it waits for that one. If ctx ends or stop is closed before, it returns "".
+func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
+	number := numberBefore(c.Key)
+	if number == "" {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.names[number] == "" && p.last.Key != number {
+		added := p.added[number]
+		if added == nil {
+			added = make(chan struct{})
+			p.added[number] = added
+		}
+		p.mu.Unlock()
+		select {
+		case <-added:
+		case <-stop:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		delete(p.added, number)
+	}
+	if name := p.names[number]; name != "" || p.last.Key != number {
+		return name
+	}
+	return p.last.Name
 }
 
 // isHandedOver reports whether a place was handed over; false for nil.

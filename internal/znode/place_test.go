@@ -60,7 +60,7 @@ func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
 				}
 				section(t, queues[0])
 				srv.SetLatency(10 * time.Millisecond)
-				require.Greater(t, sections(t, 3*time.Second, queues), 3*360)
+				require.Greater(t, sections(t, 3*time.Second, queues), 3*400)
 			})
 		})
 	}
@@ -509,5 +509,28 @@ func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 		release(t, reader)
 		release(t, waiting.Granted(t, 0))
 		release(t, behind.Granted(t, 0))
+	})
+}
+
+// Three callers come together, so the list of the last two leaves when that of the first has been answered. They read the contender
+// ahead of them meanwhile. After two round trips all are ready for a hand-over.
+func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := at(t, dial(t, srv, "a"), "")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		srv.SetLatency(10 * time.Millisecond)
+		var waiting []*bubble.Attempt
+		for range 3 {
+			waiting = append(waiting, acquire(t.Context(), q))
+		}
+		time.Sleep(25 * time.Millisecond)
+		for range waiting {
+			go func() { _ = holder.Release(t.Context()) }()
+			synctest.Wait()
+			next := slices.IndexFunc(waiting, (*bubble.Attempt).Over)
+			require.GreaterOrEqual(t, next, 0, "nobody was granted without another round trip")
+			holder = waiting[next].Granted(t, 0)
+			waiting = slices.Delete(waiting, next, next+1)
+		}
 	})
 }

@@ -81,15 +81,11 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 	shared, first := w.shared, w.first() // a waiter is larger, and a hold may last
 	var handedOver chan struct{}         // nil unless a waiter looks for it before the deletion
 	if q.arms {
-		shared.places.add(first.Name)
-		w.handOver = func() {
-			if handedOver != nil {
-				close(handedOver) // once, as the deletion is sent once
-			}
-		}
+		shared.places.add(first)
+		w.handOver = func() { shared.places.handOver(first, handedOver) }
 	}
 	n.BeforeDelete = func() (deleted func()) {
-		handedOver = shared.places.remove(first.Name)
+		handedOver = shared.places.remove(first)
 		return shared.shortcut.beforeDelete(first, n.Czxid)
 	}
 	return w, nil
