@@ -77,7 +77,7 @@ func (p *places) handOver(c Contender, handedOver chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a contender of the session; nil if it is of another one, or has left and handed nothing over.
+// find returns the channel of a contender of the session; nil for others, and for one that has left and handed nothing over.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *places) find(name string) <-chan struct{} {
 }
 
 // justAhead returns the name of the contender of this session that has the number before that of c. Callers hear of their contenders
-// in any order, so it waits for that one. If ctx ends or stop is closed before, it returns "".
+// in any order, so it waits for this contender. If ctx ends or stop is closed before, it returns "".
 func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
 	number := numberBefore(c.Key)
 	if number == "" {

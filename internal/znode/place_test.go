@@ -60,7 +60,7 @@ func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
 				}
 				section(t, queues[0])
 				srv.SetLatency(10 * time.Millisecond)
-				require.Greater(t, sections(t, 3*time.Second, queues), 3*400)
+				require.Greater(t, sections(t, 3*time.Second, queues), 3*480)
 			})
 		})
 	}
@@ -512,8 +512,8 @@ func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	})
 }
 
-// Three callers come together, so the list of the last two leaves when that of the first has been answered. They read the contender
-// ahead of them meanwhile. After two round trips all are ready for a hand-over.
+// Three callers come together. The list of the last two leaves when the first list has been answered. Meanwhile they read the contender
+// ahead of them. After two round trips all are ready for a hand-over.
 func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")

@@ -27,7 +27,7 @@ import (
 // and path share one sharedQueue in each session.
 type Queue struct {
 	parent    *ephemeral.Parent
-	name      string // what errors and tracers call it: its path, or that of the semaphore of which it is a part
+	name      string // what errors and tracers call it: its path, or the path of its semaphore
 	kinds     []string
 	config    recipe.Config
 	shortcuts bool      // see shortcut
