@@ -563,7 +563,12 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		b.Waits(t)
-		srv.Freeze() // or b may be back before it is all gone
+		srv.Freeze()                                     // or b may be back before it is all gone
+		for _, name := range srv.Children("/app/lock") { // b's own first: between the two events it may have its turn
+			if path := "/app/lock/" + name; path != holder.Path() {
+				require.NoError(t, srv.Delete(path))
+			}
+		}
 		require.NoError(t, srv.DeleteAll("/app"))
 		srv.Thaw()
 		release(t, b.Granted(t, time.Hour))
