@@ -82,7 +82,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 	var handedOver chan struct{}         // nil unless a waiter looks for it before the deletion
 	if q.arms {
 		shared.places.add(first)
-		w.handOver = func() { shared.places.handOver(first, handedOver) }
+		w.handOver = func() { shared.places.handOver(shared.queue.Parse(n.Paths[0]), handedOver) } // smaller than with first
 	}
 	n.BeforeDelete = func() (deleted func()) {
 		handedOver = shared.places.remove(first)

@@ -641,7 +641,7 @@ func TestBadInput(t *testing.T) {
 		c := bubble.Dial(f, f.srv, "x")
 		for want, opts := range map[string][]shard.Option{
 			"id \"a/b\"":            {shard.WithID("a/b")},
-			"id \"\"":               {shard.WithID("")},
+			"id is empty":           {shard.WithID("")},
 			"weight 0":              {shard.WithWeight(0)},
 			"weight 1001":           {shard.WithWeight(1001)},
 			"WithStrategy":          {shard.WithStrategy(nil)},
