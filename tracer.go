@@ -39,6 +39,11 @@ type Tracer struct {
 	// context comes from the call or the acquisition that sent the request. If the library sent it for itself, or for several
 	// callers, the context has the values of the one given to Dial.
 	Request func(ctx context.Context, r Request)
+	// Shard is called after each change of what a member has to do with a shard, on the goroutine that works on the shard. The changes
+	// of one shard come in their order. The lock of the shard is an acquisition and a hold of its own, of a mutex.
+	Shard func(c ShardChange)
+	// ShardPlan is called by the leader of shards after it has written a plan.
+	ShardPlan func(p ShardPlan)
 }
 
 // AcquireStart says what an acquisition wants.
@@ -138,4 +143,39 @@ type Request struct {
 	Code string
 	// Err is what the server answered, or that it did not answer. An Exists of a missing node has none.
 	Err error
+}
+
+// ShardChange is one change of what a member has to do with a shard.
+type ShardChange struct {
+	// Name is what the option WithTracerName of the shards says; empty without it.
+	Name string
+	// Path of the shards, as the client sees it.
+	Path string
+	// Member is the id of the member, and Shard the name of the shard.
+	Member, Shard string
+	// From and To are the states before and after. "none": the shard is not this member's. "waiting": the plan gives it to the
+	// member, which does not have it. "owned": the member has its lock, and calls the function.
+	From, To string
+	// At is when the state changed, and Lasted is how long the state before lasted; 0 if that was "none". The wait before "owned" is
+	// the longest time that the shard can have been without an owner since the plan, or since this member lost it. If the shard
+	// moves from a member that works, that one owns it for most of the wait.
+	At     time.Time
+	Lasted time.Duration
+	// Token of the hold, if To is "owned"; else 0.
+	Token Token
+	// Err says why the shard is not owned any more: shard.ErrMoved, a [*LostError], the cause of the context of Run, or why the
+	// member gives it away. It is nil if To is "owned", and when the plan has given the shard to the member.
+	Err error
+}
+
+// ShardPlan is a plan that the leader of shards has written.
+type ShardPlan struct {
+	// Name and Path are those of [ShardChange].
+	Name, Path string
+	// Shards and Members are how many there are.
+	Shards, Members int
+	// Moves is how many shards the plan takes from the members that had them.
+	Moves int
+	// Nobody is how many shards the plan gives to no member.
+	Nobody int
 }

@@ -26,12 +26,17 @@ type Collector struct {
 	requests *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 
-	deadline, state, stateSeconds, timeout *prometheus.Desc // worked out when they are asked for
+	moves *prometheus.CounterVec
+	waits *prometheus.HistogramVec
+
+	deadline, state, stateSeconds, timeout  *prometheus.Desc // worked out when they are asked for
+	shardsOwned, shardsWaiting, longestWait *prometheus.Desc // as well
 
 	ops map[string]prometheus.Observer // of requests; does not change
 
-	mu    sync.RWMutex
-	locks map[labels]*lock
+	mu     sync.RWMutex
+	locks  map[labels]*lock
+	shards map[labels]*shards
 
 	session sync.Mutex // guards what follows
 	now     string     // the state
@@ -73,16 +78,23 @@ func New(opts ...Option) (*Collector, error) {
 		changes:  counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
 		requests: histogram("request_seconds", "How long servers took to answer requests.", cfg.request, []string{"op"}),
 		failures: counter("request_errors_total", "Requests that ended with an error, by code.", []string{"op", "code"}),
+		moves:    counter("shard_moves_total", "Shards that plans of this leader took from members that had them.", of[1:]),
+		waits:    histogram("shard_wait_seconds", "How long shards waited for this member, from the plan to its lock.", cfg.acquire, of[1:]),
 
 		deadline:     desc("hold_deadline_seconds", "Time to the nearest deadline of a hold.", of...),
 		state:        desc("session_state", "1 for the state of the client, 0 for the others.", "state"),
 		stateSeconds: desc("session_state_seconds", "How long the client has been in its state."),
 		timeout:      desc("session_timeout_seconds", "The session timeout that the server granted."),
 
-		ops:   make(map[string]prometheus.Observer),
-		locks: make(map[labels]*lock),
-		now:   states[0],
-		since: time.Now(),
+		shardsOwned:   desc("shards_owned", "Shards that this member has now.", of[1:]...),
+		shardsWaiting: desc("shards_waiting", "Shards that the plan gives to this member, and that it does not have.", of[1:]...),
+		longestWait:   desc("shard_longest_wait_seconds", "How long the shard has waited that waits the longest; 0 if none waits.", of[1:]...),
+
+		ops:    make(map[string]prometheus.Observer),
+		locks:  make(map[labels]*lock),
+		shards: make(map[labels]*shards),
+		now:    states[0],
+		since:  time.Now(),
 	}
 	for _, op := range ops {
 		c.ops[op] = c.requests.WithLabelValues(op)
@@ -115,7 +127,7 @@ const namespace = "zkrecipes"
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
-		State: c.traceState, Request: c.traceRequest,
+		State: c.traceState, Request: c.traceRequest, Shard: c.traceShard, ShardPlan: c.traceShardPlan,
 	}
 }
 
@@ -178,7 +190,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, vec := range c.vectors() {
 		vec.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{c.deadline, c.state, c.stateSeconds, c.timeout} {
+	for _, d := range []*prometheus.Desc{c.deadline, c.state, c.stateSeconds, c.timeout, c.shardsOwned, c.shardsWaiting, c.longestWait} {
 		to <- d
 	}
 }
@@ -190,10 +202,11 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	c.collectDeadlines(to)
 	c.collectState(to)
+	c.collectShards(to)
 }
 
 func (c *Collector) vectors() []prometheus.Collector {
-	return []prometheus.Collector{c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.requests, c.failures}
+	return []prometheus.Collector{c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.requests, c.failures, c.moves, c.waits}
 }
 
 func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {

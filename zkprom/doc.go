@@ -34,6 +34,18 @@
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal work, such as
 //     no-node for a create below a missing parent.
 //
+// Shards have the label name alone, as WithTracerName of the shards says. Their locks are mutexes of that name. These metrics are
+// there from the first shard, or the first plan, on:
+//
+//   - zkrecipes_shards_owned{name}: shards that this member has now.
+//   - zkrecipes_shards_waiting{name}: shards that the plan gives to this member, and that it does not have.
+//   - zkrecipes_shard_longest_wait_seconds{name}: how long the first of these has waited; 0 if there is none.
+//   - zkrecipes_shard_wait_seconds{name}: histogram of these waits, of shards that this member then had. No shard was without an owner
+//     for longer since the plan, or since this member lost it. If a shard moves from a member that works, that one has it for
+//     most of the wait.
+//   - zkrecipes_shard_moves_total{name}: shards that this member, while it led, took from members that had them. The sum over all
+//     members is the number of moves.
+//
 // # Caches, nodes, groups and values
 //
 // [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop. The program registers each

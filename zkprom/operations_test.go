@@ -3,6 +3,7 @@ package zkprom_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
 	"github.com/zkrecipes/zkrecipes/zkprom"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -239,6 +241,22 @@ func (s *site) try(client *conn.Client, path string) {
 	s.log.Error("no lock", "error", err)
 }
 
+// member is one process that serves shards.
+func (s *site) member(id string, serve func(context.Context, *shard.Shard) error) *shard.Shards {
+	s.t.Helper()
+	all, err := shard.New(s.dial(id), "/app/parts", shard.WithID(id), shard.WithTracerName("parts"))
+	require.NoError(s.t, err)
+	go func() { _ = all.Run(s.t.Context(), shard.List("p0"), serve) }() // the end of the test ends it
+	time.Sleep(5 * time.Second)
+	return all
+}
+
+// obey serves a shard, and obeys its context.
+func obey(ctx context.Context, _ *shard.Shard) error {
+	<-ctx.Done()
+	return nil
+}
+
 // lead is one process that leads, and goes on to lead until the server is away.
 func (s *site) lead(label string) *election.Election {
 	s.t.Helper()
@@ -314,6 +332,25 @@ var provoke = map[string]func(s *site){
 	"No process leads": func(s *site) {
 		s.lead("a")
 		s.outage(20 * time.Second)
+	},
+	"A function does not stop": func(s *site) {
+		a := s.member("a", func(context.Context, *shard.Shard) error {
+			<-s.t.Context().Done() // a function that obeys its context looks at its own
+			return nil
+		})
+		s.member("b", obey)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 15*time.Second)
+		defer cancel()
+		require.Error(s.t, a.Leave(ctx))
+	},
+	"A shard fails on a member": func(s *site) {
+		s.member("a", func(context.Context, *shard.Shard) error { return errors.New("no disk") })
+		s.member("b", obey)
+		time.Sleep(time.Minute)
+	},
+	"Two members with one id": func(s *site) {
+		s.member("a", obey)
+		s.member("a", obey)
 	},
 	"Lost: deadline": func(s *site) {
 		s.lock("a")
@@ -484,6 +521,7 @@ func TestOperations_InGoodHealthNoRowApplies(t *testing.T) {
 		s.lead("a")
 		h := s.lock("b")
 		s.cache("c")
+		s.member("d", obey)
 		synctest.Wait()
 		for _, r := range rows(t) {
 			require.False(t, r.logged(s.out.all()), r.symptom)

@@ -43,6 +43,7 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 		s.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 1}, zktest.Fail(zktest.CodeNoAuth))
 		s.try(s.dial("b"), "/secure")
 		s.cache("c")
+		s.member("e", obey)
 		client := s.dial("d")
 		s.register(must(zkprom.Node("d", must(node.New(client, "/nodes/d", nil)))))
 		members, views, err := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -28,14 +30,23 @@ func newStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "status [flags] PATH...",
-		Short:       "Show which process holds a lock, which ones wait, and what is in their way",
+		Short:       "Show which process holds a lock or a shard, which ones wait, and what is in their way",
 		Example: `  zkr status /jobs/nightly
   zkr status -r /
   zkr status -r --stuck 10m / || alert
   zkr status --watch -r /jobs
+  zkr status /app/partitions
   zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
 		Long: `status shows the queue at PATH, or with -r each queue at PATH and below it that has contenders. It reads, and changes nothing.
 It knows mutexes, read-write locks, semaphores and elections, as Curator and kazoo lay them out too.
+
+If PATH has the shards of "zkr shard" or of recipes/shard, status shows the owner of each shard and the members. With -r, their
+locks are shown one by one only if something is in the way. A shard is
+  owned      its member has its lock           moving    another one than the plan says has it, and is to stop
+  waiting    no member has its lock, and the one that the plan names is about to take it
+  away       it waits for its member, which restarts
+  nobody     there is no member for it
+The verdict is the worst of nobody, waiting, away, moving and owned, or "no plan".
 
 The age of a contender counts from when it joined the queue: a holder may have waited for a part of it. Verdicts are
   held          a contender holds it          free   there is no contender
@@ -75,6 +86,7 @@ type snapshot struct {
 	AsOf     time.Time       `json:"as_of"`
 	Requests int64           `json:"requests"`
 	Queues   []*survey.Queue `json:"queues"`
+	Shards   []shardsView    `json:"shards,omitempty"`
 	// Forbidden are the nodes that -r left out, because this client may not read them.
 	Forbidden []string `json:"forbidden,omitempty"`
 }
@@ -90,7 +102,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			return err
 		}
 		if !flags.watch {
-			if len(view.Queues) == 0 {
+			if len(view.Queues)+len(view.Shards) == 0 {
 				a.tellNothing(paths, flags)
 			}
 			if flags.stuck > 0 && len(view.Queues) > 0 {
@@ -141,10 +153,22 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 		}
 		view.Queues = append(view.Queues, queue)
 	}
+	view.Requests, view.Forbidden = reader.Requests(), reader.Forbidden()
 	if flags.stuck > 0 {
 		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
+		return view, nil
 	}
-	view.Requests, view.Forbidden = reader.Requests(), reader.Forbidden()
+	for _, path := range reader.Shards() {
+		switch shards, err := readShards(ctx, client, path); {
+		case flags.recursive && errors.Is(err, zk.ErrNoAuth):
+			view.Forbidden = append(view.Forbidden, path)
+		case err != nil:
+			return view, err
+		default:
+			view.Shards = append(view.Shards, shards)
+			view.Queues = slices.DeleteFunc(view.Queues, shards.tells)
+		}
+	}
 	return view, nil
 }
 
@@ -153,9 +177,12 @@ func (a *app) printStatus(view snapshot, again bool) error {
 		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)], "of", n)
 	}
 	if a.output.format != "table" {
-		rows := make([][]string, len(view.Queues))
-		for i, q := range view.Queues {
-			rows[i] = []string{q.Verdict}
+		var rows [][]string
+		for _, q := range view.Queues {
+			rows = append(rows, []string{q.Verdict})
+		}
+		for _, s := range view.Shards {
+			rows = append(rows, []string{s.Verdict})
 		}
 		return a.print(table{rows: rows, json: view})
 	}
@@ -164,16 +191,20 @@ func (a *app) printStatus(view snapshot, again bool) error {
 		if isTerminal(a.out) {
 			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
 		}
-		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues))
+		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues)+len(view.Shards))
 	}
-	for i, q := range view.Queues {
-		if i > 0 {
-			text.WriteString("\n")
-		}
+	var parts []string
+	for _, q := range view.Queues {
 		var queue bytes.Buffer
 		writeQueue(&queue, q, view.AsOf)
-		text.WriteString(plainLines(queue.String()))
+		parts = append(parts, plainLines(queue.String()))
 	}
+	for _, s := range view.Shards {
+		var shards bytes.Buffer
+		s.write(&shards, view.AsOf)
+		parts = append(parts, plainLines(shards.String()))
+	}
+	text.WriteString(strings.Join(parts, "\n"))
 	_, err := a.out.Write(text.Bytes())
 	return err
 }

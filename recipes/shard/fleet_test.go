@@ -35,6 +35,7 @@ type fleet struct {
 	srv    *zktest.Server
 	shards []string
 	start  time.Time
+	tracer *zkrecipes.Tracer // of all members; nil is none
 
 	mu      sync.Mutex
 	members map[string]*mate
@@ -127,8 +128,11 @@ func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
 
 func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	f.Helper()
-	// It does not wait for the server, which may be down.
-	c, err := conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent}
+	if f.tracer != nil {
+		options = append(options, conn.WithTracer(f.tracer))
+	}
+	c, err := conn.New(f.srv.Addr(), options...) // it does not wait for the server, which may be down
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() }) // never fails
 	m := &mate{fleet: f, id: id, label: label, client: c, ended: make(chan struct{})}

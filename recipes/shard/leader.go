@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -93,13 +92,7 @@ func (l *leader) seeMembers(view group.View) {
 	if !view.Current {
 		return // a newer one follows
 	}
-	members := make([]attendant, 0, len(view.Members))
-	for _, m := range view.Members {
-		a := attendant{id: m.ID}
-		_ = json.Unmarshal(m.Data, &a.presence) // what a client wrote by hand is a member of weight 1
-		members = append(members, a)
-	}
-	l.members, l.settled = members, time.Now()
+	l.members, l.settled = attendants(view), time.Now()
 }
 
 func (l *leader) seePlan(view value.View[plan]) {
@@ -227,7 +220,9 @@ func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err
 	switch {
 	case err == nil:
 		l.settled, l.pending = time.Now(), time.Time{} // a strategy that never comes to rest does not write without a pause
-		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", next.moves(l.last))
+		moves := next.moves(l.last)
+		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
+		l.tellPlan(next, moves)
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
 		return 0, err
 	case errors.Is(err, zk.ErrNoAuth):

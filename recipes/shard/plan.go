@@ -1,8 +1,11 @@
 package shard
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
 // plan is what the leader writes: who is to have which shard.
@@ -82,6 +85,20 @@ type attendant struct {
 	presence
 }
 
+// attendants returns the members of a group. What a client wrote by hand is a member of weight 1.
+func attendants(view group.View) []attendant {
+	members := make([]attendant, 0, len(view.Members))
+	for _, m := range view.Members {
+		a := attendant{id: m.ID}
+		_ = json.Unmarshal(m.Data, &a.presence) // as above
+		members = append(members, a)
+	}
+	return members
+}
+
+// weight is one that a strategy can work with.
+func (a attendant) weight() int { return min(max(1, a.Weight), maxWeight) }
+
 // roster is what a plan is made from.
 type roster struct {
 	shards   []string        // sorted
@@ -101,7 +118,7 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	for _, m := range r.members {
 		if !m.Leaving && m.Back == 0 {
 			candidates[m.id] = true
-			now.Members = append(now.Members, Candidate{m.id, min(max(1, m.Weight), maxWeight), m.Refuses})
+			now.Members = append(now.Members, Candidate{m.id, m.weight(), m.Refuses})
 		}
 	}
 	become := make(map[string]string, len(r.shards))

@@ -15,12 +15,30 @@ import (
 type View struct {
 	// Shards, sorted by name. There are none if there is no plan, or none that can be read.
 	Shards []Owner
+	// Members in the order of seniority. There are none in the views of [Shards.Watch].
+	Members []Member
 	// Generation of the plan: the transaction that wrote it. It grows with each plan. It is 0 if there is none.
 	Generation int64
 	// Err says why the plan cannot be read; nil if it can, or if there is none.
 	Err error
 	// Freshness of a view that [Shards.Owners] returns is never current: nothing follows the shards.
 	zkrecipes.Freshness
+}
+
+// Member is what a member says of itself.
+type Member struct {
+	// ID of the member.
+	ID string
+	// Weight as [WithWeight] sets it.
+	Weight int
+	// Leaving says that the member hands its shards over, and then goes.
+	Leaving bool
+	// Restarting says that the member restarts, and that its shards are to wait for it.
+	Restarting bool
+	// Refuses are the shards that the member has given away because its function, or their lock, failed there. They are sorted.
+	Refuses []string
+	// Since is when its node was made, by the clock of the servers.
+	Since time.Time
 }
 
 // Owner says who has a shard.
@@ -53,8 +71,8 @@ func viewOf(p plan, at value.Version, err error) View {
 	return view
 }
 
-// Owners returns who is to have which shard, and who holds it, each as new as this call. It costs some requests for each shard,
-// at most 64 at a time. [Shards.Watch] has views that are current.
+// Owners returns who is to have which shard, who holds it, and which members there are, each as new as this call. It costs some
+// requests for each shard and each member, at most 64 at a time. [Shards.Watch] has views that are current.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise what the server said.
 func (s *Shards) Owners(ctx context.Context) (View, error) {
@@ -73,7 +91,20 @@ func (s *Shards) Owners(ctx context.Context) (View, error) {
 	for i, h := range holders {
 		view.Shards[i].Holder = h
 	}
+	if err == nil {
+		view.Members, err = s.members(ctx)
+	}
 	return view, err
+}
+
+// members returns the members and what they say of themselves.
+func (s *Shards) members(ctx context.Context) ([]Member, error) {
+	there, err := s.group.Members(ctx)
+	members := make([]Member, 0, len(there.Members))
+	for i, m := range attendants(there) {
+		members = append(members, Member{m.id, m.weight(), m.Leaving, m.Back > 0, m.Refuses, there.Members[i].Since})
+	}
+	return members, err
 }
 
 // holders returns who is at the head of the lock of each shard.

@@ -37,6 +37,7 @@ type Reader struct {
 	requests  atomic.Int64
 	mu        sync.Mutex
 	forbidden []string
+	shards    []string
 }
 
 // Requests is how many requests the reader has sent.
@@ -48,6 +49,21 @@ func (r *Reader) Forbidden() []string {
 	defer r.mu.Unlock()
 	slices.Sort(r.forbidden)
 	return slices.Compact(slices.Clone(r.forbidden))
+}
+
+// Shards returns the paths that Path and Below have come across and that have shards, sorted: they have members, a leader and a plan.
+func (r *Reader) Shards() []string {
+	slices.Sort(r.shards)
+	return slices.Compact(r.shards)
+}
+
+// noteShards notes the paths of a listing that have shards.
+func (r *Reader) noteShards(tree listing) {
+	for path, names := range tree {
+		if slices.Contains(names, "members") && slices.Contains(names, "election") && slices.Contains(names, "plan") {
+			r.shards = append(r.shards, path)
+		}
+	}
 }
 
 // skips reports whether err says that the client may not read a node, and if so, whether to leave it out. It notes the node.
@@ -71,6 +87,7 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.noteShards(tree)
 	queues, err := r.queues(ctx, asOf, tree, []string{path}, false)
 	if err != nil {
 		return nil, err
@@ -90,6 +107,7 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.noteShards(tree)
 	var paths []string
 	for path := range tree {
 		if tree.isQueue(path) {

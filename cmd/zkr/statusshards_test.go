@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// serveShards makes the test itself a member, until stop. Its functions go on until finish is closed.
+func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{}, opts ...shard.Option) (all *shard.Shards, stop func()) {
+	t.Helper()
+	all, err := shard.New(dial(t, srv), "/app/parts", append(opts, shard.WithID(id), shard.WithSettle(0, 0))...)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = all.Run(ctx, shard.List("p0", "p1", "p2"), func(ctx context.Context, _ *shard.Shard) error {
+			<-ctx.Done()
+			<-finish
+			return nil
+		})
+	})
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(stop)
+	return all, stop
+}
+
+// TestStatus_Shards: while a shard moves, status shows who has it and who is to have it.
+func TestStatus_Shards(t *testing.T) {
+	srv := zktest.Run(t)
+	finish := make(chan struct{})
+	over := sync.OnceFunc(func() { close(finish) })
+	defer over() // the members end after it
+	first, _ := serveShards(t, srv, "first", finish, shard.WithWeight(2))
+	becomes := func(verdict, path string, flags ...string) (out string) {
+		t.Helper()
+		eventually(t, verdict, func() bool {
+			_, out, _ = run(t, srv.Addr(), append([]string{"status", "-o=value", path}, flags...)...)
+			return out == verdict+"\n"
+		})
+		_, out, _ = run(t, srv.Addr(), append([]string{"status", path}, flags...)...)
+		return out
+	}
+	out := becomes("owned", "/app/parts")
+	assert.Regexp(t, `(?s)^/app/parts: 3 shards, 1 members, 3 owned\n`+
+		`  SHARD  STATE  MEMBER  HOLDER  AGE\s+SINCE\s+TOKEN\n  p0     owned  first   first   \S+\s+\S+Z\s+\d+\n.*`+
+		`  MEMBER  WEIGHT  SHARDS  AGE\s+SINCE\s+SAYS\n  first   2       3       \S+\s+\S+Z\s+-\n$`, out)
+
+	second, stop := serveShards(t, srv, "second", finish)
+	out = becomes("moving", "/app/parts")
+	assert.Regexp(t, `  p\d     moving  second  first `, out, "the function of the first member goes on")
+	assert.Contains(t, out, "2 owned")
+	same, _, _ := strings.Cut(out, "AGE") // which grows
+	require.True(t, strings.HasPrefix(becomes("moving", "/", "-r"), same), "with -r, it stands for its queues")
+
+	status, text, errs := run(t, srv.Addr(), "status", "-o=json", "/app/parts")
+	require.Zero(t, status, errs)
+	var view snapshot
+	require.NoError(t, json.Unmarshal([]byte(text), &view))
+	require.Empty(t, view.Queues)
+	require.Len(t, view.Shards[0].Members, 2)
+	require.Len(t, view.Shards[0].Shards, 3)
+	now, err := second.Owners(t.Context())
+	require.NoError(t, err)
+	for i, s := range view.Shards[0].Shards {
+		assert.Equal(t, int64(now.Shards[i].Holder.Token), s.Token)
+		assert.Equal(t, now.Shards[i].Member, s.Member)
+		assert.Equal(t, "first", s.Holder)
+	}
+
+	over()
+	becomes("owned", "/app/parts")
+	stop()
+	becomes("owned", "/app/parts")
+	require.NoError(t, first.Leave(t.Context()))
+	assert.Contains(t, becomes("nobody", "/app/parts"), "3 shards, 0 members, 3 nobody")
+}
+
+// TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is shown if its view does not say all.
+func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0"} {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]},"away":{"w1":1000}}`), zktest.Persistent)
+	require.NoError(t, err)
+	_, out, _ := run(t, srv.Addr(), "status", "-r", "/")
+	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     away   w1      -       -    -      -\n", out)
+	_, err = srv.Create("/s/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
+	require.NoError(t, err)
+	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=value", "/")
+	require.Equal(t, "ghost\nmoving\n", out)
+	require.NoError(t, srv.Set("/s/plan", []byte("?")))
+	_, out, _ = run(t, srv.Addr(), "status", "/s")
+	require.Regexp(t, `^/s: 0 shards, 0 members, the plan cannot be read: `, out)
+}

@@ -1,0 +1,106 @@
+package zkprom
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// shards has the metrics of the shards below one path.
+type shards struct {
+	values []string // of the labels
+	moves  prometheus.Counter
+	waits  prometheus.Observer
+
+	mu     sync.Mutex
+	owned  map[string]bool      // by member, path and name
+	waited map[string]time.Time // since when; by the same
+}
+
+// shardsOf returns the metrics for a name and a path. It makes them the first time.
+func (c *Collector) shardsOf(name, path string) *shards {
+	of := labels{name: name}
+	if c.config.paths {
+		of.path = path
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.shards[of]; ok {
+		return s
+	}
+	if len(c.shards) >= c.config.maxNames {
+		of = labels{name: other}
+		if c.config.paths {
+			of.path = other
+		}
+		if s, ok := c.shards[of]; ok {
+			return s
+		}
+	}
+	values := []string{of.name}
+	if c.config.paths {
+		values = append(values, of.path)
+	}
+	s := &shards{
+		values: values, moves: c.moves.WithLabelValues(values...), waits: c.waits.WithLabelValues(values...),
+		owned: map[string]bool{}, waited: map[string]time.Time{},
+	}
+	c.shards[of] = s
+	return s
+}
+
+func (c *Collector) traceShard(change zkrecipes.ShardChange) {
+	s := c.shardsOf(change.Name, change.Path)
+	if change.To == "owned" {
+		s.waits.Observe(change.Lasted.Seconds())
+	}
+	key := change.Member + "\x00" + change.Path + "\x00" + change.Shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.owned, key)
+	delete(s.waited, key)
+	switch change.To {
+	case "owned":
+		s.owned[key] = true
+	case "waiting":
+		s.waited[key] = change.At
+	}
+}
+
+func (c *Collector) traceShardPlan(p zkrecipes.ShardPlan) {
+	c.shardsOf(p.Name, p.Path).moves.Add(float64(p.Moves))
+}
+
+// count returns how many shards are owned, how many are waited for, and since when the first of these is; zero if there is none.
+func (s *shards) count() (owned, waiting int, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.waited {
+		if since.IsZero() || at.Before(since) {
+			since = at
+		}
+	}
+	return len(s.owned), len(s.waited), since
+}
+
+func (c *Collector) collectShards(to chan<- prometheus.Metric) {
+	c.mu.RLock()
+	all := make([]*shards, 0, len(c.shards))
+	for _, s := range c.shards {
+		all = append(all, s)
+	}
+	c.mu.RUnlock() // as in collectDeadlines
+	for _, s := range all {
+		owned, waiting, since := s.count()
+		longest := 0.0
+		if !since.IsZero() {
+			longest = time.Since(since).Seconds()
+		}
+		to <- prometheus.MustNewConstMetric(c.shardsOwned, prometheus.GaugeValue, float64(owned), s.values...)
+		to <- prometheus.MustNewConstMetric(c.shardsWaiting, prometheus.GaugeValue, float64(waiting), s.values...)
+		to <- prometheus.MustNewConstMetric(c.longestWait, prometheus.GaugeValue, longest, s.values...)
+	}
+}

@@ -1,0 +1,70 @@
+package zkprom_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/zkprom"
+)
+
+func TestCollector_Shards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := zkprom.New()
+		require.NoError(t, err)
+		require.NotContains(t, scrape(t, c), `zkrecipes_shards_owned{name="parts"}`)
+		tell := func(shard, from, to string, lasted time.Duration) {
+			c.Tracer().Shard(zkrecipes.ShardChange{
+				Name: "parts", Path: "/parts", Member: "a", Shard: shard, From: from, To: to, At: time.Now(), Lasted: lasted,
+			})
+		}
+		requireShards := func(owned, waiting, longest string) {
+			t.Helper()
+			got := scrape(t, c)
+			require.Equal(t, []string{owned, waiting, longest}, []string{
+				got[`zkrecipes_shards_owned{name="parts"}`], got[`zkrecipes_shards_waiting{name="parts"}`],
+				got[`zkrecipes_shard_longest_wait_seconds{name="parts"}`],
+			})
+		}
+		tell("p0", "none", "waiting", 0)
+		time.Sleep(3 * time.Second)
+		tell("p1", "none", "waiting", 0)
+		requireShards("0", "2", "3")
+		tell("p0", "waiting", "owned", 3*time.Second)
+		time.Sleep(time.Second)
+		requireShards("1", "1", "1")
+		tell("p1", "waiting", "owned", time.Second)
+		requireShards("2", "0", "0")
+		tell("p1", "owned", "waiting", time.Minute)
+		requireShards("1", "1", "0")
+		tell("p1", "waiting", "none", time.Minute)
+		tell("p0", "owned", "none", time.Minute)
+		requireShards("0", "0", "0")
+		c.Tracer().ShardPlan(zkrecipes.ShardPlan{Name: "parts", Path: "/parts", Shards: 2, Members: 1, Moves: 2})
+		got := scrape(t, c)
+		require.Equal(t, "2", got[`zkrecipes_shard_moves_total{name="parts"}`])
+		require.Equal(t, "2", got[`zkrecipes_shard_wait_seconds_count{name="parts"}`])
+		require.Equal(t, "4", got[`zkrecipes_shard_wait_seconds_sum{name="parts"}`])
+		problems, err := testutil.CollectAndLint(c)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+	})
+}
+
+func TestCollector_ManyShards_AreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := zkprom.New(zkprom.WithMaxNames(2), zkprom.WithPaths())
+		require.NoError(t, err)
+		for i := range 5 {
+			c.Tracer().Shard(zkrecipes.ShardChange{Name: fmt.Sprint("n", i), Path: "/p", Member: "a", Shard: "s" + fmt.Sprint(i), From: "waiting", To: "owned"})
+		}
+		got := scrape(t, c)
+		require.Equal(t, "1", got[`zkrecipes_shards_owned{name="n1",path="/p"}`])
+		require.Equal(t, "3", got[`zkrecipes_shards_owned{name="(other)",path="(other)"}`])
+	})
+}
