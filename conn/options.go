@@ -192,7 +192,7 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTracer adds tracers, which are told of acquisitions, holds, changes of the state and requests; default none. May be
+// WithTracer adds tracers, which are told of acquisitions, holds, shards, changes of the state and requests; default none. May be
 // given several times. See [zkrecipes.Tracer].
 //
 // Errors: a tracer that is nil, or has no hook.

@@ -162,7 +162,7 @@ func WithGiveUp(failures int) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and so metrics and traces, know the locks of the shards and the election of the
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the shards, their locks and the election of the
 // leader; default none. ZooKeeper does not see it.
 func WithTracerName(name string) Option {
 	return func(c *config) error {
