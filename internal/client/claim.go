@@ -74,14 +74,23 @@ func Shared[T any](c *Client, path, of string) *T {
 	v := new(T)
 	made := weak.Make(v)
 	c.core.shared[key] = made
-	runtime.AddCleanup(v, c.core.forget, sharedEntry{key, made})
+	runtime.AddCleanup(v, sharedEntry.forget, sharedEntry{weak.Make(c.core), key, made})
 	return v
 }
 
-type sharedEntry struct{ key, value any }
+// sharedEntry is what is to be forgotten. The runtime keeps it as long as the value lives, so it must not keep the client: that would keep
+// the value, by way of a callback that is never called, and none of them would ever go.
+type sharedEntry struct {
+	core       weak.Pointer[core]
+	key, value any
+}
 
 // forget is called by the runtime when the garbage collector has found that no object has the value. Another may have been made since.
-func (c *core) forget(e sharedEntry) {
+func (e sharedEntry) forget() {
+	c := e.core.Value()
+	if c == nil {
+		return // the client has gone, too
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shared[e.key] == e.value {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -62,6 +63,22 @@ func TestShared_ForgetsNoOther(t *testing.T) {
 	t.Parallel()
 	c := &Client{core: &core{shared: make(map[any]any)}}
 	newer := Shared[one](c, "/a", "")
-	c.core.forget(sharedEntry{sharedKey[one]{"/a", ""}, "an older one"})
+	sharedEntry{weak.Make(c.core), sharedKey[one]{"/a", ""}, "an older one"}.forget()
 	require.Same(t, newer, Shared[one](c, "/a", ""))
+}
+
+// TestShared_KeepsNoClient: a callback that is never called keeps the value, and the client keeps the callback. When nobody has the client
+// any more, all of them go.
+func TestShared_KeepsNoClient(t *testing.T) {
+	t.Parallel()
+	gone := func() weak.Pointer[core] {
+		c := &Client{core: &core{shared: make(map[any]any)}}
+		v := Shared[one](c, "/a", "")
+		c.core.shared["a callback"] = func() { v.value = nil }
+		return weak.Make(c.core)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return gone.Value() == nil
+	}, time.Minute, time.Millisecond)
 }

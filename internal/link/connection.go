@@ -191,6 +191,7 @@ func (c *Connection) Fail(why error) {
 			r.done(Reply{Sent: r.sent}, zk.ErrConnectionClosed)
 		}
 	}
+	clear(unanswered) // it may be few, which would keep the callers in memory
 }
 
 // hangUp closes a connection at once. Close of a TLS connection would first wait until the server takes an alert.

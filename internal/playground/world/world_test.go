@@ -6,11 +6,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -213,6 +215,29 @@ func TestEnd_LeavesNothing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, w.server.Connections())
 		require.Len(t, w.server.Sessions(), 3)
+	})
+}
+
+// TestEnd_LeavesNoClient: a client is closed while the answer to its last request is on the way. Nothing keeps it in memory.
+func TestEnd_LeavesNoClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(t.Context(), Setting{Recipe: Mutex, Processes: 3, Limit: 1})
+		require.NoError(t, err)
+		defer w.Close()
+		require.NoError(t, w.Do("take", "ben"))
+		time.Sleep(4 * time.Second)
+		gone := weak.Make(w.processes[1].client)
+		require.NoError(t, w.Do("release", "ben"))
+		time.Sleep(latency / 2)
+		require.NoError(t, w.Do("kill", "ben"))
+		time.Sleep(time.Second)
+		require.NoError(t, w.Do("start", "ben"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for tries := 0; gone.Value() != nil; tries++ {
+			require.Less(t, tries, 10, "the client is still in memory")
+			runtime.GC()
+		}
 	})
 }
 
