@@ -1,6 +1,8 @@
 package zkr
 
 import (
+	"flag"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,17 +13,24 @@ import (
 
 func init() { exclusion.Main() }
 
-// TestExclusion is the test of the same name in cmd/zkr, on a real server. Each zkr has a proxy of its own.
+var members = flag.Int("members", 1, "servers of the ensemble for TestExclusion")
+
+// TestExclusion is the test of the same name in cmd/zkr, on real servers. Each zkr has a proxy of its own.
 func TestExclusion(t *testing.T) {
-	servers := map[time.Duration]*zkserver.Server{}
+	servers := map[time.Duration][]*zkserver.Server{}
 	for _, tick := range exclusion.Ticks() { // here, since no subtest may skip its parent
-		servers[tick] = zkserver.Start(t, zkserver.WithTickTime(tick))
+		if *members == 1 {
+			servers[tick] = []*zkserver.Server{zkserver.Start(t, zkserver.WithTickTime(tick))}
+		} else {
+			servers[tick] = zkserver.StartEnsemble(t, *members, zkserver.WithTickTime(tick), zkserver.WithSyncLimit(20)).Servers
+		}
 	}
 	zkr := program(t)
 	exclusion.Run(t, func(_ *testing.T, tick time.Duration) exclusion.Setting {
-		server := servers[tick]
+		var links atomic.Int64
 		return exclusion.Setting{
 			Link: func(t *testing.T) exclusion.Link {
+				server := servers[tick][int(links.Add(1))%len(servers[tick])]
 				p := proxy.Start(t, server.Addr())
 				return exclusion.Link{
 					Address:   p.Addr(),

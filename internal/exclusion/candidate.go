@@ -47,6 +47,7 @@ type event struct {
 	Event   string
 	Token   string  // of acquired
 	Seconds float64 // of late: how long zkr did not run
+	Pid     int     // of foreign: the process that zkr may not signal
 }
 
 // events returns what zkr has told in its log up to now. What the connection logs is no event.

@@ -55,6 +55,7 @@ type fault struct {
 	guarded       bool // zkr does not run afterwards, so that its guard has to kill
 	status        int  // with which zkr ends
 	processes     int  // of the program
+	user          *user
 }
 
 func faults() []fault {
@@ -68,16 +69,25 @@ func faults() []fault {
 		stopped(t, c)
 	}
 	return []fault{
-		{"partition", "plain", partition, false, lost, 1},
-		{"expiry", "plain", expiry, false, lost, 1},
-		{"zkr is killed", "plain", killed, true, -int(syscall.SIGKILL), 1},
-		{"zkr is killed, the program forks", "forks", killed, true, -int(syscall.SIGKILL), 2},
-		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2},
-		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2},
-		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2},
-		{"program ignores TERM", "deaf", partition, false, lost, 1},
-		{"program forks", "forks", partition, false, lost, 2},
-		{"program has a daemon", "daemon", partition, false, lost, 2},
+		{"partition", "plain", partition, false, lost, 1, nil},
+		{"expiry", "plain", expiry, false, lost, 1, nil},
+		{"zkr is killed", "plain", killed, true, -int(syscall.SIGKILL), 1, nil},
+		{"zkr is killed, the program forks", "forks", killed, true, -int(syscall.SIGKILL), 2, nil},
+		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2, nil},
+		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2, nil},
+		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2, nil},
+		{"program ignores TERM", "deaf", partition, false, lost, 1, nil},
+		{"program forks", "forks", partition, false, lost, 2, nil},
+		{"program has a daemon", "daemon", partition, false, lost, 2, nil},
+		{"zkr is root, a process becomes another user", "", partition, false, lost, 2, &user{zkr: 0, process: nobody}},
+		{"zkr is a user, a process wants to be root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0}},
+		{"zkr is a user and is killed, a process wants to be root", "", killed, true, -int(syscall.SIGKILL), 2, &user{zkr: nobody, process: 0}},
+		{"zkr is a user, a process becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, escapes: true}},
+		{"zkr is a user, a process in the control group becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, cgroup: true}},
+		{
+			"zkr is a user and is killed, a process in the control group becomes root", "", killed, true, -int(syscall.SIGKILL), 2,
+			&user{zkr: nobody, process: 0, setuid: true, cgroup: true},
+		},
 	}
 }
 
@@ -112,16 +122,20 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	if s.guarded = f.guarded; s.guarded {
 		s.timeout, s.lead = guardedTimeout, guardedLead
 	}
+	if f.user != nil {
+		s.recast(t, *f.user)
+	}
 	for rounds := 0; rounds < s.Rounds; {
 		holder, next := s.settle(t)
 		f.hit(t, holder)
 		if s.succession(t, next) {
 			rounds++
+			s.escape(t, holder, next)
 		}
 		holder.link.Heal()
 		_ = holder.Process.Signal(syscall.SIGCONT) // if it was stopped
-		if holder.status() != f.status {
-			require.Equal(t, lost, holder.status(), "it was just about to stop by itself: %s", holder.log.String())
+		if status := s.end(t, holder); status != f.status {
+			require.Equal(t, lost, status, "it was just about to stop by itself: %s", holder.log.String())
 		}
 		s.queue = s.queue[1:]
 	}

@@ -29,6 +29,7 @@ const asProgram = "__shows-signs-of-life"
 //	forks   has a child that does the same as deaf, and does so itself
 //	daemon  has a grandchild like that, in a session of its own, whose parent has ended
 //	fenced  shows its token to a fence before each sign
+//	becomes has a child like deaf that becomes another user, if it may
 func Main() {
 	if len(os.Args) < 4 || os.Args[1] != asProgram {
 		return
@@ -45,6 +46,20 @@ func Main() {
 		another(true, "parent-of-daemon", file)
 	case "parent-of-daemon":
 		another(true, "deaf", file)
+		os.Exit(0)
+	case "becomes":
+		become := exec.Command(os.Args[5], asProgram, "becoming", file, os.Args[4])
+		if err := become.Start(); err != nil {
+			panic(err)
+		}
+	case "becoming":
+		signal.Ignore(syscall.SIGTERM)
+		uid, _ := strconv.Atoi(os.Args[4]) // the test has made it of a number
+		_ = syscall.Setuid(uid)            // under no_new_privs it may not
+	case "root?":
+		if syscall.Setuid(0) != nil {
+			os.Exit(1)
+		}
 		os.Exit(0)
 	case "fenced":
 		word = admitted(os.Args[4])

@@ -1,0 +1,152 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nobody is the user that zkr or a process of the program is in the rows of another user.
+const nobody = 65534
+
+// user says which user zkr is, and which user a process of the program becomes.
+type user struct {
+	zkr, process int
+	setuid       bool // with --allow-setuid
+	cgroup       bool // with --cgroup, in a group that zkr may write
+	escapes      bool // the process lives on, as the guide says
+}
+
+// cast is where the programs of such a row are.
+type cast struct {
+	user
+	zkr   string   // a copy that the user may execute
+	group *os.File // where zkr starts; may be nil
+}
+
+// recast lets the stage run zkr as a user, with a program that has a process which becomes another one. It skips the test, with
+// the reason, where the system does not let it.
+func (s *stage) recast(t *testing.T, u user) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root runs programs as other users")
+	}
+	dir := filepath.Dir(s.signs.file)
+	for _, one := range []string{dir, filepath.Dir(dir)} {
+		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user looks for files there
+	}
+	require.NoError(t, os.WriteFile(s.signs.file, nil, 0o600))
+	require.NoError(t, os.Chmod(s.signs.file, 0o666)) //nolint:gosec // all of them write it
+	plain := install(t, os.Args[0], filepath.Join(dir, "program"), "0755")
+	root := install(t, os.Args[0], filepath.Join(dir, "root"), "4755")
+	switch probe := as(nobody, exec.CommandContext(t.Context(), root, asProgram, "root?", "")); {
+	case u.zkr == 0 && !mayKill():
+		t.Skip("root has no CAP_KILL here, so zkr cannot kill a process of another user")
+	case u.setuid && probe.Run() != nil:
+		t.Skip("this system lets no program become root")
+	}
+	s.cast = &cast{user: u, zkr: install(t, s.Zkr(t.Context()).Path, filepath.Join(dir, "zkr"), "0755")}
+	if u.cgroup {
+		s.cast.group = openGroup(t)
+	}
+	s.program = []string{plain, asProgram, "becomes", s.signs.file, strconv.Itoa(u.process), root}
+}
+
+// install copies a file. Another process writes it: a copy that this one writes is busy while any child of it starts.
+func install(t *testing.T, from, to, mode string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "install", "-m", mode, from, to).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return to
+}
+
+// as lets a command run as a user.
+func as(uid int, cmd *exec.Cmd) *exec.Cmd {
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}} //nolint:gosec // it is 0 or nobody
+	return cmd
+}
+
+// prepare prepares zkr.
+func (c *cast) prepare(zkr *exec.Cmd) {
+	as(c.user.zkr, zkr)
+	zkr.Path = c.zkr
+	if c.group != nil {
+		zkr.SysProcAttr.UseCgroupFD, zkr.SysProcAttr.CgroupFD = true, int(c.group.Fd())
+	}
+}
+
+// mayKill reports whether this process may signal those of other users.
+func mayKill() bool {
+	const capKill = 5
+	text, _ := os.ReadFile("/proc/self/status")
+	_, after, _ := strings.Cut(string(text), "\nCapEff:\t")
+	effective, _, _ := strings.Cut(after, "\n")
+	set, _ := strconv.ParseUint(effective, 16, 64) // 0 may nothing
+	return set&(1<<capKill) != 0
+}
+
+// openGroup makes a control group of version 2 that another user may write.
+func openGroup(t *testing.T) *os.File {
+	t.Helper()
+	for _, mounted := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
+			continue
+		}
+		name, err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // a group is a directory of that file system alone
+		if err != nil {
+			t.Skip("control groups cannot be written here: ", err)
+		}
+		t.Cleanup(func() {
+			eventually(t, "nothing is left in the control group", func() bool {
+				err := os.Remove(name)
+				return err == nil || errors.Is(err, os.ErrNotExist)
+			})
+		})
+		if _, err := os.Stat(filepath.Join(name, "cgroup.kill")); err != nil {
+			t.Skip("this kernel is older than cgroup.kill, 5.14: ", err)
+		}
+		for _, file := range []string{"", "cgroup.procs"} {
+			require.NoError(t, os.Chown(filepath.Join(name, file), nobody, -1))
+		}
+		group, err := os.Open(name)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = group.Close() })
+		return group
+	}
+	t.Skip("no control groups of version 2 are mounted")
+	return nil
+}
+
+// escape waits until a process of a holder has lived beside the program of the next one, where the guide says so.
+func (s *stage) escape(t *testing.T, holder, next *candidate) {
+	t.Helper()
+	if s.cast != nil && s.cast.escapes {
+		eventually(t, "a process escapes", func() bool { return s.life(t, holder).last > s.life(t, next).first })
+	}
+}
+
+// end waits for the end of zkr. What it cannot kill, the test kills, as soon as zkr has told it.
+func (s *stage) end(t *testing.T, c *candidate) int {
+	t.Helper()
+	if s.cast != nil && s.cast.escapes {
+		foreign := event{}
+		eventually(t, "zkr tells what it cannot stop, and ends without it", func() bool {
+			if told, ok := c.told("foreign"); ok && foreign.Pid == 0 {
+				foreign = told
+				_ = syscall.Kill(foreign.Pid, syscall.SIGKILL) // zkr waits for it, here or in the queue
+			}
+			return c.over()
+		})
+	}
+	return c.status()
+}
