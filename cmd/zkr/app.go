@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // app is what all verbs share: the global flags, where to print, and the signals.
@@ -77,7 +78,10 @@ Exit status: the program's (128+n if signal n killed it), or
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usagef("%v", err) })
+	root.SuggestionsMinimumDistance = 2 // letters
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.Usagef("%v: see zkr help%s", err, strings.TrimPrefix(cmd.CommandPath(), root.Name()))
+	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.AddCommand(
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a), newRegister(a),
@@ -246,14 +250,36 @@ func noArgs(_ *cobra.Command, args []string) error {
 // onePath is for verbs that take one PATH.
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return exit.Usagef("want one PATH, got %q", args)
+		return exit.Usagef("want one PATH such as /app/lock, got %s", words(args))
+	}
+	return validPaths(args...)
+}
+
+// validPaths finds a slip before servers are asked: if none answers, it would look like an outage.
+func validPaths(paths ...string) error {
+	for _, path := range paths {
+		if err := conn.ValidatePath(path); err != nil {
+			return exit.With(exit.Usage, err)
+		}
 	}
 	return nil
 }
 
+// words shows arguments to a person.
+func words(args []string) string {
+	if len(args) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%q", args)
+}
+
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return exit.Usagef("unknown verb %q: %s help lists them", args[0], cmd.Name())
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf(" did you mean %s?", strings.Join(near, " or "))
+		}
+		return exit.Usagef("unknown verb %q:%s %s help lists them", args[0], hint, cmd.Name())
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ which is 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return exit.Usagef("want one PATH at most, got %q", args)
+				return exit.Usagef("want one PATH at most, got %s", words(args))
 			case len(args) == 1:
 				if err := conn.ValidatePath(args[0]); err != nil {
 					return exit.With(exit.Usage, err)

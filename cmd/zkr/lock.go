@@ -47,7 +47,10 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 			}
 			paths := slices.Concat(before, more) // the program stands behind before in the same array
 			if len(before) > 1 || len(paths) == 0 {
-				return exit.Usagef("want one PATH before --, or several with --path; got %q", before)
+				return exit.Usagef("want one PATH before --, or several with --path; got %s", words(before))
+			}
+			if err := validPaths(paths...); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("once") && value == "" {
 				return exit.Usagef("--once without a value: want one that differs from run to run, as a date does")

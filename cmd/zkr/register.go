@@ -150,7 +150,7 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	}
 	soft, ok := signals.Named(f.signal)
 	if !ok {
-		return exit.Usagef("--signal %s: no such signal", f.signal)
+		return exit.Usagef("--signal %s: want a signal such as TERM or USR1", f.signal)
 	}
 	if f.failures < 1 || f.interval <= 0 || f.timeout <= 0 {
 		return exit.Usagef("--check-failures, --check-interval and --check-timeout: want more than 0")

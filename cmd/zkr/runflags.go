@@ -103,7 +103,7 @@ func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) 
 func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	soft, ok := signals.Named(f.signal)
 	if !ok {
-		return nil, nil, exit.Usagef("--signal %s: no such signal", f.signal)
+		return nil, nil, exit.Usagef("--signal %s: want a signal such as TERM or USR1", f.signal)
 	}
 	switch f.forward {
 	case "all":
@@ -114,7 +114,7 @@ func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	for name := range strings.SplitSeq(f.forward, ",") {
 		one, ok := signals.Named(name)
 		if !ok || !slices.Contains(signals.Handled, one) {
-			return nil, nil, exit.Usagef("--forward %s: not a signal that zkr can pass on", name)
+			return nil, nil, exit.Usagef("--forward %s: want all, none, or names of signals that zkr can pass on, such as HUP,USR1", name)
 		}
 		forward = append(forward, one)
 	}

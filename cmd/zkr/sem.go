@@ -22,12 +22,6 @@ func newSem(a *app) *cobra.Command {
 		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
 the limit in ZooKeeper so that it can be changed.`,
 	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
-		if limit < 1 {
-			return nil, exit.Usagef("--limit %d: want 1 or more", limit)
-		}
-		if permits < 1 || permits > limit && node == "" {
-			return nil, exit.Usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
-		}
 		options := []semaphore.Option{semaphore.WithTracerName(metricsName(path))}
 		if node != "" {
 			options = append(options, semaphore.WithLimitNode(node))
@@ -48,6 +42,15 @@ the limit in ZooKeeper so that it can be changed.`,
 			Queue: s.Queue,
 		}, nil
 	})
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if limit < 1 {
+			return exit.Usagef("--limit %d: want 1 or more", limit)
+		}
+		if permits < 1 || permits > limit && node == "" {
+			return exit.Usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
+		}
+		return nil
+	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "permits that there are")
 	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "permits to take, all or none")
 	cmd.Flags().StringVar(&node, "limit-node", "", "`path` of a node with the limit, which all callers follow; made with --limit if it is missing")

@@ -81,6 +81,11 @@ func (f *serveFlags) check() error {
 	if f.history != "" && f.root == "" {
 		return exit.Usagef("--history needs the page: want a path for --ui-root")
 	}
+	for _, path := range []string{f.elect, f.observe, f.root} {
+		if path != "" && validPaths(path) != nil {
+			return validPaths(path)
+		}
+	}
 	if len(f.addresses) == 0 {
 		return exit.Usagef("--http: want an address to listen at")
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -78,6 +79,39 @@ func TestHints_NameFlags(t *testing.T) {
 	require.NoError(t, err)
 	_, _, errs = run(t, srv.Addr(), "lock", "--try", "/e", "--", "true")
 	assert.Contains(t, errs, "share the path by zkr elect")
+}
+
+// TestMisuse_IsToldBeforeServersAreAsked, and each message says what to do next. A slip in a path looked like an outage.
+func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
+	for line, want := range map[string]string{
+		"lock":                            "put it at the end, after --: zkr lock PATH",
+		"lock -- true":                    "want one PATH before --, or several with --path; got none",
+		"lock jobs/x -- true":             `path "jobs/x" is relative: want /jobs/x`,
+		"lock /x/ -- true":                `path "/x/" ends with a slash: want /x`,
+		"lock --path /x --path y -- true": `path "y" is relative: want /y`,
+		"elect x -- true":                 "want /x",
+		"rlock x -- true":                 "want /x",
+		"serve --elect x":                 "want /x",
+		"serve --ui-root x":               "want /x",
+		"leader":                          "want one PATH such as /app/lock, got none",
+		"leader x":                        "want /x",
+		"revoke x":                        "want /x",
+		"sem -n 0 /x -- true":             "--limit 0: want 1 or more",
+		"sem -n 1 -k 2 /x -- true":        "--permits 2: want 1 to the limit, which is 1",
+		"lock --such /x -- true":          "unknown flag: --such: see zkr help lock",
+		"--such":                          "unknown flag: --such: see zkr help",
+		"lock --wait=5x /x -- true":       "want a duration such as 90s",
+		"lok /x -- true":                  `unknown verb "lok": did you mean lock or rlock or wlock? zkr help lists them`,
+		"lock --signal=HOPE /x -- true":   "want a signal such as TERM or USR1",
+		"lock --forward=HOPE /x -- true":  "want all, none, or names of signals that zkr can pass on",
+	} {
+		status, _, errs := run(t, "127.0.0.1:1", strings.Fields(line)...)
+		assert.Equal(t, exit.Usage, status, line)
+		assert.Contains(t, errs, want, line)
+	}
+	status, _, errs := run(t, "127.0.0.1:1", "lock", "--connect-timeout=0.2", "/x", "--", "true")
+	assert.Equal(t, exit.Unreachable, status)
+	assert.Contains(t, errs, "see zkr doctor")
 }
 
 // TestFree_IsNotUnknown: a path with a slip of the hand is no free lock.

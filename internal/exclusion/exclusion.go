@@ -65,7 +65,9 @@ func faults() []fault {
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
 	bothStopped := func(t *testing.T, c *candidate) {
 		t.Helper()
-		_ = syscall.Kill(guardOf(t, c.Process.Pid), syscall.SIGSTOP)
+		if guard, ok := guardOf(t, c.Process.Pid); ok {
+			_ = syscall.Kill(guard, syscall.SIGSTOP)
+		}
 		stopped(t, c)
 	}
 	return []fault{

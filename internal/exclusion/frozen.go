@@ -29,7 +29,10 @@ func frozen(t *testing.T, setting Setting) {
 	var longest time.Duration
 	for rounds := 0; rounds < s.Rounds; {
 		holder, next := s.settle(t)
-		goOn := trace(t, guardOf(t, holder.Process.Pid))
+		goOn := func() {}
+		if guard, ok := guardOf(t, holder.Process.Pid); ok {
+			goOn = trace(t, guard)
+		}
 		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
 		ran := false // else zkr was just about to lose the lock by itself, and had killed its program
 		if s.succession(t, next) {
@@ -74,7 +77,9 @@ func trace(t *testing.T, pid int) (goOn func()) {
 		held <- attach(pid, threads)
 		<-release
 		for tid := range threads {
-			_ = syscall.PtraceDetach(tid) // zkr may have killed it with the group of the program
+			if syscall.PtraceDetach(tid) != nil { // zkr may have killed it with the group of the program
+				_, _ = syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil)
+			}
 		}
 	}()
 	goOn = sync.OnceFunc(func() {
@@ -82,7 +87,11 @@ func trace(t *testing.T, pid int) (goOn func()) {
 		<-done
 	})
 	t.Cleanup(goOn)
-	require.NoError(t, <-held, "trace process %d", pid)
+	err := <-held
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrProcessDone) {
+		return goOn // it has ended, as zkr has lost the lock by itself
+	}
+	require.NoError(t, err, "trace process %d", pid)
 	return goOn
 }
 
@@ -105,17 +114,38 @@ func attach(pid int, attached map[int]bool) error {
 			if err := syscall.PtraceAttach(tid); err != nil {
 				return err
 			}
-			if _, err := syscall.Wait4(tid, nil, syscall.WALL, nil); err != nil {
+			attached[tid], more = true, true
+			if err := awaitStop(pid, tid); err != nil {
 				return err
 			}
-			attached[tid], more = true, true
 		}
 	}
 	return nil
 }
 
-// guardOf is the process between zkr and its program.
-func guardOf(t *testing.T, zkr int) int {
+// awaitStop waits until a thread is held. If the process is killed meanwhile, its first thread ends after all others, which this
+// process has not yet reaped: so a wait for it would never return.
+func awaitStop(pid, tid int) error {
+	for {
+		switch got, err := syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil); {
+		case err != nil:
+			return err
+		case got == tid:
+			return nil
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return err
+		}
+		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "Z") {
+			return os.ErrProcessDone
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// guardOf is the process between zkr and its program. If zkr has just lost the lock by itself, there may be none.
+func guardOf(t *testing.T, zkr int) (pid int, ok bool) {
 	t.Helper()
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", zkr))
 	require.NoError(t, err)
@@ -126,9 +156,8 @@ func guardOf(t *testing.T, zkr int) int {
 		}
 		require.NoError(t, err)
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			return pid
+			return pid, true
 		}
 	}
-	require.Fail(t, "zkr has no guard")
-	return 0
+	return 0, false
 }

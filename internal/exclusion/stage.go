@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func newStage(t *testing.T, setting Setting, path string, processes int, kind st
 func (s *stage) start(t *testing.T) *candidate {
 	t.Helper()
 	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience())
 	c.Cmd = s.Zkr(ctx, append([]string{
 		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
 		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()), "--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
@@ -182,15 +183,20 @@ func (s *stage) stop(t *testing.T) {
 	}
 }
 
-// patience is how long anything may take on a busy machine.
-const patience = 30 * time.Second
+// patience is how long anything may take on a busy machine. ZKRECIPES_TEST_PATIENCE sets it for a longer measurement.
+var patience = sync.OnceValue(func() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("ZKRECIPES_TEST_PATIENCE")); err == nil {
+		return d
+	}
+	return 30 * time.Second
+})
 
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	next := time.NewTicker(20 * time.Millisecond)
 	defer next.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-next.C {
-		require.True(t, time.Now().Before(deadline), "not within %v: %s", patience, what)
+	for deadline := time.Now().Add(patience()); !condition(); <-next.C {
+		require.True(t, time.Now().Before(deadline), "not within %v: %s", patience(), what)
 	}
 }
