@@ -126,7 +126,7 @@ func attach(pid int, attached map[int]bool) error {
 // awaitStop waits until a thread is held. If the process is killed meanwhile, its first thread ends after all others, which this
 // process has not yet reaped: so a wait for it would never return.
 func awaitStop(pid, tid int) error {
-	for {
+	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		switch got, err := syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil); {
 		case err != nil:
 			return err
@@ -140,8 +140,8 @@ func awaitStop(pid, tid int) error {
 		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "Z") {
 			return os.ErrProcessDone
 		}
-		time.Sleep(time.Millisecond)
 	}
+	return errors.New("a thread was not held: a SIGCONT of the guard's timer may have taken its SIGSTOP back")
 }
 
 // guardOf is the process between zkr and its program. If zkr has just lost the lock by itself, there may be none.

@@ -53,7 +53,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience())
 	c.Cmd = s.Zkr(ctx, append([]string{
-		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
+		"lock", "-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
 		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()), "--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
 	}, s.program...)...)
 	if s.cast != nil {
