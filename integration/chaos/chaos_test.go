@@ -67,7 +67,7 @@ func configure(t *testing.T) chaos.Config {
 	}
 	cfg := chaos.Config{
 		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Section: 40 * time.Millisecond, Peace: session / 4,
-		Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
+		Tick: tick, Worker: worker, Dir: dir, Pictures: "../reports", Log: t.Logf,
 		Kinds: chaos.Kinds(zkserver.Isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
@@ -82,6 +82,8 @@ func configure(t *testing.T) chaos.Config {
 			{Recipe: "value", Clients: 2},
 			{Recipe: "counter", Clients: 2},
 			{Recipe: "double", Clients: 3, Limit: 2},
+			{Recipe: "register", Clients: 4},
+			{Recipe: "guarded", Clients: 3},
 		},
 	}
 	env(t, "CHAOS_SEED", &cfg.Seed, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })

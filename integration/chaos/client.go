@@ -61,6 +61,8 @@ func (c *client) start() error {
 func (c *client) path() string {
 	path := Root + "/" + c.group.Recipe
 	switch c.group.Recipe {
+	case "register", "guarded":
+		return Registers
 	case "node":
 		return fmt.Sprint(path, "/", c.place)
 	case "cache":

@@ -21,6 +21,8 @@ type follower struct {
 	views bool
 	// stays says that nodes are left when the clients leave.
 	stays bool
+	// section is the longest pause of its clients; 0 is the default.
+	section time.Duration
 }
 
 var followers = map[string]follower{
@@ -31,6 +33,9 @@ var followers = map[string]follower{
 	"value":   {check: (*trial).value, views: true, stays: true},
 	"counter": {check: (*trial).counter, stays: true},
 	"double":  {check: (*trial).meetings},
+
+	"register": {check: (*trial).linearizable, section: 10 * time.Millisecond},
+	"guarded":  {check: (*trial).linearizable, section: 5 * time.Millisecond},
 }
 
 func isFollower(g Group) bool { return followers[g.Recipe].check != nil }
@@ -205,6 +210,8 @@ type trial struct {
 	past    *past
 	rounds  []round
 	session time.Duration
+
+	pictures string // directory
 }
 
 // judge judges a group that follows or writes nodes.

@@ -18,6 +18,7 @@ type Report struct {
 	Operations map[string]Operations // by recipe
 	Faults     map[Kind]int
 	Follows    map[string]Follows // by recipe
+	Linear     map[string]Linear  // by recipe
 	Stills     int                // how often all views were the same as what the servers had
 	Unsettled  int                // transactions of which it is not known whether they were applied
 	Overtaken  int                // writes to the node of another that had followed the writer's own, which package node allows
@@ -34,6 +35,10 @@ type Operations struct{ Calls, Holds, Busy, Lost int }
 // Follows counts what a group did that follows and writes nodes. Done, Refused and Unknown are how its operations ended, as
 // the clients know; Applied is how many of the unknown ones the servers have applied.
 type Follows struct{ Done, Refused, Unknown, Applied, Views int }
+
+// Linear counts what Porcupine has judged: the operations, those of them of which nobody knows whether they took effect, and the
+// registers. Undecided are those on which it gave no answer in time.
+type Linear struct{ Operations, Open, Registers, Undecided int }
 
 // SetResult counts the updates of one kind of set. For lost updates it says how the holds of the late writers had
 // ended.
@@ -92,6 +97,13 @@ func (rep *Report) String() string {
 		f := rep.Follows[name]
 		row(name, f.Done, f.Refused, f.Unknown, f.Applied, f.Views)
 	}
+	row()
+	row("linearizable", "operations", "of them open", "registers", "undecided")
+	for _, name := range slices.Sorted(maps.Keys(rep.Linear)) {
+		l := rep.Linear[name]
+		row(name, l.Operations, l.Open, l.Registers, l.Undecided)
+	}
+	row()
 	row("transactions of which the logs do not tell whether they were applied:", rep.Unsettled)
 	row("writes that met a node which had just followed the own one:", rep.Overtaken)
 	row()

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ import (
 
 // Root is where all locks of a run are.
 const Root = "/chaos"
+
+// Registers is where the registers of a run are. No operator deletes there.
+const Registers = "/registers"
 
 // patience bounds steps that must finish but are not tested.
 const patience = 30 * time.Second
@@ -43,6 +47,7 @@ type Config struct {
 	Groups   []Group
 	Worker   string // path of the program
 	Dir      string // for the socket
+	Pictures string // directory for pictures of histories that are not linearizable
 	Log      func(format string, args ...any)
 }
 
@@ -110,6 +115,9 @@ func (r *run) open() (err error) {
 	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), conn.WithSessionTimeout(10*time.Second)); err != nil {
 		return err
 	}
+	if err := r.makeRegisters(ctx); err != nil {
+		return err
+	}
 	for _, g := range r.Groups {
 		for place := range g.Clients {
 			c := &client{group: g, place: place, history: r.history, command: r.command}
@@ -127,8 +135,8 @@ func (r *run) open() (err error) {
 
 func (r *run) command(id string, c *client) *exec.Cmd {
 	section, mates := r.Section, r.Mates
-	if isFollower(c.group) {
-		section, mates = 200*time.Millisecond, 0 // they tell much
+	if f := followers[c.group.Recipe]; f.check != nil {
+		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most tell much
 	}
 	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),

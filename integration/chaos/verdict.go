@@ -17,7 +17,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	rep := &Report{
 		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Faults: map[Kind]int{}, Operations: map[string]Operations{},
 		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
-		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Stills: r.stills,
+		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Linear: map[string]Linear{}, Stills: r.stills,
 	}
 	for _, err := range r.trouble {
 		rep.violated("%v", err)
@@ -28,7 +28,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	if p != nil {
 		rep.Unsettled = p.unknown
 	}
-	t := &trial{rep, r.history, p, r.rounds, r.Session}
+	t := &trial{rep, r.history, p, r.rounds, r.Session, r.Pictures}
 	for _, g := range r.Groups {
 		if isFollower(g) {
 			t.judge(g)

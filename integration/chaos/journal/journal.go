@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -42,9 +43,46 @@ type Node struct {
 	Data    []byte `json:"data,omitempty"`
 }
 
+// Access is an operation on a register: a node at which no operator deletes. It belongs to Called.
+type Access struct {
+	Key string `json:"key"`
+	How How    `json:"how"`
+	// N is what a write adds to the number of the register: to its data version 1, to a counter what is added.
+	N int64 `json:"n,omitempty"`
+	// Data is what a write writes.
+	Data string `json:"data,omitempty"`
+	// Base is the number that a Swap wants to replace.
+	Base int64 `json:"base,omitempty"`
+}
+
+// How says what an access promises.
+type How string
+
+// The ways to access a register.
+const (
+	Get    How = "get"    // a read that is as new as its call
+	Look   How = "look"   // a read that is as new as what its client has written or got
+	Set    How = "set"    // a write, whatever was there
+	Swap   How = "swap"   // a write over the number Base
+	Update How = "update" // a read and a write, with no other write between the two
+	Held   How = "held"   // the same, by a read and a transaction of a hold
+	Add    How = "add"    // a write that adds to a counter
+)
+
+// Register is what an access found: the number of the register and its data, after a write or at a read. Was are the data that
+// an Update or a Held has replaced. It belongs to Granted.
+type Register struct {
+	Number int64  `json:"number"`
+	Data   string `json:"data,omitempty"`
+	Was    string `json:"was,omitempty"`
+}
+
 // Line is one event as it is written.
 type Line struct {
 	check.Event
+	// Access and Register belong to registers.
+	Access   *Access   `json:"access,omitempty"`
+	Register *Register `json:"register,omitempty"`
 	// Session is the client's session when the operation was answered. Holds have none.
 	Session int64 `json:"session,omitempty"`
 	// Number belongs to Granted: the sum of a counter, or the round of a double barrier.
@@ -91,11 +129,20 @@ type Op struct {
 
 // Call records that the client is about to ask.
 func (w *Writer) Call(weight int, read bool) *Op {
+	return w.call(Line{Event: check.Event{Kind: check.Called, Weight: weight, Read: read}})
+}
+
+// Access records that the client is about to access a register. A Held has the token of its hold.
+func (w *Writer) Access(a Access, token zkrecipes.Token) *Op {
+	return w.call(Line{Event: check.Event{Kind: check.Called, Weight: 1, Token: token}, Access: &a})
+}
+
+func (w *Writer) call(l Line) *Op {
 	w.mu.Lock()
 	w.op++
 	op := &Op{w, w.op}
 	w.mu.Unlock()
-	op.Tell(Line{Event: check.Event{Kind: check.Called, Weight: weight, Read: read}})
+	op.Tell(l)
 	return op
 }
 

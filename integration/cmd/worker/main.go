@@ -40,7 +40,7 @@ func main() {
 	var c config
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
-	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter or double")
+	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register or guarded")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
@@ -119,6 +119,10 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 		return w.additions()
 	case "double":
 		return w.meetings()
+	case "register":
+		return w.registers()
+	case "guarded":
+		return w.guarded()
 	default:
 		return w.locks(ctx)
 	}
@@ -140,6 +144,7 @@ type worker struct {
 	resource *resource.Client
 	journal  *journal.Writer
 	rng      *rand.Rand
+	texts    int // written to registers so far
 }
 
 // locks returns the turn of a lock.

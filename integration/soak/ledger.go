@@ -1,0 +1,173 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// errStale says that a fence has seen a larger token.
+var errStale = errors.New("the token is stale")
+
+// ledger keeps the registers that sections write. Its size does not grow with the sections.
+type ledger struct {
+	mu        sync.Mutex
+	registers map[string]*fenced
+	tally     Tally
+}
+
+// fenced is a register behind a fence: a number that each section makes larger by one.
+type fenced struct {
+	number  int
+	highest zkrecipes.Token
+	holder  *zkrecipes.Hold // the newest of ours that has entered; nil once it has left
+}
+
+func newLedger() *ledger { return &ledger{registers: map[string]*fenced{}} }
+
+func (l *ledger) at(name string) *fenced {
+	r := l.registers[name]
+	if r == nil {
+		r = &fenced{}
+		l.registers[name] = r
+	}
+	return r
+}
+
+// enter says that a caller of ours is inside with its hold. If the hold before has neither ended nor left, the two overlap. The
+// one before is asked under the mutex: what it says is as of now.
+func (l *ledger) enter(name string, h *zkrecipes.Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.at(name)
+	if h.Err() == nil && r.holder != nil && r.holder.Err() == nil {
+		l.tally.Overlaps++
+	}
+	r.holder = h
+}
+
+// leave says that the caller is about to release.
+func (l *ledger) leave(name string, h *zkrecipes.Hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.at(name); r.holder == h {
+		r.holder = nil
+	}
+}
+
+// read returns the number of a register, and shows the token to its fence.
+func (l *ledger) read(name string, token zkrecipes.Token) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.at(name)
+	if token < r.highest {
+		l.tally.Refused++
+		return 0, errStale
+	}
+	r.highest = token
+	return r.number, nil
+}
+
+// write makes the number base+1. A write over another number than base loses an update.
+func (l *ledger) write(name string, token zkrecipes.Token, base int, section *int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.at(name)
+	if token < r.highest {
+		l.tally.Refused++
+		return errStale
+	}
+	r.highest = token
+	if r.number != base {
+		l.tally.Lost++
+	}
+	r.number = base + 1
+	*section++
+	return nil
+}
+
+// request and reply are the lines of chaos/resource, whose server keeps all that it has seen. This one counts.
+type request struct {
+	Set     string          `json:"set"`
+	Token   zkrecipes.Token `json:"token"`
+	Element string          `json:"element,omitempty"` // none: a read
+	Base    int             `json:"base,omitempty"`
+}
+
+type reply struct {
+	Version int    `json:"version"`
+	Stale   bool   `json:"stale,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// serve lets processes of other libraries read and write, until the listener is closed.
+func (l *ledger) serve(listener net.Listener) {
+	for {
+		c, err := listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		go func() {
+			defer func() { _ = c.Close() }() // the process may have gone first
+			in, out := json.NewDecoder(c), json.NewEncoder(c)
+			for {
+				var q request
+				if in.Decode(&q) != nil || out.Encode(l.execute(q)) != nil {
+					return // the process is gone
+				}
+			}
+		}()
+	}
+}
+
+// execute answers a process of another library. Only registers whose name ends in "fenced" have a fence. Curator has no token, and
+// kazoo writes a second register without a fence. What their holders lose there, since they do not look at a deadline, is
+// counted apart.
+func (l *ledger) execute(q request) (a reply) {
+	if !strings.HasSuffix(q.Set, "fenced") {
+		return l.bare(q)
+	}
+	var err error
+	if q.Element == "" {
+		a.Version, err = l.read(q.Set, q.Token)
+	} else {
+		err = l.write(q.Set, q.Token, q.Base, &l.tally.Theirs)
+	}
+	a.Stale = err != nil
+	return a
+}
+
+func (l *ledger) bare(q request) (a reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.at(q.Set)
+	switch {
+	case q.Element == "":
+		a.Version = r.number
+	default:
+		if r.number != q.Base {
+			l.tally.Unfenced++
+		}
+		r.number = q.Base + 1
+		l.tally.Bare++
+	}
+	return a
+}
+
+// sum returns the tally of now.
+func (l *ledger) sum() Tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally
+}
+
+// count changes the tally.
+func (l *ledger) count(change func(*Tally)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.tally)
+}

@@ -1,0 +1,69 @@
+package soak_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/soak"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run goes on with, and SOAK_PICTURE the
+// file of the curves.
+func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an ensemble")
+	}
+	cfg := soak.Config{
+		Seed: rand.Uint64N(1e6), Duration: 5 * time.Second, Session: 4 * time.Second, Peace: time.Second, Every: 2 * time.Second,
+		Sessions: 8, Locks: 1, Pause: 200 * time.Millisecond, Journal: filepath.Join(t.TempDir(), "journal"), Dir: t.TempDir(), Log: t.Logf,
+	}
+	long := os.Getenv("SOAK_DURATION")
+	if long != "" {
+		var err error
+		if cfg.Duration, err = time.ParseDuration(long); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Every, cfg.Peace, cfg.Pause = time.Minute, 30*time.Second, time.Second
+		cfg.Session, cfg.Locks = 10*time.Second, 24
+	}
+	if text := os.Getenv("SOAK_SEED"); text != "" {
+		var err error
+		if cfg.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if file := os.Getenv("SOAK_JOURNAL"); file != "" {
+		cfg.Journal = file
+	}
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithTickTime(cfg.Session/10))
+	if !e.Servers[0].Ours() {
+		t.Skip("servers that are not ours are not for breaking")
+	}
+	if long != "" {
+		cfg.Mates = append(curators(t, e.Addr(), cfg.Session), pythons(t, e.Addr(), cfg.Session)...)
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	t.Logf("seed %d, journal %s", cfg.Seed, cfg.Journal)
+	last, err := soak.Run(t.Context(), cfg, e)
+	if err != nil {
+		t.Error(err)
+	}
+	if last.Total.Sections == 0 || last.Total.Overlaps+last.Total.Lost+last.Total.Wrong > 0 {
+		t.Errorf("violated: %v", last)
+	}
+	if file := os.Getenv("SOAK_PICTURE"); file != "" {
+		entries, err := soak.ReadJournal(cfg.Journal)
+		if err == nil {
+			err = os.WriteFile(file, []byte(soak.Draw(entries)), 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
