@@ -219,6 +219,13 @@ chaos: ## faults on real ensembles for DURATION (10m), replaying SEED
 	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \
 		go test $(REAL) -v -timeout=0 -run TestChaos ./chaos
 
+# A later run with the same journal goes on counting.
+.PHONY: soak
+soak: ## all recipes on a real ensemble with faults, beside Curator and kazoo, for DURATION (10m); journal and curves in integration/reports
+	mkdir -p integration/reports
+	cd integration && SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) SOAK_JOURNAL=$(or $(JOURNAL),$(CURDIR)/integration/reports/soak.jsonl) \
+		SOAK_PICTURE=$(CURDIR)/integration/reports/soak.svg REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./soak
+
 .PHONY: containers
 containers: ## ZooKeeper in containers: start Docker, build an image without pulling, test (needs root)
 	integration/docker/start.sh
@@ -242,6 +249,10 @@ mutants: ## change conditions and statements one at a time, and list what no tes
 .PHONY: storms
 storms: ## random storms of faults on every recipe for HOURS (160) of virtual time
 	$(GOTEST) -count=1 -timeout=0 ./internal/faults -run 'TestRandom$$' -args -hours $(HOURS)
+
+.PHONY: year
+year: ## DAYS (365) of sessions, reconnects and expiries in virtual time: memory stays flat
+	go test -count=1 -timeout=0 -v ./internal/year -args -days $(or $(DAYS),365)
 
 .PHONY: proofs
 proofs: ## check the models of the deadline, the queue and the writes, also without each premise (needs spin and gcc)

@@ -14,15 +14,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-const (
-	session = 3 * time.Second
-	tick    = 500 * time.Millisecond
-)
+// ticks are in a session timeout.
+const ticks = 6
 
 // The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
 // some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
 // CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
 // With CHAOS_EAGER=true, mutex and election are made WithEagerHandOver.
+// CHAOS_SESSION is the session timeout: a busy machine needs a longer one than three seconds.
 // CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
 // grants fall into the time between.
 func TestChaos(t *testing.T) {
@@ -30,7 +29,7 @@ func TestChaos(t *testing.T) {
 		t.Skip("takes minutes")
 	}
 	cfg := configure(t)
-	opts := []zkserver.Option{zkserver.WithTickTime(tick), zkserver.WithContainerCheck(500 * time.Millisecond)}
+	opts := []zkserver.Option{zkserver.WithTickTime(cfg.Tick), zkserver.WithContainerCheck(500 * time.Millisecond)}
 	if zkserver.Isolates(t) {
 		opts = append(opts, zkserver.WithOwnUsers())
 	}
@@ -66,8 +65,8 @@ func configure(t *testing.T) chaos.Config {
 		t.Fatal(err)
 	}
 	cfg := chaos.Config{
-		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Section: 40 * time.Millisecond, Peace: session / 4,
-		Tick: tick, Worker: worker, Dir: dir, Pictures: "../reports", Log: t.Logf,
+		Seed: rand.Uint64N(1e6), Duration: short, Session: 3 * time.Second, Section: 40 * time.Millisecond,
+		Worker: worker, Dir: dir, Pictures: "../reports", Log: t.Logf,
 		Kinds: chaos.Kinds(zkserver.Isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
@@ -91,6 +90,8 @@ func configure(t *testing.T) chaos.Config {
 	env(t, "CHAOS_SECTION", &cfg.Section, time.ParseDuration)
 	env(t, "CHAOS_MATES", &cfg.Mates, strconv.Atoi)
 	env(t, "CHAOS_EAGER", &cfg.Eager, strconv.ParseBool)
+	env(t, "CHAOS_SESSION", &cfg.Session, time.ParseDuration)
+	cfg.Tick, cfg.Peace = cfg.Session/ticks, cfg.Session/4
 	env(t, "CHAOS_PEACE", &cfg.Peace, time.ParseDuration)
 	for i := range cfg.Groups {
 		env(t, "CHAOS_CLIENTS", &cfg.Groups[i].Clients, strconv.Atoi)

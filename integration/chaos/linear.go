@@ -41,7 +41,7 @@ type outcomeKind int
 const (
 	done    outcomeKind = iota
 	refused             // a Swap that found another number
-	open                // nobody knows whether it took effect, or will
+	open                // its client does not know whether the servers have executed it, or will
 )
 
 // register is the state of the model. The number is the data version of the node, or the sum of the counter: every

@@ -36,8 +36,8 @@ type Operations struct{ Calls, Holds, Busy, Lost int }
 // the clients know; Applied is how many of the unknown ones the servers have applied.
 type Follows struct{ Done, Refused, Unknown, Applied, Views int }
 
-// Linear counts what Porcupine has judged: the operations, those of them of which nobody knows whether they took effect, and the
-// registers. Undecided are those on which it gave no answer in time.
+// Linear counts what Porcupine has judged: operations and registers. Of open operations no client knows the outcome. Undecided are
+// the registers for which Porcupine had no answer in time.
 type Linear struct{ Operations, Open, Registers, Undecided int }
 
 // SetResult counts the updates of one kind of set. For lost updates it says how the holds of the late writers had

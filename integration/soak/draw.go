@@ -9,18 +9,19 @@ import (
 
 // A curve is one figure over the time that the runs ran.
 type curve struct {
-	title string
-	color string
-	at    func(Entry) float64
+	title   string
+	color   string
+	servers bool // what servers say; they may not have answered
+	at      func(Entry) float64
 }
 
 var curves = []curve{
-	{"fenced sections, in thousands", "#2e9e5b", func(e Entry) float64 { return float64(e.Total.Sections+e.Total.Theirs) / 1e3 }},
-	{"heap after a collection, MB", "#3b7dd8", func(e Entry) float64 { return float64(e.Heap) / 1e6 }},
-	{"resident memory, MB", "#3b7dd8", func(e Entry) float64 { return float64(e.Resident) / 1e6 }},
-	{"goroutines", "#8a6d00", func(e Entry) float64 { return float64(e.Goroutines) }},
-	{"watches on all servers", "#5f6b7a", func(e Entry) float64 { return float64(e.Watches) }},
-	{"nodes", "#5f6b7a", func(e Entry) float64 { return float64(e.Nodes) }},
+	{"fenced sections, in thousands", "#2e9e5b", false, func(e Entry) float64 { return float64(e.Total.Sections+e.Total.Theirs) / 1e3 }},
+	{"heap after a collection, MB", "#3b7dd8", false, func(e Entry) float64 { return float64(e.Heap) / 1e6 }},
+	{"resident memory, MB", "#3b7dd8", false, func(e Entry) float64 { return float64(e.Resident) / 1e6 }},
+	{"goroutines", "#8a6d00", false, func(e Entry) float64 { return float64(e.Goroutines) }},
+	{"watches on all servers", "#5f6b7a", true, func(e Entry) float64 { return float64(e.Watches) }},
+	{"nodes", "#5f6b7a", true, func(e Entry) float64 { return float64(e.Nodes) }},
 }
 
 // Where a curve is, in a picture of 960 by height.
@@ -71,6 +72,9 @@ func (c curve) draw(p func(string, ...any), entries []Entry, top int) {
 	}
 	var points []string
 	for _, e := range entries {
+		if c.servers && e.Nodes == 0 {
+			continue
+		}
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x(e), float64(top+tall)-tall*c.at(e)/max(most, 1e-9)))
 	}
 	p(`  <polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`, strings.Join(points, " "), c.color)

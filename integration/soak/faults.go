@@ -12,15 +12,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-// faulty are the kinds of faults of a soak run. Those of clients hit the sessions behind proxies.
-var faulty = []chaos.Kind{
+// Kinds are the faults that a run can have. Those of clients hit the sessions behind proxies.
+var Kinds = []chaos.Kind{
 	chaos.KillLeader, chaos.KillFollower, chaos.PauseLeader, chaos.PauseFollower, chaos.OutageShort, chaos.Partition, chaos.RequestsLost,
 	chaos.RepliesLost, chaos.Blink, chaos.Cut,
 }
 
 // faults injects one fault after the other until ctx ends.
 func (r *run) faults(ctx context.Context) error {
-	for step := range chaos.Schedule(r.Seed, faulty, r.Session) {
+	for step := range chaos.Schedule(r.Seed, r.Kinds, r.Session) {
 		if wait(ctx, r.Peace); ctx.Err() != nil {
 			return nil
 		}
@@ -73,6 +73,8 @@ func (r *run) fault(ctx context.Context, step chaos.Step) error {
 		for end := time.Now().Add(step.Lasts); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, r.Session/8) {
 			r.network((*proxy.Proxy).Cut)
 		}
+	default:
+		return errors.New("this kind of fault is not for soak runs")
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,20 +23,16 @@ func curators(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	dir := t.TempDir()
 	curator.Compile(t, dir)
-	start := func() *peer.Peer { return curator.Start(t, dir, addr, session, nil) }
-	return mates(start, "java", []soak.Mate{{Lock: "curator-mutex", Kind: "mutex"}, {Lock: "curator-write", Kind: "write"}}, []string{"mutex", "write"})
+	return mates(curator.Start(t, dir, addr, session, nil), "java", []soak.Mate{{Lock: "curator-mutex", Kind: "mutex"}, {Lock: "curator-write", Kind: "write"}}, []string{"mutex", "write"})
 }
 
 // pythons returns mates of kazoo, all in one process.
 func pythons(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	source := kazooSource(t)
-	start := func() *peer.Peer {
-		p := exec.Command("/usr/bin/python3", "../foreign/testdata/kazoo_peer.py", addr, strconv.FormatInt(session.Milliseconds(), 10))
-		p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
-		return peer.Start(t, p, nil)
-	}
-	return mates(start, "py", []soak.Mate{{Lock: "kazoo-mutex", Kind: "kazoo"}}, []string{"mutex"})
+	p := exec.Command("/usr/bin/python3", "../foreign/testdata/kazoo_peer.py", addr, strconv.FormatInt(session.Milliseconds(), 10))
+	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
+	return mates(peer.Start(t, p, nil), "py", []soak.Mate{{Lock: "kazoo-mutex", Kind: "kazoo"}}, []string{"mutex"})
 }
 
 // kazooSource fetches and unpacks what kazoo published.
@@ -55,21 +50,13 @@ func kazooSource(t *testing.T) string {
 	return filepath.Join(dir, "kazoo-"+kazoo)
 }
 
-// mates fills in the loops. All run in one process, which is started again once it has ended.
-func mates(start func() *peer.Peer, side string, list []soak.Mate, kinds []string) []soak.Mate {
-	var mu sync.Mutex
-	process := start()
-	ask := func(ctx context.Context, request ...any) error {
-		mu.Lock()
-		p := process
-		mu.Unlock()
-		_, err := p.Ask(ctx, request...)
-		return err
-	}
+// mates fills in the loops. All run in one process.
+func mates(p *peer.Peer, side string, list []soak.Mate, kinds []string) []soak.Mate {
 	for i := range list {
 		name, kind := fmt.Sprint(side, "-", i), kinds[i]
 		list[i].Loop = func(ctx context.Context, path, socket string) error {
-			return ask(ctx, "loop", name, kind, path, "-", 10, socket)
+			_, err := p.Ask(ctx, "loop", name, kind, path, "-", 10, socket)
+			return err
 		}
 	}
 	return list

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/chaos"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
@@ -21,13 +22,12 @@ import (
 // Root is where all nodes of a run are.
 const Root = "/soak"
 
-// patience bounds steps that must finish but are not tested.
-const patience = 30 * time.Second
-
 // Config configures a run.
 type Config struct {
 	Seed     uint64
-	Duration time.Duration
+	Duration time.Duration    // from when all clients work
+	Enough   func(Tally) bool // ends the run before, if not nil
+	Kinds    []chaos.Kind
 	Session  time.Duration // timeout of the clients'
 	Peace    time.Duration // between the end of a fault and the next one
 	Every    time.Duration // between two entries of the journal
@@ -58,7 +58,7 @@ type run struct {
 	workers  sync.WaitGroup
 }
 
-// Run runs until its duration is over or ctx ends, and returns the last entry of its journal. An error means that the run
+// Run runs until its duration is over, it is enough, or ctx ends, and returns the last entry of its journal. An error means that the run
 // could not begin, or that a server did not come back.
 func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err error) {
 	r := &run{Config: cfg, ensemble: e, ledger: newLedger()}
@@ -67,12 +67,12 @@ func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err
 		return last, err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
-	ctx, stop := context.WithTimeout(ctx, cfg.Duration)
-	defer stop()
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.open(ctx); err != nil {
 		return last, err
 	}
+	ctx, stop := context.WithTimeout(ctx, cfg.Duration)
+	defer stop()
 	if err := r.start(ctx); err != nil {
 		return last, err
 	}
@@ -85,26 +85,33 @@ func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err
 	}()
 	for ctx.Err() == nil {
 		wait(ctx, cfg.Every)
-		if last, err = journal.Write(r.ledger.sum(), sample(e.Servers, last.Sample)); err != nil {
+		now := r.ledger.sum()
+		if last, err = journal.Write(now, sample(e.Servers, last.Sample)); err != nil {
 			return last, err
 		}
 		cfg.Log("%v", last)
+		if cfg.Enough != nil && cfg.Enough(now) {
+			stop()
+		}
 	}
-	return last, errors.Join(<-broken, r.drain())
+	r.workers.Wait()
+	return last, <-broken
 }
 
 func (r *run) open(ctx context.Context) error {
+	var behind []string
 	for _, s := range r.ensemble.Servers {
 		p, err := proxy.Open(s.Addr())
 		if err != nil {
 			return err
 		}
 		r.proxies = append(r.proxies, p)
+		behind = append(behind, p.Addr())
 	}
 	for i := range r.Sessions {
 		addr := r.ensemble.Addr()
 		if i < 2 {
-			addr = strings.Join([]string{r.proxies[0].Addr(), r.proxies[1].Addr(), r.proxies[2].Addr()}, ",")
+			addr = strings.Join(behind, ",")
 		}
 		c, err := conn.Dial(ctx, addr, conn.WithSessionTimeout(r.Session), conn.WithIdentity(fmt.Sprint("go-", i)),
 			conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -154,12 +161,6 @@ func (r *run) mate(ctx context.Context, m Mate, socket string) error {
 			wait(ctx, r.Pause)
 		}
 	})
-	return nil
-}
-
-// drain waits for the workers, and then until no contender is left.
-func (r *run) drain() error {
-	r.workers.Wait()
 	return nil
 }
 

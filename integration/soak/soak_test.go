@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/integration/chaos"
 	"github.com/zkrecipes/zkrecipes/integration/soak"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
@@ -20,7 +21,9 @@ func TestSoak(t *testing.T) {
 		t.Skip("starts an ensemble")
 	}
 	cfg := soak.Config{
-		Seed: rand.Uint64N(1e6), Duration: 5 * time.Second, Session: 4 * time.Second, Peace: time.Second, Every: 2 * time.Second,
+		Seed: rand.Uint64N(1e6), Duration: 10 * time.Minute, Session: 4 * time.Second, Peace: 100 * time.Millisecond, Every: time.Second,
+		Kinds:    []chaos.Kind{chaos.Cut, chaos.Blink}, // no server starts again: that takes long on a busy machine
+		Enough:   func(t soak.Tally) bool { return t.Sections >= 100 && t.Others >= 10 && t.Faults >= 1 },
 		Sessions: 8, Locks: 1, Pause: 200 * time.Millisecond, Journal: filepath.Join(t.TempDir(), "journal"), Dir: t.TempDir(), Log: t.Logf,
 	}
 	long := os.Getenv("SOAK_DURATION")
@@ -30,6 +33,7 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Every, cfg.Peace, cfg.Pause = time.Minute, 30*time.Second, time.Second
+		cfg.Kinds, cfg.Enough = soak.Kinds, nil
 		cfg.Session, cfg.Locks = 10*time.Second, 24
 	}
 	if text := os.Getenv("SOAK_SEED"); text != "" {

@@ -74,6 +74,7 @@ var rules = map[string]rule{
 		goroutines: true, tests: true,
 	},
 	"internal/wire":  {imports: []string{".", zk}},
+	"internal/year":  {},
 	"internal/znode": {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/recipe", "internal/client", "internal/session", zk}},
 	"recipes/": {imports: []string{
 		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/client", "internal/session", "internal/znode", zk, backoff,
