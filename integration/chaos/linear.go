@@ -202,6 +202,7 @@ func linearize(history []porcupine.Operation, picture string, limit time.Duratio
 		return nil
 	case porcupine.Unknown:
 		return fmt.Errorf("%w, after %v: %d operations", errUndecided, limit, len(history))
+	case porcupine.Illegal:
 	}
 	first, culprit := shortest(history)
 	err := fmt.Errorf("not linearizable: no order of %d operations explains: %s", len(first), describe(culprit.Input, culprit.Output))

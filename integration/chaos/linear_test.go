@@ -64,7 +64,7 @@ func (r recording) on(key string, hows ...journal.How) (ops []answered) {
 }
 
 // judge has Porcupine judge a register, and returns its verdict and the picture.
-func (r recording) judge(t *testing.T, key string, rounds ...round) (error, string) {
+func (r recording) judge(t *testing.T, key string, rounds ...round) (picture string, err error) {
 	t.Helper()
 	h := newHistory()
 	for _, l := range r {
@@ -77,13 +77,13 @@ func (r recording) judge(t *testing.T, key string, rounds ...round) (error, stri
 	if len(history) < 10 {
 		t.Fatalf("%d operations on %s", len(history), key)
 	}
-	picture := filepath.Join(t.TempDir(), "pictures", key+".html")
-	return linearize(history, picture, time.Minute), picture
+	picture = filepath.Join(t.TempDir(), "pictures", key+".html")
+	return picture, linearize(history, picture, time.Minute)
 }
 
 func TestLinearize_Recorded(t *testing.T) {
 	for _, key := range []string{"node-0", "value-0", "counter-0", "guarded"} {
-		if err, _ := recorded(t).judge(t, key); err != nil {
+		if _, err := recorded(t).judge(t, key); err != nil {
 			t.Errorf("%s: a correct history is refused: %v", key, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestLinearize_CorruptedHistories(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := recorded(t)
 			c.corrupt(r)
-			err, picture := r.judge(t, c.key)
+			picture, err := r.judge(t, c.key)
 			if err == nil || errors.Is(err, errUndecided) || !strings.Contains(err.Error(), c.blamed) {
 				t.Fatalf("it is not refused: %v", err)
 			}
@@ -145,7 +145,7 @@ func TestLinearize_OpenWrites(t *testing.T) {
 	open := func(r recording) { r.on("node-0", journal.Set)[1].answer.Kind = journal.Unknown }
 	r := recorded(t)
 	open(r)
-	if err, _ := r.judge(t, "node-0"); err != nil {
+	if _, err := r.judge(t, "node-0"); err != nil {
 		t.Errorf("it took effect, and the checker refuses it: %v", err)
 	}
 	r = recorded(t)
@@ -153,14 +153,14 @@ func TestLinearize_OpenWrites(t *testing.T) {
 	called.Client, called.Op = "killed", 1
 	called.Access = &journal.Access{Key: "node-0", How: journal.Set, N: 1, Data: "killed/1"}
 	r = append(recording{&called}, r...)
-	if err, _ := r.judge(t, "node-0"); err != nil {
+	if _, err := r.judge(t, "node-0"); err != nil {
 		t.Errorf("it never took effect, and the checker refuses it: %v", err)
 	}
 	// It reappears after it was overwritten.
 	reads := r.on("node-0", journal.Get)
 	last := reads[len(reads)-1].answer
 	last.Register.Data = "killed/1"
-	if err, _ := r.judge(t, "node-0"); err == nil {
+	if _, err := r.judge(t, "node-0"); err == nil {
 		t.Error("a number was read with the data of two writes, and the checker accepts it")
 	}
 }
@@ -184,20 +184,20 @@ func TestLinearize_WhatReadsPromise(t *testing.T) {
 		}...)
 	}
 	old := round{Step: Step{Kind: PauseLeader}, Injected: 75, Healed: 110}
-	if err, _ := stale(journal.Get).judge(t, "k", old); err != nil {
+	if _, err := stale(journal.Get).judge(t, "k", old); err != nil {
 		t.Errorf("a leader that was replaced answered: %v", err)
 	}
-	if err, _ := stale(journal.Get).judge(t, "k"); err == nil {
+	if _, err := stale(journal.Get).judge(t, "k"); err == nil {
 		t.Error("a Get is older than its call, and the checker accepts it")
 	}
-	if err, _ := stale(journal.Look).judge(t, "k"); err != nil {
+	if _, err := stale(journal.Look).judge(t, "k"); err != nil {
 		t.Errorf("a follower that lags behind answered: %v", err)
 	}
 	own := stale(journal.Look)
 	for _, l := range own[len(own)-2:] {
 		l.Client, l.Op = "w", 10
 	}
-	if err, _ := own.judge(t, "k"); err == nil {
+	if _, err := own.judge(t, "k"); err == nil {
 		t.Error("a Look is older than what its client has written, and the checker accepts it")
 	}
 }

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func TestJournal_BadLine(t *testing.T) {
 func TestDraw(t *testing.T) {
 	picture := Draw([]Entry{{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}}, {Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}}})
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
-		if _, err := d.Token(); err == io.EOF {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

@@ -145,16 +145,15 @@ func (l *ledger) bare(q request) (a reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.at(q.Set)
-	switch {
-	case q.Element == "":
+	if q.Element == "" {
 		a.Version = r.number
-	default:
-		if r.number != q.Base {
-			l.tally.Unfenced++
-		}
-		r.number = q.Base + 1
-		l.tally.Bare++
+		return a
 	}
+	if r.number != q.Base {
+		l.tally.Unfenced++
+	}
+	r.number = q.Base + 1
+	l.tally.Bare++
 	return a
 }
 

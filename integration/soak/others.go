@@ -116,9 +116,9 @@ func growing(next func(context.Context) (int64, error)) turn {
 
 // others starts two clients of each recipe that is no lock, and of shards.
 func (r *run) others(ctx context.Context) error {
-	for name, make := range turns {
+	for name, begin := range turns {
 		for number := range 2 {
-			t, err := make(r.clients[number+1], Root+"/others/"+name, number) // one of them is behind the proxies
+			t, err := begin(r.clients[number+1], Root+"/others/"+name, number) // one of them is behind the proxies
 			if err != nil {
 				return err
 			}
