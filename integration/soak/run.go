@@ -80,6 +80,7 @@ func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err
 	go func() {
 		if err := r.faults(ctx); err != nil {
 			broken <- err
+			stop() // sections without faults would count for nothing
 		}
 		close(broken)
 	}()
