@@ -55,13 +55,14 @@ type history struct {
 	clients map[string][]*operation
 	views   map[string][]view
 	shown   map[string]*shown // what the newest views come to
+	used    map[string]int64  // by group, when what a shard protects was updated last
 	acts    map[string][]act
 	deleted map[string]int64 // contenders, and when the operator began to delete them
 }
 
 func newHistory() *history {
 	return &history{
-		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{}, shown: map[string]*shown{}, acts: map[string][]act{},
+		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{}, shown: map[string]*shown{}, used: map[string]int64{}, acts: map[string][]act{},
 		deleted: map[string]int64{},
 	}
 }
@@ -77,7 +78,10 @@ func (h *history) read(group, client string, in io.Reader) {
 			return // the end; a torn line after a kill does not count
 		}
 		h.mu.Lock()
-		h.add(client, l)
+		if l.Client != client {
+			h.groups[l.Client] = group + strings.TrimPrefix(l.Client, client)
+		}
+		h.add(l.Client, l)
 		h.mu.Unlock()
 	}
 }
@@ -111,6 +115,8 @@ func (h *history) add(client string, l journal.Line) {
 		}
 	case journal.Orphaned:
 		op.orphaned = true
+	case journal.Used:
+		h.used[h.groups[client]] = l.At
 	case check.Called: // above
 	}
 }
@@ -181,7 +187,7 @@ func (h *history) grantedSince(client string, stamp int64) bool {
 // pausedBetween reports whether the client was frozen at some time in between.
 func (h *history) pausedBetween(client string, from, to int64) bool {
 	since := int64(0)
-	for _, a := range h.acts[client] {
+	for _, a := range h.acts[process(client)] {
 		switch a.deed {
 		case paused:
 			since = a.at
@@ -197,7 +203,7 @@ func (h *history) pausedBetween(client string, from, to int64) bool {
 }
 
 func (h *history) killedAt(client string) int64 {
-	for _, a := range h.acts[client] {
+	for _, a := range h.acts[process(client)] {
 		if a.deed == killed {
 			return a.at
 		}

@@ -275,6 +275,7 @@ func (r *run) served(when string, since int64, limit time.Duration) error {
 				waiting = append(waiting, c.id)
 			}
 		}
+		waiting = append(waiting, r.history.idle(r.Groups, since)...)
 		return len(waiting) == 0
 	})
 	if err != nil {

@@ -32,27 +32,35 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	for _, g := range r.Groups {
 		if isFollower(g) {
 			t.judge(g)
-			continue
+		} else {
+			r.lock(rep, g)
 		}
-		spans := r.history.spans(g.Recipe)
-		limit := weigh(spans, g)
-		r.count(rep, g, spans)
-		r.exclusion(rep, g, spans, limit)
-		r.margins(rep, spans, limit)
-		if g.Recipe == "election" || g.Recipe == "mutex" {
-			handOvers(rep, spans)
-		}
-		if g.Recipe == "try" {
-			if err := tries(r.history.operations(g.Recipe), spans, r.rounds); err != nil {
-				rep.violated("%s: %v", g.Recipe, err)
-			}
-		}
-		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
-			rep.set(g.Recipe, set, r.resource.Set(g.Recipe+"/"+set), spans)
+		for _, s := range shards(g) {
+			r.lock(rep, s)
 		}
 	}
 	rep.sort()
 	return rep
+}
+
+// lock judges a lock, or that of a shard.
+func (r *run) lock(rep *Report, g Group) {
+	spans := r.history.spans(g.Recipe)
+	limit := weigh(spans, g)
+	r.count(rep, g, spans)
+	r.exclusion(rep, g, spans, limit)
+	r.margins(rep, spans, limit)
+	if g.Recipe == "election" || g.Recipe == "mutex" {
+		handOvers(rep, spans)
+	}
+	if g.Recipe == "try" {
+		if err := tries(r.history.operations(g.Recipe), spans, r.rounds); err != nil {
+			rep.violated("%s: %v", g.Recipe, err)
+		}
+	}
+	for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
+		rep.set(g.Recipe, set, r.resource.Set(g.Recipe+"/"+set), spans)
+	}
 }
 
 // weigh gives writers their weight and returns the limit of the group.
@@ -69,7 +77,8 @@ func weigh(spans []span, g Group) int {
 }
 
 func (r *run) count(rep *Report, g Group, spans []span) {
-	o := Operations{Holds: len(spans)}
+	o := rep.Operations[recipe(g.Recipe)]
+	o.Holds += len(spans)
 	for _, op := range r.history.operations(g.Recipe) {
 		o.Calls++
 		if op.answer.Kind == check.Failed {
@@ -87,7 +96,7 @@ func (r *run) count(rep *Report, g Group, spans []span) {
 		}
 		rep.Losses[how]++
 	}
-	rep.Operations[g.Recipe] = o
+	rep.Operations[recipe(g.Recipe)] = o
 }
 
 func (r *run) exclusion(rep *Report, g Group, spans []span, limit int) {
@@ -127,7 +136,7 @@ func (r *run) margins(rep *Report, spans []span, limit int) {
 			}
 		}
 		rep.Margins[rd.Kind] = m
-		if slices.Contains(rd.victims, s.Client) {
+		if slices.Contains(rd.victims, process(s.Client)) {
 			after := "after " + string(rd.Kind)
 			rep.HandOver[after] = append(rep.HandOver[after], time.Duration(next.From-rd.Injected))
 		}
@@ -164,7 +173,11 @@ func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 		return
 	}
 	lost := check.LostUpdates(updates)
-	res := rep.Sets[name]
+	kind := name
+	if recipe(group) != group {
+		kind = recipe(group) + ", " + name
+	}
+	res := rep.Sets[kind]
 	res.Updates += len(updates)
 	res.Lost += len(lost)
 	res.Refused += set.Refused()
@@ -174,9 +187,16 @@ func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 		}
 		res.By[overstayed(spans, l)]++
 	}
-	rep.Sets[name] = res
+	rep.Sets[kind] = res
 	if name == resource.Fenced && len(lost) > 0 {
 		rep.violated("%s: %d updates lost behind a fence, such as: %v", group, len(lost), lost[0])
+	}
+	done := map[string]bool{}
+	for _, u := range updates {
+		if done[u.Element] {
+			rep.violated("%s: the update %s is there twice", group, u.Element)
+		}
+		done[u.Element] = true
 	}
 }
 

@@ -23,6 +23,9 @@ const Orphaned check.Kind = "orphaned"
 // Viewed is another such kind. The client was told of a view, or asked for it.
 const Viewed check.Kind = "viewed"
 
+// Used is another such kind. Under the hold of the operation, the client has updated what the hold protects.
+const Used check.Kind = "used"
+
 // A View is what a client believes of nodes: of one node, of the members of a group, of a cache, or of a value.
 type View struct {
 	Nodes []Node `json:"nodes,omitempty"`

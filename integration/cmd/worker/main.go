@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -40,7 +41,7 @@ func main() {
 	var c config
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
-	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register or guarded")
+	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
@@ -48,7 +49,7 @@ func main() {
 	flag.BoolVar(&c.eager, "eager", false, "mutex and election hand over eagerly")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
-	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, and of the rounds of the double barrier")
+	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, of the rounds of the double barrier, and how many shards there are")
 	flag.IntVar(&c.mates, "mates", 0, "callers that lock and release beside the turns, in the same session, and report nothing")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
@@ -84,6 +85,7 @@ func run(c config) error {
 		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
 		rng: rand.New(rand.NewPCG(c.seed, 0)),
 	}
+	defer w.beside.Wait()
 	turn, err := w.recipe(ctx)
 	if err != nil {
 		return err
@@ -123,6 +125,8 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 		return w.registers()
 	case "guarded":
 		return w.guarded()
+	case "shards":
+		return w.shards(ctx)
 	default:
 		return w.locks(ctx)
 	}
@@ -144,7 +148,8 @@ type worker struct {
 	resource *resource.Client
 	journal  *journal.Writer
 	rng      *rand.Rand
-	texts    int // written to registers so far
+	texts    int            // written to registers so far
+	beside   sync.WaitGroup // what has to end before the client is closed
 }
 
 // locks returns the turn of a lock.

@@ -1,0 +1,43 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shards are a lock each. What a member did with a shard is the history of a client of its own, in a group of its own: "shards/p007".
+
+// shards returns the groups of the locks of a group of members; none if it is another group.
+func shards(g Group) []Group {
+	if g.Recipe != "shards" {
+		return nil
+	}
+	groups := make([]Group, g.Limit)
+	for i := range groups {
+		groups[i] = Group{Recipe: fmt.Sprintf("shards/p%03d", i), Clients: g.Clients, Limit: 1}
+	}
+	return groups
+}
+
+// process returns the client of which another one is a part.
+func process(client string) string {
+	id, _, _ := strings.Cut(client, "/")
+	return id
+}
+
+// recipe returns the recipe of a group.
+func recipe(group string) string { return process(group) }
+
+// idle returns the shards that nobody has updated since the stamp.
+func (h *history) idle(groups []Group, stamp int64) (names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range groups {
+		for _, s := range shards(g) {
+			if h.used[s.Recipe] < stamp {
+				names = append(names, s.Recipe)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// member is a member of the shards. Its holds are told as those of clients of their own: "shards-0.1/p007" is what shards-0.1 did
+// with the shard p007. All functions share one connection to the resource.
+type member struct {
+	*worker
+	updated chan string // the contender under which a shard was updated
+
+	mu       sync.Mutex
+	journals map[string]*journal.Writer // by shard
+}
+
+// How long a membership lasts, and how long it is between two updates of one shard, at most.
+const (
+	membership  = 30 * time.Second
+	updatePause = 2 * time.Second
+)
+
+// shards returns the turn of a member: it waits until one of its shards is updated. The worker comes and goes all the time. It
+// leaves by Leave, or stops with or without a grace. The process that takes the place of a killed one has its id.
+func (w *worker) shards(ctx context.Context) (turn, error) {
+	m := &member{worker: w, updated: make(chan string), journals: map[string]*journal.Writer{}}
+	names := make([]string, w.limit)
+	for i := range names {
+		names[i] = fmt.Sprintf("p%03d", i)
+	}
+	w.beside.Go(func() {
+		for rng := rand.New(rand.NewPCG(w.seed, 1)); ctx.Err() == nil; {
+			w.orders.rested(ctx)
+			if err := m.belong(ctx, rng, names); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "worker %s: %v\n", w.id, err)
+				os.Exit(1)
+			}
+		}
+	})
+	return func(ctx context.Context) error {
+		op := w.journal.Call(1, false)
+		waiting, stop := w.orders.untilRest(ctx)
+		defer stop()
+		var path string
+		select {
+		case path = <-m.updated:
+		case <-waiting.Done():
+			w.failed(ctx, op, context.Cause(waiting))
+			return nil
+		}
+		stuck := w.orders.holding()
+		op.Tell(journal.Line{Event: check.Event{Kind: check.Granted}, Stuck: stuck != nil, Path: path})
+		w.last(ctx, stuck)
+		op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
+		return nil
+	}, nil
+}
+
+// belong is one membership. It ends after some time, unless the newest order is "hold", and when the order is "rest".
+func (m *member) belong(ctx context.Context, rng *rand.Rand, names []string) error {
+	id, _, _ := strings.Cut(m.id, ".")
+	opts := []shard.Option{shard.WithID(id), shard.WithSettle(m.config.session/6, m.config.session)}
+	leaves := rng.IntN(2) == 0
+	if !leaves && rng.IntN(2) == 0 {
+		opts = append(opts, shard.WithReturnGrace(m.config.session))
+	}
+	s, err := shard.New(m.client, m.path, opts...)
+	if err != nil {
+		return err
+	}
+	running, stop := m.orders.untilRest(ctx)
+	defer stop()
+	lasts := time.Duration(rng.Int64N(int64(membership)))
+	ended := make(chan struct{})
+	defer func() { <-ended }()
+	defer stop()
+	go func() {
+		defer close(ended)
+		defer stop()
+		for pause(running, lasts); running.Err() == nil; {
+			if stuck := m.orders.holding(); stuck == nil {
+				break
+			} else {
+				<-released(running, stuck, 0)
+			}
+		}
+		if leaves {
+			_ = s.Leave(running) // an error says that it has stopped otherwise
+		}
+	}()
+	if err := s.Run(running, shard.List(names...), m.serve); err != nil && running.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// serve updates a shard behind a fence again and again, the last time when it has been told to stop.
+func (m *member) serve(ctx context.Context, s *shard.Shard) error {
+	op := m.writer(s.Name).Call(1, false)
+	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()}, Until: journal.At(s.ValidUntil()), Path: s.Path()})
+	defer op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
+	for n := 0; ctx.Err() == nil; n++ {
+		version, err := m.read(s)
+		if err != nil {
+			return m.refused(err)
+		}
+		pause(ctx, rand.N(updatePause))
+		if err := s.Err(); errors.Is(err, zkrecipes.ErrLost) {
+			tellLoss(op, err)
+		}
+		if err := m.add(s, version, fmt.Sprintf("%s@%d#%d", m.id, s.Token(), n)); err != nil {
+			return m.refused(err)
+		}
+		op.Tell(journal.Line{Event: check.Event{Kind: journal.Used}})
+		select {
+		case m.updated <- s.Path():
+		default:
+		}
+	}
+	return nil
+}
+
+// refused takes a refusal by the fence for what it is. Another error of the resource is a mistake of the tests.
+func (m *member) refused(err error) error {
+	if errors.Is(err, fence.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+func (m *member) set(s *shard.Shard) string { return m.sets + "/" + s.Name + "/" + resource.Fenced }
+
+func (m *member) read(s *shard.Shard) (version int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.resource.Read(m.set(s), s.Token())
+}
+
+func (m *member) add(s *shard.Shard, base int, element string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.resource.Add(m.set(s), s.Token(), base, element)
+}
+
+func (m *member) writer(shard string) *journal.Writer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.journals[shard]
+	if w == nil {
+		w = journal.NewWriter(os.Stdout, m.id+"/"+shard)
+		m.journals[shard] = w
+	}
+	return w
+}

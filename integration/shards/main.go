@@ -1,0 +1,86 @@
+// Command shards measures what recipes/shard costs on a real server, and how fast it is. It prints tables for docs/performance.md.
+//
+//	go run ./shards                    from integration/
+//	go run ./shards -only moves
+//
+// "moves" counts what moves and what stops when members come, go and restart, beside kazoo's SetPartitioner and rendezvous
+// hashing. "rebalance" times a join and a leave beside kazoo. "losses" times the way from a crash or a leave until all shards are
+// served. "cost" counts requests, watches and memory of many shards. All teams wait equally long for more changes, and have
+// the same server. Python with kazoo has to be there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+// settle is how long a team waits for more changes. kazoo counts whole seconds.
+const settle = time.Second
+
+// timeout is the session timeout of all members.
+const timeout = 10 * time.Second
+
+type config struct {
+	moves, rebalance, losses   int // shards
+	shards, members            int // of cost
+	rounds                     int
+	down                       time.Duration
+	python, only string
+}
+
+// point is one measurement, on a server of its own.
+type point struct {
+	name    string
+	measure func(ctx context.Context, server *zkserver.Server, c config) error
+}
+
+var points = []point{{"moves", moves}, {"rebalance", rebalance}, {"losses", losses}, {"cost", cost}}
+
+func main() {
+	var c config
+	flag.StringVar(&c.only, "only", "", "measure the points whose name contains `text`")
+	flag.IntVar(&c.moves, "moves", 64, "`shards` of the table of moves")
+	flag.IntVar(&c.rebalance, "rebalance", 1000, "`shards` of a join and a leave")
+	flag.IntVar(&c.losses, "losses", 200, "`shards` of crashes and leaves")
+	flag.IntVar(&c.rounds, "rounds", 5, "how often a crash and a leave are timed")
+	flag.IntVar(&c.shards, "shards", 20_000, "`shards` of the cost")
+	flag.IntVar(&c.members, "members", 50, "members of the cost")
+	flag.DurationVar(&c.down, "down", 2*time.Second, "how long a member is away that restarts")
+	flag.StringVar(&c.python, "python", "/usr/bin/python3", "Python that has kazoo")
+	flag.Parse()
+	for _, p := range points {
+		if !strings.Contains(p.name, c.only) {
+			continue
+		}
+		if err := p.run(context.Background(), c); err != nil {
+			fmt.Fprintf(os.Stderr, "shards: %s: %v\n", p.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func (p point) run(ctx context.Context, c config) (err error) {
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return p.measure(ctx, server, c)
+}
+
+// names returns n names of shards.
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("part-%05d", i)
+	}
+	return list
+}
