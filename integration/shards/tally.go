@@ -94,7 +94,7 @@ func (t *tally) isDivided(members []string) (divided bool, changed time.Time) {
 
 // settled waits until these members serve all shards, and nothing changes any more. It returns when the last change was.
 func (t *tally) settled(members []string) (time.Time, error) {
-	const quiet, limit = 3 * settle, 5 * time.Minute
+	const quiet, limit = 3 * settle, 15 * time.Minute
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		divided, changed := t.isDivided(members)
 		if divided && time.Since(changed) > quiet {

@@ -30,6 +30,7 @@ type leader struct {
 	written bool // last stands in the node
 
 	settled time.Time            // when the members or the plan changed last
+	wrote   time.Time            // when it wrote a plan; zero if it was told something new since
 	pending time.Time            // since when another plan would be better; zero if none would
 	missing map[string]time.Time // members that restart, and since when they are not there
 }
@@ -92,7 +93,7 @@ func (l *leader) seeMembers(view group.View) {
 	if !view.Current {
 		return // a newer one follows
 	}
-	l.members, l.settled = attendants(view), time.Now()
+	l.members, l.settled, l.wrote = attendants(view), time.Now(), time.Time{}
 }
 
 func (l *leader) seePlan(view value.View[plan]) {
@@ -115,7 +116,7 @@ func (l *leader) seeShards(names []string) {
 		l.log.Error("shard: this set of shards cannot be, the last one stays", "path", l.path, "error", err)
 		return
 	}
-	l.shards = slices.Sorted(slices.Values(names))
+	l.shards, l.wrote = slices.Sorted(slices.Values(names)), time.Time{}
 }
 
 // act writes the next plan if there is one, and it is time for it. It returns when to look again.
@@ -137,7 +138,7 @@ func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 		if l.pending.IsZero() {
 			l.pending = time.Now()
 		}
-		if wait := time.Until(l.due()); !urgent && wait > 0 {
+		if wait := time.Until(l.due(urgent)); wait > 0 {
 			return min(wait, left), nil
 		}
 		if wait, err := l.write(ctx, next); err != nil || wait > 0 {
@@ -147,16 +148,24 @@ func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 	return never, nil
 }
 
-// due returns when a plan is written that is not urgent.
-func (l *leader) due() time.Time {
+// breath is the least time between two plans if nothing new was told in between. So a strategy that never comes to rest does not
+// write without a pause.
+const breath = 100 * time.Millisecond
+
+// due returns when a plan is written.
+func (l *leader) due(urgent bool) time.Time {
 	soonest, latest := l.settled.Add(l.quiet), l.pending.Add(l.most)
 	if latest.Before(soonest) {
-		return latest
+		soonest = latest
+	}
+	if next := l.wrote.Add(breath); urgent || soonest.Before(next) {
+		return next
 	}
 	return soonest
 }
 
-// recall makes up for a plan that is missing: the members that hold shards keep them.
+// recall makes up for a plan that is missing: the members that hold shards keep them. A lock that this client may not read counts as
+// free: else no leader could plan, and a wrong plan costs time alone.
 func (l *leader) recall(ctx context.Context) error {
 	locked, err := l.client.Children(ctx, l.child("own"))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -167,13 +176,17 @@ func (l *leader) recall(ctx context.Context) error {
 		_, found := slices.BinarySearch(locked, shard)
 		return !found
 	})
-	holders, err := l.holders(ctx, held)
-	if err != nil {
-		return err
-	}
+	holders, errs := l.holders(ctx, held)
 	owners := map[string]string{}
 	for i, h := range holders {
+		if errors.Is(errs[i], zk.ErrNoAuth) {
+			l.log.Error("shard: it cannot be read who holds a shard", "path", l.path, "shard", held[i], "error", errs[i])
+			errs[i] = nil
+		}
 		owners[held[i]] = h.Name
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	l.last, l.written = newPlan(l.shards, owners, nil), false
 	return nil
@@ -196,8 +209,9 @@ func (l *leader) roster() (r roster, left time.Duration) {
 			l.missing[id] = time.Now()
 		}
 		grace := time.Until(l.missing[id].Add(time.Duration(wait) * time.Millisecond))
-		r.over[id] = grace <= 0
-		left = min(left, max(grace, time.Millisecond))
+		if r.over[id] = grace <= 0; grace > 0 {
+			left = min(left, grace)
+		}
 	}
 	return r, left
 }
@@ -219,7 +233,7 @@ func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err
 	}
 	switch {
 	case err == nil:
-		l.settled, l.pending = time.Now(), time.Time{} // a strategy that never comes to rest does not write without a pause
+		l.settled, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
 		moves := next.moves(l.last)
 		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
 		l.tellPlan(next, moves)

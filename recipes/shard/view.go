@@ -87,13 +87,14 @@ func (s *Shards) Owners(ctx context.Context) (View, error) {
 	for _, o := range view.Shards {
 		names = append(names, o.Shard)
 	}
-	holders, err := s.holders(ctx, names)
+	holders, errs := s.holders(ctx, names)
 	for i, h := range holders {
 		view.Shards[i].Holder = h
 	}
-	if err == nil {
-		view.Members, err = s.members(ctx)
+	if err := errors.Join(errs...); err != nil {
+		return view, err
 	}
+	view.Members, err = s.members(ctx)
 	return view, err
 }
 
@@ -107,9 +108,9 @@ func (s *Shards) members(ctx context.Context) ([]Member, error) {
 	return members, err
 }
 
-// holders returns who is at the head of the lock of each shard.
-func (s *Shards) holders(ctx context.Context, shards []string) ([]zkrecipes.Participant, error) {
-	holders, errs := make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
+// holders returns who is at the head of the lock of each shard, or why that is not known.
+func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkrecipes.Participant, errs []error) {
+	holders, errs = make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
 	session.InFlight(len(shards), func(i int) {
 		lock, err := s.lock(shards[i])
 		if err != nil {
@@ -121,7 +122,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) ([]zkrecipes.Part
 			holders[i] = queue[0]
 		}
 	})
-	return holders, errors.Join(errs...)
+	return holders, errs
 }
 
 // Watch tells who is to have which shard, now and then after every plan. A slow caller gets the newest view and misses those in
