@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Shards are a lock each. What a member did with a shard is the history of a client of its own, in a group of its own: "shards/p007".
-
-// shards returns the groups of the locks of a group of members; none if it is another group.
+// shards returns the groups of the locks of a group of members; none if it is another group. What a member did with a shard is the
+// history of a client of its own, in a group of its own: "shards/p007".
 func shards(g Group) []Group {
 	if g.Recipe != "shards" {
 		return nil
@@ -19,7 +18,7 @@ func shards(g Group) []Group {
 	return groups
 }
 
-// process returns the client of which another one is a part.
+// process returns the process that tells of a client: "shards-0.1" for "shards-0.1/p007".
 func process(client string) string {
 	id, _, _ := strings.Cut(client, "/")
 	return id
@@ -28,7 +27,7 @@ func process(client string) string {
 // recipe returns the recipe of a group.
 func recipe(group string) string { return process(group) }
 
-// idle returns the shards that nobody has updated since the stamp.
+// idle returns the shards whose last update is older than the stamp.
 func (h *history) idle(groups []Group, stamp int64) (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,7 +43,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	return rep
 }
 
-// lock judges a lock, or that of a shard.
+// lock judges one lock. A shard has one, too.
 func (r *run) lock(rep *Report, g Group) {
 	spans := r.history.spans(g.Recipe)
 	limit := weigh(spans, g)

@@ -28,11 +28,11 @@ const settle = time.Second
 const timeout = 10 * time.Second
 
 type config struct {
-	moves, rebalance, losses   int // shards
-	shards, members            int // of cost
-	rounds                     int
-	down                       time.Duration
-	python, only string
+	moves, rebalance, losses int // shards
+	shards, members          int // of cost
+	rounds                   int
+	down                     time.Duration
+	python, only             string
 }
 
 // point is one measurement, on a server of its own.

@@ -114,9 +114,9 @@ func moves(ctx context.Context, server *zkserver.Server, c config) error {
 
 // rebalance times a join and a leave.
 func rebalance(ctx context.Context, server *zkserver.Server, c config) error {
-	fmt.Printf("rebalance of %d shards\n\n| | | until the last shard is served | of it, to settle | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- | --- |\n", c.rebalance)
+	fmt.Printf("rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", c.rebalance)
 	err := contest(ctx, entrants(server, c)[:2], changes(0)[:2], c.rebalance, func(team string, c change, took time.Duration, n count) {
-		fmt.Printf("| %s | %s | %v | %v | %d | %v | %v |\n", c.name, team, short(took), settle, n.stopped, short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
+		fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped, short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
 	})
 	fmt.Println()
 	return err
