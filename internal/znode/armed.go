@@ -146,11 +146,12 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 	return false, nil
 }
 
-// lookBesideList reads the predecessor while the list is on its way, if it is a contender of this session. A list that was asked
-// for while another was on its way takes up to two round trips, so callers that come together would wait for three.
+// lookBesideList reads the predecessor while the list is on its way, if it is a contender of this session. A list that waits for another
+// one takes up to two round trips, so callers that come together would wait for three. A list that left with the create takes one:
+// its answer is just behind.
 func (w *Waiter) lookBesideList() {
 	l := w.listing
-	if l == nil || !w.queue.arms || len(w.queue.kinds) > 1 {
+	if l == nil || l.atOnce || !w.queue.arms || len(w.queue.kinds) > 1 {
 		return
 	}
 	name := w.shared.places.justAhead(w.ctx, w.first(), l.done)

@@ -25,6 +25,7 @@ type listing struct {
 
 	asked *session.Session // by whose names the error has its path; nil if there is none
 
+	atOnce  bool      // it was sent as its only caller asked for it, and did not wait for another
 	callers int       // who have asked for it; settled before it is read
 	once    sync.Once // guards the order of a listing of several callers, which does not change after that
 }
@@ -122,6 +123,7 @@ func newShared(q *Queue, s *session.Session) *sharedQueue {
 func (sq *sharedQueue) list() *listing {
 	l, begins := sq.listings.join(sq.newListing, func(l *listing) { l.callers++ })
 	if begins {
+		l.atOnce = true // nobody else has it
 		sq.read(l)
 	}
 	return l

@@ -534,3 +534,18 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 		}
 	})
 }
+
+// A caller that comes again finds that its own contender handed its place over. The list that left with the create says more, and
+// takes no round trip of its own.
+func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := at(t, dial(t, srv, "a"), "")
+		section(t, q)
+		srv.SetLatency(10 * time.Millisecond)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Millisecond))
+		begun := time.Now()
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
+		require.Equal(t, 11*time.Millisecond, time.Since(begun))
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
