@@ -215,8 +215,8 @@ mixed: ## Curator and kazoo beside us on one path, killed on either side, for SE
 	cd integration && MIXED_SECTIONS=$(SECTIONS) REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'ContentionWithKills$$' ./curator ./foreign
 
 .PHONY: chaos
-chaos: ## faults on real ensembles for DURATION (10m), replaying SEED
-	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \
+chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; KERBEROS=true: the servers want Kerberos
+	cd integration && CHAOS_KERBEROS=$(KERBEROS) CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \
 		go test $(REAL) -v -timeout=0 -run TestChaos ./chaos
 
 # A later run with the same journal goes on counting.

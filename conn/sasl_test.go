@@ -2,11 +2,8 @@ package conn_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,46 +141,13 @@ func (e *endless) Step([]byte) ([]byte, bool, error) {
 	return []byte{}, false, nil
 }
 
-// hostile answers the connect request, and then each frame with the answer, or not at all.
+// hostile answers each token by what answer returns.
 func hostile(answer func(xid uint32) []byte) conn.DialFunc {
-	return func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go func() {
-			defer theirs.Close() //nolint:errcheck // the other side sees it
-			for first := true; ; first = false {
-				var size uint32
-				if binary.Read(theirs, binary.BigEndian, &size) != nil || size > 1<<20 {
-					return
-				}
-				body := make([]byte, size)
-				if _, err := io.ReadFull(theirs, body); err != nil {
-					return
-				}
-				reply := make([]byte, 37) // version, timeout, session, password, read-only
-				binary.BigEndian.PutUint32(reply[4:], 10_000)
-				binary.BigEndian.PutUint64(reply[8:], 7)
-				binary.BigEndian.PutUint32(reply[16:], 16)
-				if !first {
-					reply = answer(binary.BigEndian.Uint32(body))
-				}
-				if reply == nil {
-					continue
-				}
-				if _, err := theirs.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(reply))), reply...)); err != nil {
-					return
-				}
-			}
-		}()
-		return ours, nil
-	}
+	return (&bubble.Hostile{Answer: func(_ int, xid uint32) []byte { return answer(xid) }}).Dial
 }
 
 // token is an answer with a token.
-func token(xid uint32, text string) []byte {
-	b := binary.BigEndian.AppendUint32(nil, xid)
-	b = append(b, make([]byte, 12)...)
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
-}
+func token(xid uint32, text string) []byte { return bubble.Token(xid, []byte(text)) }
 
 func TestSASL_HostileServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +161,7 @@ func TestSASL_HostileServer(t *testing.T) {
 			"cannot be read":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
 			"bytes":                       {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, strings.Repeat("x", 1<<20)) }},
 			"does not prove":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }},
-			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "")[:17] }},
+			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return bubble.Frame(token(xid, "")[4:21]) }},
 			"did not answer":              {digest(t, "bob", "hunter2"), func(uint32) []byte { return nil }},
 			"no ticket":                   {conn.WithSASL(&endless{err: errors.New("no ticket")}), func(xid uint32) []byte { return token(xid, "") }},
 		} {

@@ -146,13 +146,12 @@ func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	build := exec.Command("go", "build", "-overlay", spec)
 	for _, e := range m.edits {
-		build.Args = append(build.Args, "./"+e.dir) // the tests build what uses it
-	}
-	build.Dir = r.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", 0, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
+		build := exec.Command("go", "build", "-overlay", spec) // the tests build what uses it
+		build.Dir = filepath.Join(r.root, e.dir)               // which may be in a module of its own
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", 0, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
+		}
 	}
 	began := time.Now()
 	for _, t := range m.single() {

@@ -25,6 +25,7 @@ var (
 	cacheTests   = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
 	isolation    = chaos("isolate-follower")
 
+	kerberosTests  = test{dir: "zkkerberos", args: []string{"."}}
 	discoveryTests = bubbles("./recipes/discovery")
 )
 
@@ -44,6 +45,65 @@ var mutants = []mutant{
 		name:  "sasl: a session that is resumed has its identity still",
 		edits: []edit{{"internal/lifetime", "Lifetime.handshake", "	if who != nil {", "	if who != nil && l.since.IsZero() {"}},
 		tests: []test{connTests},
+	},
+	{
+		name: "sasl: requests do not wait for the identity",
+		edits: []edit{
+			{"internal/lifetime", "Lifetime.handshake", "	c.Up(g.Timeout)\n	l.connectionUp()\n	return nil", "	return nil"},
+			{"internal/lifetime", "Lifetime.handshake", "	if who != nil {", "	c.Up(g.Timeout)\n	l.connectionUp()\n	if who != nil {"},
+		},
+		tests: []test{kerberosTests, bubbles("./conn")},
+	},
+	{
+		name: "sasl: the credentials come before the identity",
+		edits: []edit{{"internal/lifetime", "Lifetime.handshake", "	if who != nil {",
+			"	for _, credential := range l.opts.Auth {\n		if err := l.authenticate(c, credential); err != nil {\n			return err\n		}\n	}\n	if who != nil {"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "sasl: an exchange may have any number of steps",
+		edits: []edit{{"internal/lifetime", "Lifetime.exchange", "range mostSteps", "range 100 * mostSteps"}},
+		tests: []test{bubbles("./conn")},
+	},
+	{
+		name:  "sasl: a token may have any length",
+		edits: []edit{{"internal/link", "Connection.Exchange", "longestToken", "1<<31 - 1"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "sasl: the name of a mechanism has the password",
+		edits: []edit{{"sasl", "digest.String", `"DIGEST-MD5 as " + d.user`, `"DIGEST-MD5 as " + d.user + " " + d.password`}},
+		tests: []test{bubbles("./sasl"), connTests},
+	},
+	{
+		name:  "auth: the error has the credential that was refused",
+		edits: []edit{{"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code))", "string(shown.Credential), code))"}},
+		tests: []test{bubbles("./internal/lifetime", "./conn")},
+	},
+	{
+		name:  "kerberos: a server that ends the exchange has let the client in",
+		edits: []edit{{"zkkerberos", "exchange.Step", "		return nil, false, sasl.ErrUnproven\n", "		return nil, true, nil\n"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "kerberos: the proof of the server is not looked at",
+		edits: []edit{{"zkkerberos", "exchange.accept", "!ok || err != nil", "!ok && err == nil && len(answer) == 0"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "kerberos: a server may go on after its proof",
+		edits: []edit{{"zkkerberos", "exchange.Step", "case e.proven && len(answer) == 0:", "case e.proven:"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "kerberos: a ticket that was refused is shown again",
+		edits: []edit{{"zkkerberos", "tickets.drop", "h.ticket == refused", "h.ticket != refused"}},
+		tests: []test{kerberosTests},
+	},
+	{
+		name:  "tls: the certificates of the first connection are those of all",
+		edits: []edit{{"conn", "certificates.next", "	config, err := c.read()", "	if c.last != nil {\n		return c.last, nil\n	}\n	config, err := c.read()"}},
+		tests: []test{bubbles("./conn")},
 	},
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",

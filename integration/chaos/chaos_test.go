@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos"
+	"github.com/zkrecipes/zkrecipes/integration/kdc"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
 // ticks are in a session timeout.
@@ -23,7 +25,7 @@ const ticks = 6
 // With CHAOS_EAGER=true, mutex and election are made WithEagerHandOver.
 // CHAOS_SESSION is the session timeout: a busy machine needs a longer one than three seconds.
 // CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
-// grants fall into the time between.
+// grants fall into the time between. With CHAOS_KERBEROS=true, the servers want Kerberos: see realm.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -32,6 +34,12 @@ func TestChaos(t *testing.T) {
 	opts := []zkserver.Option{zkserver.WithTickTime(cfg.Tick), zkserver.WithContainerCheck(500 * time.Millisecond)}
 	if zkserver.Isolates(t) {
 		opts = append(opts, zkserver.WithOwnUsers())
+	}
+	var kerberos bool
+	if env(t, "CHAOS_KERBEROS", &kerberos, strconv.ParseBool); kerberos {
+		var secure []zkserver.Option
+		cfg.Kerberos, secure = realm(t)
+		opts = append(opts, secure...)
 	}
 	e := zkserver.StartEnsemble(t, 3, opts...)
 	if !e.Servers[0].Ours() {
@@ -111,6 +119,36 @@ func configure(t *testing.T) chaos.Config {
 		})
 	}
 	return cfg
+}
+
+// realm starts a key distribution center, and returns the options of servers that let nobody in without a ticket. There are three
+// principals of clients, whose tickets end after 30 s. Only these use what they make, and so does the operator, who is a superuser.
+func realm(t *testing.T) (*chaos.Kerberos, []zkserver.Option) {
+	t.Helper()
+	k := kdc.Start(t)
+	t.Setenv("KRB5_CONFIG", k.Config())
+	const servers = "zookeeper/localhost"
+	who := &chaos.Kerberos{Server: servers + "@" + kdc.Realm}
+	k.Admin("addprinc -randkey "+servers, "addprinc -randkey operator")
+	names := []string{"ann", "ben", "cem"}
+	for _, name := range names {
+		k.Admin("addprinc -randkey -maxlife 30sec " + name)
+		who.Principals = append(who.Principals, name+"@"+kdc.Realm)
+	}
+	who.Keytab = k.Keytab("clients.keytab", names...)
+	operator, err := zkkerberos.Keytab(k.Keytab("operator.keytab", "operator"), "", zkkerberos.WithServer(who.Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = operator.Close() }) // never fails
+	who.Operator = operator
+	return who, []zkserver.Option{
+		zkserver.WithProperty("java.security.auth.login.config", k.JAAS("Server", k.Keytab("zk.keytab", servers), servers)),
+		zkserver.WithProperty("java.security.krb5.conf", k.Config()),
+		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
+		zkserver.WithSetting("sessionRequireClientSASLAuth", "true"),
+		zkserver.WithSetting("superUser", "operator@"+kdc.Realm),
+	}
 }
 
 // env sets what a variable of the environment says, if there is one.

@@ -15,6 +15,7 @@ type Report struct {
 	Took       time.Duration
 	Session    time.Duration
 	Tick       time.Duration
+	Servers    string                // what they ask of clients
 	Operations map[string]Operations // by recipe
 	Faults     map[Kind]int
 	Follows    map[string]Follows // by recipe
@@ -85,6 +86,7 @@ func (rep *Report) String() string {
 		_, _ = fmt.Fprintln(w, join(cells)) // into memory
 	}
 	row("seed", rep.Seed, "took", rep.Took.Round(time.Second), "session timeout", rep.Session, "tick", rep.Tick)
+	row("the servers " + rep.Servers)
 	row()
 	row("recipe", "calls", "holds", "busy", "lost")
 	for _, name := range slices.Sorted(maps.Keys(rep.Operations)) {

@@ -24,7 +24,7 @@ const Root = "/chaos"
 const Registers = "/registers"
 
 // patience bounds steps that must finish but are not tested.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Group is a number of clients with one recipe on one path.
 type Group struct {
@@ -49,6 +49,7 @@ type Config struct {
 	Dir      string // for the socket
 	Pictures string // directory for pictures of histories that are not linearizable
 	Log      func(format string, args ...any)
+	Kerberos *Kerberos // nil: the servers let everyone in
 }
 
 // run is a run in progress.
@@ -112,7 +113,7 @@ func (r *run) open() (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), conn.WithSessionTimeout(10*time.Second)); err != nil {
+	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), r.Kerberos.operator(conn.WithSessionTimeout(10*time.Second))...); err != nil {
 		return err
 	}
 	if err := r.makeRegisters(ctx); err != nil {
@@ -138,9 +139,10 @@ func (r *run) command(id string, c *client) *exec.Cmd {
 	if f := followers[c.group.Recipe]; f.check != nil {
 		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most tell much
 	}
-	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
+	args := []string{"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
-		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed+uint64(c.place)))
+		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed + uint64(c.place))}
+	return exec.Command(r.Worker, append(args, r.Kerberos.worker(c.place)...)...)
 }
 
 func (r *run) close() {

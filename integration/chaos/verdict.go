@@ -15,7 +15,7 @@ const writer = 1 << 20
 // judge checks everything once the run is over.
 func (r *run) judge(took time.Duration, p *past) *Report {
 	rep := &Report{
-		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Faults: map[Kind]int{}, Operations: map[string]Operations{},
+		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Servers: r.Kerberos.String(), Faults: map[Kind]int{}, Operations: map[string]Operations{},
 		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
 		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Linear: map[string]Linear{}, Stills: r.stills,
 	}

@@ -1,5 +1,5 @@
 // Package kdc runs a key distribution center of Kerberos for tests: MIT's, with the realm EXAMPLE.COM, on loopback. It starts in a
-// second, and needs no rights.
+// second, and needs no rights. All users of the machine may read its files, because servers may run under users of their own.
 package kdc
 
 import (
@@ -41,7 +41,7 @@ func Start(tb testing.TB) *KDC {
 	host := loopback.Block()(1)
 	ports, err := loopback.FreePorts(host, 1)
 	check(tb, err)
-	k := &KDC{tb: tb, dir: tb.TempDir(), addr: net.JoinHostPort(host, fmt.Sprint(ports[0]))}
+	k := &KDC{tb: tb, dir: directory(tb), addr: net.JoinHostPort(host, fmt.Sprint(ports[0]))}
 	k.write("krb5.conf", fmt.Sprintf(`[libdefaults]
  default_realm = %[1]s
  dns_lookup_realm = false
@@ -76,6 +76,15 @@ func Start(tb testing.TB) *KDC {
 	return k
 }
 
+// directory is one that all users may read, unlike those of testing.
+func directory(tb testing.TB) string {
+	dir, err := os.MkdirTemp("", "kdc-")
+	check(tb, err)
+	tb.Cleanup(func() { check(tb, os.RemoveAll(dir)) })
+	check(tb, os.Chmod(dir, 0o755)) //nolint:gosec // see above
+	return dir
+}
+
 // program is the path of a program, which may be in a folder that users have not in their PATH.
 func program(name string) string {
 	if found, err := exec.LookPath(name); err == nil {
@@ -84,7 +93,7 @@ func program(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-func (k *KDC) write(name, text string) { check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o600)) }
+func (k *KDC) write(name, text string) { check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o644)) } //nolint:gosec // see directory
 
 // Path is the path of a file in the folder of the center. It is removed at the end of the test.
 func (k *KDC) Path(name string) string { return filepath.Join(k.dir, name) }
@@ -132,7 +141,25 @@ func (k *KDC) Keytab(name string, principals ...string) string {
 		k.tb.Fatal(err)
 	}
 	k.Admin("ktadd -k " + file + " " + strings.Join(principals, " "))
+	check(k.tb, os.Chmod(file, 0o644)) //nolint:gosec // see directory
 	return file
+}
+
+// JAAS writes the file by which Java logs in as a principal whose key is in the keytab, and returns its name. The section is Server or
+// Client.
+func (k *KDC) JAAS(section, keytab, principal string) string {
+	k.tb.Helper()
+	name := strings.ToLower(section) + ".jaas"
+	k.write(name, fmt.Sprintf(`%s {
+  com.sun.security.auth.module.Krb5LoginModule required
+  useKeyTab=true
+  keyTab=%q
+  storeKey=true
+  useTicketCache=false
+  principal="%s@%s";
+};
+`, section, keytab, principal, Realm))
+	return k.Path(name)
 }
 
 // Kinit brings a ticket of a principal into the credential cache, and returns the name of the cache.

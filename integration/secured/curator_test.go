@@ -3,7 +3,6 @@ package secured
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -28,16 +27,7 @@ func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	c, _ := reach(t, s.Addr(), m, only("alice@"+kdc.Realm), long)
 	require.NoError(t, c.CreateAll(t.Context(), "/counter", nil))
 
-	jaas := filepath.Join(t.TempDir(), "client.conf")
-	require.NoError(t, os.WriteFile(jaas, fmt.Appendf(nil, `Client {
-  com.sun.security.auth.module.Krb5LoginModule required
-  useKeyTab=true
-  keyTab=%q
-  storeKey=true
-  useTicketCache=false
-  principal="alice@%s";
-};
-`, keytabFile(t, k, "alice"), kdc.Realm), 0o600))
+	jaas := k.JAAS("Client", keytabFile(t, k, "alice"), "alice")
 	classes := t.TempDir()
 	curator.Compile(t, classes)
 	java := curator.Start(t, classes, s.Addr(), 30*time.Second, func(check.Event) {}, "-Djava.security.krb5.conf="+k.Config(),

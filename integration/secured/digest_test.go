@@ -2,6 +2,7 @@
 package secured
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -60,7 +61,7 @@ func TestGuide_DigestIsAsPrinted(t *testing.T) {
 // users of the servers. Names and passwords have what is quoted, and what is hashed in another encoding.
 var users = map[string]string{"bob": "secret", "eve": `s"e\c,r=et`, "jürgen": "grün", "日本": "語"}
 
-// digestServer has DIGEST-MD5, and these settings of zoo.cfg.
+// digestServer has DIGEST-MD5, and these settings of zoo.cfg. One without a value is true.
 func digestServer(t *testing.T, release string, settings ...string) *zkserver.Server {
 	t.Helper()
 	text := "Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required"
@@ -76,8 +77,9 @@ func digestServer(t *testing.T, release string, settings ...string) *zkserver.Se
 	if release != "debian" { // since 3.9.4, FIPS mode is the default, and has no MD5
 		opts = append(opts, zkserver.WithProperty("zookeeper.fips-mode", "false"))
 	}
-	for _, name := range settings {
-		opts = append(opts, zkserver.WithSetting(name, "true"))
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		opts = append(opts, zkserver.WithSetting(name, cmp.Or(value, "true")))
 	}
 	return zkserver.Start(t, opts...)
 }

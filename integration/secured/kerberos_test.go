@@ -44,16 +44,7 @@ func realm(t *testing.T) *kdc.KDC {
 // kerberosServer has GSSAPI, and these lines of zoo.cfg.
 func kerberosServer(t *testing.T, k *kdc.KDC, release string, more ...zkserver.Option) *zkserver.Server {
 	t.Helper()
-	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(jaas, fmt.Appendf(nil, `Server {
-  com.sun.security.auth.module.Krb5LoginModule required
-  useKeyTab=true
-  keyTab=%q
-  storeKey=true
-  useTicketCache=false
-  principal="zookeeper/localhost@%s";
-};
-`, k.Path("zk.keytab"), kdc.Realm), 0o600))
+	jaas := k.JAAS("Server", k.Path("zk.keytab"), "zookeeper/localhost")
 	return zkserver.Start(t, append(more, zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute),
 		zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("java.security.krb5.conf", k.Config()),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"))...)

@@ -16,19 +16,24 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/zkkerberos"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
 type config struct {
 	id, servers, recipe, path, socket, sets string
+	keytab, principal, server, acl          string
 	kazoo, eager                            bool
 	session, section                        time.Duration
 	limit, mates                            int
@@ -53,6 +58,10 @@ func main() {
 	flag.IntVar(&c.mates, "mates", 0, "callers that lock and release beside the turns, in the same session, and report nothing")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
+	flag.StringVar(&c.keytab, "keytab", "", "file with the key of the Kerberos principal that the worker shows; empty for none")
+	flag.StringVar(&c.principal, "principal", "", "Kerberos principal of the worker")
+	flag.StringVar(&c.server, "server", "", "Kerberos principal of the servers")
+	flag.StringVar(&c.acl, "acl", "", "SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
 	c.sets = cmp.Or(c.sets, c.recipe)
@@ -71,6 +80,21 @@ func run(c config) error {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id), conn.WithLogger(logger)}
+	if c.keytab != "" {
+		who, err := zkkerberos.Keytab(c.keytab, c.principal, zkkerberos.WithServer(c.server), zkkerberos.WithLogger(logger))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = who.Close() }() // never fails
+		opts = append(opts, conn.WithSASL(who))
+	}
+	if c.acl != "" {
+		var list []zk.ACL
+		for id := range strings.SplitSeq(c.acl, ",") {
+			list = append(list, zk.ACL{Perms: zk.PermAll, Scheme: "sasl", ID: id})
+		}
+		opts = append(opts, conn.WithACL(list))
+	}
 	client, err := conn.Dial(ctx, c.servers, opts...)
 	if err != nil {
 		return leaving(ctx, err)

@@ -1,0 +1,44 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/sasl"
+)
+
+// Kerberos says who the clients of a run are. They find the configuration of Kerberos by KRB5_CONFIG. The nodes of the recipes are
+// for the principals of the clients alone.
+type Kerberos struct {
+	Keytab     string         // with the keys of the principals
+	Principals []string       // of the clients: those of one group have them by turns
+	Server     string         // principal of all servers
+	Operator   sasl.Mechanism // of a superuser, who deletes and compares what the clients have made
+}
+
+// operator returns the options of the operator.
+func (k *Kerberos) operator(opts ...conn.Option) []conn.Option {
+	if k == nil {
+		return opts
+	}
+	return append(opts, conn.WithSASL(k.Operator))
+}
+
+// worker returns the arguments of the client in a place.
+func (k *Kerberos) worker(place int) []string {
+	if k == nil {
+		return nil
+	}
+	return []string{
+		"-keytab", k.Keytab, "-principal", k.Principals[place%len(k.Principals)], "-server", k.Server, "-acl", strings.Join(k.Principals, ","),
+	}
+}
+
+// String says it in the report.
+func (k *Kerberos) String() string {
+	if k == nil {
+		return "let everyone in"
+	}
+	return fmt.Sprintf("want Kerberos: the clients are %s", strings.Join(k.Principals, ", "))
+}

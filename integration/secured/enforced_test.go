@@ -1,0 +1,43 @@
+package secured
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// A server lets in those with an identity of the scheme that it wants, and they use the recipes. It shuts out all others: a password of
+// the scheme digest is none of the scheme sasl, and an identity is none if it is of another scheme. For certificates see rotate.
+func TestEnforced_EachScheme(t *testing.T) {
+	plain := conn.WithAuth("digest", "bob:secret")
+	releases(t, func(t *testing.T, release string) {
+		bob := as(t, "bob", "secret")
+		for scheme, c := range map[string]struct{ in, out [][]conn.Option }{
+			"digest": {in: [][]conn.Option{{plain}, {bob, plain}}, out: [][]conn.Option{{}, {bob}}},
+			"sasl":   {in: [][]conn.Option{{bob}, {bob, plain}}, out: [][]conn.Option{{}, {plain}}},
+		} {
+			s := digestServer(t, release, "enforce.auth.enabled", "enforce.auth.schemes="+scheme)
+			for _, opts := range c.in {
+				l := &line{addr: s.Addr()}
+				insider := dial(t, s, append(opts, long, conn.WithDialer(l.dial))...)
+				for range 3 {
+					lock(t, insider, "/lock")
+					l.cut() // the connection that resumes the session needs the identity, too
+				}
+			}
+			for _, opts := range c.out {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				outsider, err := conn.Dial(ctx, s.Addr(), append(opts, silent)...)
+				require.NoError(t, err, "the session is there before the identity")
+				_, _, err = outsider.Get(ctx, "/")
+				require.ErrorContains(t, err, "the server wants SASL", scheme)
+				cancel()
+				require.NoError(t, outsider.Close())
+			}
+		}
+	})
+}
