@@ -121,7 +121,7 @@ func configure(t *testing.T) chaos.Config {
 	return cfg
 }
 
-// realm starts a key distribution center, and returns the options of servers that let nobody in without a ticket. There are three
+// realm starts a key distribution center, and returns the options of servers that want a ticket of each client. There are three
 // principals of clients, whose tickets end after 30 s. Only these use what they make, and so does the operator, who is a superuser.
 func realm(t *testing.T) (*chaos.Kerberos, []zkserver.Option) {
 	t.Helper()

@@ -41,7 +41,7 @@ func (h *Hostile) Dial(context.Context, string, string) (net.Conn, error) {
 }
 
 func (h *Hostile) serve(c net.Conn) {
-	defer c.Close() //nolint:errcheck // the other side sees it
+	defer c.Close()             //nolint:errcheck // the other side sees it
 	granted := make([]byte, 37) // version, timeout, session, password, read-only
 	binary.BigEndian.PutUint32(granted[4:], 10_000)
 	binary.BigEndian.PutUint64(granted[8:], 7)
