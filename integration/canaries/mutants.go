@@ -78,11 +78,11 @@ var mutants = []mutant{
 	{
 		name:  "auth: the error has the credential that was refused",
 		edits: []edit{{"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code))", "string(shown.Credential), code))"}},
-		tests: []test{bubbles("./internal/lifetime", "./conn")},
+		tests: []test{bubbles("./internal/client")},
 	},
 	{
 		name:  "kerberos: a server that ends the exchange has let the client in",
-		edits: []edit{{"zkkerberos", "exchange.Step", "		return nil, false, sasl.ErrUnproven\n", "		return nil, true, nil\n"}},
+		edits: []edit{{"zkkerberos", "exchange.Step", "		return nil, false, sasl.ErrUnproven\n", "		return nil, sasl.ErrUnproven != nil, nil\n"}},
 		tests: []test{kerberosTests},
 	},
 	{
