@@ -56,8 +56,10 @@ var mutants = []mutant{
 	},
 	{
 		name: "sasl: the credentials come before the identity",
-		edits: []edit{{"internal/lifetime", "Lifetime.handshake", "	if who != nil {",
-			"	for _, credential := range l.opts.Auth {\n		if err := l.authenticate(c, credential); err != nil {\n			return err\n		}\n	}\n	if who != nil {"}},
+		edits: []edit{{
+			"internal/lifetime", "Lifetime.handshake", "	if who != nil {",
+			"	for _, credential := range l.opts.Auth {\n		if err := l.authenticate(c, credential); err != nil {\n			return err\n		}\n	}\n	if who != nil {",
+		}},
 		tests: []test{kerberosTests},
 	},
 	{

@@ -139,9 +139,11 @@ func (r *run) command(id string, c *client) *exec.Cmd {
 	if f := followers[c.group.Recipe]; f.check != nil {
 		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most tell much
 	}
-	args := []string{"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
+	args := []string{
+		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
-		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed + uint64(c.place))}
+		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed + uint64(c.place)),
+	}
 	return exec.Command(r.Worker, append(args, r.Kerberos.worker(c.place)...)...)
 }
 

@@ -78,7 +78,7 @@ func Start(tb testing.TB) *KDC {
 
 // directory is one that all users may read, unlike those of testing.
 func directory(tb testing.TB) string {
-	dir, err := os.MkdirTemp("", "kdc-")
+	dir, err := os.MkdirTemp("", "kdc-") //nolint:usetesting // see above
 	check(tb, err)
 	tb.Cleanup(func() { check(tb, os.RemoveAll(dir)) })
 	check(tb, os.Chmod(dir, 0o755)) //nolint:gosec // see above
