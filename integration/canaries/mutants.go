@@ -630,12 +630,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "client: keeps what its objects have shared",
-		edits: []edit{{"internal/client", "Shared", "	runtime.AddCleanup(v, c.core.forget, sharedEntry{key, made})\n", "	runtime.KeepAlive(c.core.forget)\n"}},
+		edits: []edit{{"internal/client", "Shared", "	runtime.AddCleanup(v, sharedEntry.forget, sharedEntry{weak.Make(c.core), key, made})\n", "	runtime.KeepAlive(sharedEntry.forget)\n"}},
 		tests: []test{bubbles("./internal/client")},
 	},
 	{
 		name:  "client: forgets what was shared anew",
-		edits: []edit{{"internal/client", "core.forget", "if c.shared[e.key] == e.value {", "if e.value != nil {"}},
+		edits: []edit{{"internal/client", "sharedEntry.forget", "if c.shared[e.key] == e.value {", "if e.value != nil {"}},
 		tests: []test{bubbles("./internal/client")},
 	},
 	{
