@@ -22,7 +22,7 @@ import (
 //
 // T is the least timeout that was ever negotiated.
 //
-// The lag is more than half a tick, since the leader that served the request may have been replaced. It goes on answering for
+// The lag is at least half a tick, since the leader that served the request may have been replaced. It goes on answering for
 // up to a tick and a half.
 //
 // The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect answer

@@ -19,7 +19,7 @@ import (
 //     (see share.beginTxn in internal/hold). What else it has sent and had an answer to, this session sees. A write that a caller
 //     guards itself, with a check of the node in Client.Multi, is not known here.
 //  5. A hold that was lost hands nothing over. Its work may go on, and the deletion of its node is what refuses its guarded
-//     writes. So does that of a hold which was released without a connection.
+//     writes. A hold that was released without a connection hands nothing over either.
 //  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.
 //
 // Until the deletion is applied, other clients see the old node at the head.

@@ -127,7 +127,7 @@ func (w *Waiter) awaitRemoved() {
 
 // leaveInBackground removes a contender that the caller needs no more, and does not wait for that.
 func (w *Waiter) leaveInBackground() {
-	w.granted = true
+	w.granted = true // so that the caller's deferred call leaves it alone
 	w.node.Remove()
 	w.relax()
 }
