@@ -40,7 +40,7 @@ func newStatus(a *app) *cobra.Command {
 		Long: `status shows the queue at PATH, or with -r each queue at PATH and below it that has contenders. It reads, and changes nothing.
 It knows mutexes, read-write locks, semaphores and elections, as Curator and kazoo lay them out too.
 
-If PATH has the shards of "zkr shard" or of recipes/shard, status shows the owner of each shard and the members. With -r, their
+If PATH has the shards of recipes/shard, status shows the owner of each shard and the members. With -r, their
 locks are shown one by one only if something is in the way. A shard is
   owned      its member has its lock           moving    another one than the plan says has it, and is to stop
   waiting    no member has its lock, and the one that the plan names is about to take it

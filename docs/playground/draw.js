@@ -13,6 +13,8 @@ export class Picture {
     svg.innerHTML = `<defs>
       <pattern id="hatch-cut" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="7" stroke="var(--bad)" stroke-width="1.2" opacity=".6"/></pattern>
       <pattern id="hatch-frozen" width="6" height="6" patternUnits="userSpaceOnUse"><line y2="6" x1="2" x2="2" stroke="var(--accent)" stroke-width="1.6" opacity=".7"/></pattern>
+      <pattern id="hatch-reads" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="8" height="8" fill="var(--reads)"/><line y2="8" x1="1" x2="1" stroke="var(--holds-text)" stroke-width="1.5" opacity=".45"/></pattern>
+      <pattern id="hatch-lost" width="7" height="7" patternUnits="userSpaceOnUse"><rect width="4" height="7" fill="var(--bad)"/></pattern>
       <pattern id="hatch-overlap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><line y2="6" x1="2" x2="2" stroke="var(--bad)" stroke-width="3"/></pattern>
     </defs>`;
     for (const name of ['ground', 'grid', 'scroll', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));

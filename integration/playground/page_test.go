@@ -50,7 +50,7 @@ const faint = `{
 		return .2126 * r + .7152 * g + .0722 * b;
 	};
 	const behind = (e) => {
-		if (e.matches('#lanes .on')) return getComputedStyle(document.querySelector('#lanes rect.holds, #lanes rect.reads')).fill;
+		if (e.matches('#lanes .on')) return getComputedStyle(document.querySelector('#lanes rect.holds, #lanes rect.reads')).color;
 		for (; e; e = e.parentElement) {
 			const color = getComputedStyle(e).backgroundColor;
 			if (!/, 0\)$/.test(color)) return color;
