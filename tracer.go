@@ -145,6 +145,19 @@ type Request struct {
 	Err error
 }
 
+// ShardState is what a member has to do with a shard.
+type ShardState string
+
+// The states; their words are those of metrics.
+const (
+	// ShardNone: the shard is not this member's.
+	ShardNone ShardState = "none"
+	// ShardWaiting: the plan gives the shard to the member, which does not have it.
+	ShardWaiting ShardState = "waiting"
+	// ShardOwned: the member has the lock of the shard, and calls the function.
+	ShardOwned ShardState = "owned"
+)
+
 // ShardChange is one change of what a member has to do with a shard.
 type ShardChange struct {
 	// Name is what the option WithTracerName of the shards says; empty without it.
@@ -153,18 +166,17 @@ type ShardChange struct {
 	Path string
 	// Member is the id of the member, and Shard the name of the shard.
 	Member, Shard string
-	// From and To are the states before and after. "none": the shard is not this member's. "waiting": the plan gives it to the
-	// member, which does not have it. "owned": the member has its lock, and calls the function.
-	From, To string
-	// At is when the state changed, and Lasted is how long the state before lasted; 0 if that was "none". The wait before "owned" is
+	// From and To are the states before and after.
+	From, To ShardState
+	// At is when the state changed, and Lasted is how long the state before lasted; 0 if that was ShardNone. The wait before ShardOwned is
 	// the longest time that the shard can have been without an owner since the plan, or since this member lost it. If the shard
 	// moves from a member that works, that one owns it for most of the wait.
 	At     time.Time
 	Lasted time.Duration
-	// Token of the hold, if To is "owned"; else 0.
+	// Token of the hold, if To is ShardOwned; else 0.
 	Token Token
 	// Err says why the shard is not owned any more: shard.ErrMoved, a [*LostError], the cause of the context of Run, or why the
-	// member gives it away. It is nil if To is "owned", and when the plan has given the shard to the member.
+	// member gives it away. It is nil if To is ShardOwned, and when the plan has given the shard to the member.
 	Err error
 }
 

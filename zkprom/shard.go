@@ -54,7 +54,7 @@ func (c *Collector) shardsOf(name, path string) *shards {
 
 func (c *Collector) traceShard(change zkrecipes.ShardChange) {
 	s := c.shardsOf(change.Name, change.Path)
-	if change.To == "owned" {
+	if change.To == zkrecipes.ShardOwned {
 		s.waits.Observe(change.Lasted.Seconds())
 	}
 	key := change.Member + "\x00" + change.Path + "\x00" + change.Shard
@@ -63,9 +63,9 @@ func (c *Collector) traceShard(change zkrecipes.ShardChange) {
 	delete(s.owned, key)
 	delete(s.waited, key)
 	switch change.To {
-	case "owned":
+	case zkrecipes.ShardOwned:
 		s.owned[key] = true
-	case "waiting":
+	case zkrecipes.ShardWaiting:
 		s.waited[key] = change.At
 	}
 }

@@ -18,7 +18,7 @@ func TestCollector_Shards(t *testing.T) {
 		c, err := zkprom.New()
 		require.NoError(t, err)
 		require.NotContains(t, scrape(t, c), `zkrecipes_shards_owned{name="parts"}`)
-		tell := func(shard, from, to string, lasted time.Duration) {
+		tell := func(shard string, from, to zkrecipes.ShardState, lasted time.Duration) {
 			c.Tracer().Shard(zkrecipes.ShardChange{
 				Name: "parts", Path: "/parts", Member: "a", Shard: shard, From: from, To: to, At: time.Now(), Lasted: lasted,
 			})

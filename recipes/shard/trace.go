@@ -7,34 +7,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// state is what a member has to do with a shard, as tracers are told.
-type state string
-
-const (
-	none    state = "none"
-	waiting state = "waiting"
-	owned   state = "owned"
-)
-
 // traced tells the tracers of one shard. Only the goroutine of its worker uses it.
 type traced struct {
 	member *member
 	shard  string
-	now    state
+	now    zkrecipes.ShardState
 	since  time.Time
 }
 
 // become tells that the state has changed, and why.
-func (t *traced) become(to state, token zkrecipes.Token, err error) {
+func (t *traced) become(to zkrecipes.ShardState, token zkrecipes.Token, err error) {
 	at, from := time.Now(), t.now
 	c := zkrecipes.ShardChange{
 		Name: t.member.tracerName, Path: t.member.path, Member: t.member.id, Shard: t.shard,
-		From: string(from), To: string(to), At: at, Token: token, Err: err,
+		From: from, To: to, At: at, Token: token, Err: err,
 	}
 	if from == to {
 		return
 	}
-	if from != none {
+	if from != zkrecipes.ShardNone {
 		c.Lasted = at.Sub(t.since)
 	}
 	t.now, t.since = to, at
