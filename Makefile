@@ -255,7 +255,7 @@ year: ## DAYS (365) of sessions, reconnects and expiries in virtual time: memory
 	go test -count=1 -timeout=0 -v ./internal/year -args -days $(or $(DAYS),365)
 
 .PHONY: proofs
-proofs: ## check the models of the deadline, the queue and the writes, also without each premise (needs spin and gcc)
+proofs: ## check the models of the deadline, the queue, the writes and the shards, also without each premise (needs spin and gcc)
 	proofs/check.sh
 
 .PHONY: relays

@@ -14,6 +14,8 @@ runs=(
   "queue|three contenders and a fault|-DFAULTS=1|1 2 3 4 5 6 7 8 9 10 11 12 13 14"
   "record|values||1 6 7 8 9"
   "record|counters|-DCOUNTER|2 3 4 5"
+  "shard|three members and a fault|-DMEMBERS=3 -DFAULTS=1|1 2 3 4 5 6 8 9 10 12"
+  "shard|two members and two faults|-DMEMBERS=2 -DFAULTS=2|7 11 13"
 )
 
 # search MODEL OFF DEFINITIONS FLAGS: sets errors, states and seconds.
@@ -82,7 +84,7 @@ for run in "${runs[@]}"; do
     } >>"$work/trails"
   done
 done
-for model in deadline queue record; do # no premise is forgotten
+for model in deadline queue record shard; do # no premise is forgotten
   for off in $(grep -oP '^#define [A-Z]+ +\(OFF != \K\d+' "$model.pml"); do
     printf '%s\n' "${runs[@]}" | grep "^$model|" | cut -d'|' -f4 | grep -qw "$off" || { echo "$model: premise $off is not taken away"; failed=1; }
   done
