@@ -67,6 +67,7 @@ func (c *Collector) traceShard(change zkrecipes.ShardChange) {
 		s.owned[key] = true
 	case zkrecipes.ShardWaiting:
 		s.waited[key] = change.At
+	case zkrecipes.ShardNone:
 	}
 }
 

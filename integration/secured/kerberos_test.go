@@ -26,17 +26,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-var renewals = flag.Int("renewals", 2, "how many tickets end during a hold")
+var (
+	renewals = flag.Int("renewals", 2, "how many tickets end during a hold")
+	lifetime = flag.Duration("lifetime", 4*time.Second, "of these tickets, in whole seconds")
+)
 
 // life is how long a ticket of the principal short lives, and a little more.
-const life = 4200 * time.Millisecond
+const life = 4*time.Second + later
+
+const later = 200 * time.Millisecond
 
 // realm is a key distribution center with the users of the tests, and the keytab of the servers.
 func realm(t *testing.T) *kdc.KDC {
 	t.Helper()
 	k := kdc.Start(t)
 	k.Admin("addprinc -randkey zookeeper/localhost", "addprinc -randkey zookeeper/elsewhere", "addprinc -randkey +requires_preauth alice",
-		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave", "addprinc -randkey -maxlife 4sec short")
+		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave", "addprinc -randkey -maxlife 4sec short",
+		fmt.Sprintf("addprinc -randkey -maxlife %dsec brief", *lifetime/time.Second))
 	k.Keytab("zk.keytab", "zookeeper/localhost")
 	return k
 }
@@ -191,13 +197,13 @@ func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
-	c, l := reach(t, s.Addr(), keytab(t, k, "short"), only("short@"+kdc.Realm), long)
+	c, l := reach(t, s.Addr(), keytab(t, k, "brief"), only("brief@"+kdc.Realm), long)
 	m, err := mutex.New(c, "/lock")
 	require.NoError(t, err)
 	h, err := m.Lock(t.Context())
 	require.NoError(t, err)
 	for range *renewals {
-		time.Sleep(life)
+		time.Sleep(*lifetime + later)
 		_, _, err := c.Get(t.Context(), "/lock")
 		require.NoError(t, err, "the end of a ticket ends no connection")
 		l.cut()
