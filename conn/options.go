@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -326,7 +324,7 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		var noTLS tls.RecordHeaderError
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.As(err, &noTLS) {
+		if lifetime.HungUp(err) || errors.As(err, &noTLS) {
 			err = fmt.Errorf("TLS handshake: %w (a port without TLS? see WithTLS)", err)
 		}
 		return nil, errors.Join(err, raw.Close())

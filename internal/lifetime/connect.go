@@ -188,3 +188,6 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 	notices.deliver()
 	log()
 }
+
+// HungUp reports whether err says that the other side has ended the connection.
+func HungUp(err error) bool { return link.HungUp(err) }

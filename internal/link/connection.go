@@ -111,6 +111,14 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 // Rounded leaves out the digits of a duration that no reader needs.
 func Rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
+// windowsReset is what Windows says of a connection that the other side has reset. It is not syscall.ECONNRESET there.
+const windowsReset = syscall.Errno(10054)
+
+// HungUp reports whether the other side has ended the connection.
+func HungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, windowsReset)
+}
+
 // Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands takes in the answer.
 // An error says why the connection never came up.
 func (c *Connection) Serve(shakeHands func() error) error {
@@ -121,7 +129,7 @@ func (c *Connection) Serve(shakeHands func() error) error {
 	if err == nil {
 		err = c.read()
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+	if HungUp(err) {
 		err = c.endedBecause(err)
 	}
 	c.Fail(err)

@@ -37,7 +37,7 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(trial.Refuse)
 		_, err := conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.Dial), trial.EverySecond)
-		refused := fmt.Sprintf("(connect to %s: connection refused)", srv.Addr())
+		refused := fmt.Sprintf("(connect to %s: %v)", srv.Addr(), syscall.ECONNREFUSED)
 		require.EqualError(t, err, fmt.Sprintf("connect to %s: context deadline exceeded ", srv.Addr())+refused)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)

@@ -1090,7 +1090,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 			}
 			return srv.DialAs("a")(ctx, network, address)
 		}
-		refused := fmt.Sprintf("context deadline exceeded (connect to %s: connection refused)", srv.Addr())
+		refused := fmt.Sprintf("context deadline exceeded (connect to %s: %v)", srv.Addr(), syscall.ECONNREFUSED)
 		q := queue(t, srv, "a", conn.WithDialer(dial))
 		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
 		within := func(d time.Duration) context.Context {
