@@ -118,6 +118,13 @@ narrow: ## vet the root module for linux/386, and run the tests of its core ther
 	go vet ./...
 	go test -vet=off -count=1 $(NARROW)
 
+# The same packages where this machine can run their programs: with qemu-user-static, with wine, and with Node.
+.PHONY: platforms
+platforms: ## run the tests of the core for linux/arm64, windows/amd64 and js/wasm (needs qemu-user-static, wine, mingw, Node; 10 minutes)
+	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -count=1 -p 1 -exec qemu-aarch64-static $(NARROW)
+	.ci/wine $(NARROW)
+	GOOS=js GOARCH=wasm go test -vet=off -count=1 -p 1 -exec "$$(go env GOROOT)/lib/wasm/go_js_wasm_exec" $(NARROW)
+
 # The same commit gives the same bytes. VERSION is by default its date and hash.
 .PHONY: packages
 packages: ## zkr as .deb, as .rpm, and as an archive for a static image, for Linux on amd64 and arm64, in bin/
