@@ -33,4 +33,7 @@
 //
 // The messages after the exchange are not signed: ZooKeeper has no such layer. Use TLS where others can change the traffic. Keys of the kind
 // RC4 do not work.
+//
+// A server with allowSaslFailedClients=true answers a client that it does not let in as one that it lets in, and the mechanism cannot tell. The
+// default of servers is false.
 package zkkerberos
