@@ -1082,7 +1082,7 @@ var mutants = []mutant{
 	{
 		name:  "node: a frozen process looks at the connection alone",
 		edits: []edit{{"internal/session", "Age.Current", "return a.session.Hears()", "return true"}},
-		tests: []test{nodeTests},
+		tests: []test{connTests},
 	},
 	{
 		name:  "node: removed without waiting for a create that is on its way",

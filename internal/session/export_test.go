@@ -1,5 +1,7 @@
 package session
 
+import "time"
+
 // WatchesKept returns how many shared watches the session keeps.
 func (s *Session) WatchesKept() int {
 	s.watches.mu.Lock()
@@ -14,4 +16,9 @@ func (s *Session) StartUnwatch(w *Watch) (remove func()) {
 	}
 	r, _ := s.removable(nil, w.key.path)
 	return func() { s.removeWatches(r) }
+}
+
+// NewAgeOnALine is NewAge for a connection whose loss nobody has told yet, as to a process that was frozen.
+func (s *Session) NewAgeOnALine() *Age {
+	return &Age{session: s.session, asOf: time.Now(), down: make(chan struct{})}
 }
