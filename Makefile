@@ -118,11 +118,19 @@ narrow: ## vet the root module for linux/386, and run the tests of its core ther
 	go vet ./...
 	go test -vet=off -count=1 $(NARROW)
 
-# The same packages where this machine can run their programs: with qemu-user-static, with wine, and with Node.
-.PHONY: platforms
-platforms: ## run the tests of the core for linux/arm64, windows/amd64 and js/wasm (needs qemu-user-static, wine, mingw, Node; 10 minutes)
+# The same packages where this machine can run their programs. With make -k, one that fails stops no other.
+.PHONY: platforms run-arm64 run-windows run-wasm
+platforms: run-arm64 run-windows run-wasm ## run the tests of the core for linux/arm64, windows/amd64 and js/wasm (10 minutes)
+
+run-arm64: ## those for linux/arm64, with qemu
+	@command -v qemu-aarch64-static >/dev/null || { echo 'no qemu-aarch64-static: apt-get install qemu-user-static' >&2; exit 1; }
 	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -count=1 -p 1 -exec qemu-aarch64-static $(NARROW)
+
+run-windows: ## those for windows/amd64, with wine
 	.ci/wine $(NARROW)
+
+run-wasm: ## those for js/wasm, with Node
+	@command -v node >/dev/null || { echo 'no node: install Node.js, of which 20 was tried' >&2; exit 1; }
 	GOOS=js GOARCH=wasm go test -vet=off -count=1 -p 1 -exec "$$(go env GOROOT)/lib/wasm/go_js_wasm_exec" $(NARROW)
 
 # The same commit gives the same bytes. VERSION is by default its date and hash.

@@ -46,7 +46,7 @@ locks are shown one by one only if something is in the way. A shard is
   waiting    no member has its lock, and the one that the plan names is about to take it
   away       it waits for its member, which restarts
   nobody     there is no member for it
-The verdict is the worst of nobody, waiting, away, moving and owned, or "no plan".
+The verdict is that of the shard in the worst state, from "nobody" down to "owned", or "no plan".
 
 The age of a contender counts from when it joined the queue: a holder may have waited for a part of it. Verdicts are
   held          a contender holds it          free   there is no contender

@@ -569,6 +569,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "place: what was read beside the list counts for another contender",
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "seen != nil && seen.path == o.path {", "seen != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "place: handed over by a hold that was lost",
 		edits: []edit{{"internal/hold", "share.letGo", "handsOver = !g.ended &&", "handsOver = true &&"}},
 		tests: []test{queueTests},

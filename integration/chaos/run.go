@@ -49,7 +49,7 @@ type Config struct {
 	Dir      string // for the socket
 	Pictures string // directory for pictures of histories that are not linearizable
 	Log      func(format string, args ...any)
-	Kerberos *Kerberos // nil: the servers let everyone in
+	Kerberos *Kerberos // nil: the servers ask no client who it is
 }
 
 // run is a run in progress.

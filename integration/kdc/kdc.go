@@ -76,7 +76,7 @@ func Start(tb testing.TB) *KDC {
 	return k
 }
 
-// directory is one that all users may read, unlike those of testing.
+// directory makes a directory that all users may read. The user of the test alone may read those of testing.TB.
 func directory(tb testing.TB) string {
 	dir, err := os.MkdirTemp("", "kdc-") //nolint:usetesting // see above
 	check(tb, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // cost starts many members with many shards, and counts what they take while nothing happens. The members are in one process. The
-// server counts all requests, also those that prove sessions.
+// server counts all requests, also the ones that prove sessions.
 func cost(ctx context.Context, server *zkserver.Server, c config) error {
 	tally := newTally(names(c.shards))
 	t := newOurs(server, tally, "/cost", 0)

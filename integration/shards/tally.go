@@ -13,7 +13,7 @@ type tally struct {
 	mu      sync.Mutex
 	serving map[string]string    // the member that serves a shard now
 	last    map[string]string    // the member that began to serve a shard last
-	since   map[string]time.Time // when a shard was stopped that nobody serves
+	since   map[string]time.Time // when a shard was stopped that no member serves
 	changed time.Time
 	count
 }

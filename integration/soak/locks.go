@@ -16,7 +16,7 @@ import (
 
 type acquire func(context.Context) (*zkrecipes.Hold, error)
 
-// kinds are the locks of which at most one is held.
+// kinds are the locks of which one client at most may hold one.
 var kinds = []struct {
 	name string
 	make func(c *conn.Client, path string) (acquire, error)

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Hostile is a server that gives a session of 10 s to everyone who connects, and then does with each frame what a test wants.
+// Hostile is a server that gives a session of 10 s to each client, and then answers each frame as the test says.
 type Hostile struct {
 	// Answer returns what the server sends at the n-th frame after that of the connection, counted from 0, which has the xid. Nil is
 	// nothing. After an empty answer the server hangs up.

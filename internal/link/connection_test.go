@@ -2,7 +2,9 @@ package link
 
 import (
 	"encoding/binary"
+	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,4 +97,26 @@ func TestTake_Answered_NothingIsLeft(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The same holds for requests that fail with the connection.
+func TestFail_NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	c := newConnection(&alone{}, near, "", time.Hour)
+	require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}))
+	c.Drop()
+	for _, r := range c.few {
+		require.Nil(t, r.done)
+	}
+}
+
+// Windows has a number of its own for a connection that was reset.
+func TestHungUp(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{io.EOF, syscall.ECONNRESET, syscall.Errno(10054)} {
+		require.True(t, HungUp(&net.OpError{Op: "read", Err: err}), err)
+	}
+	require.False(t, HungUp(syscall.ECONNREFUSED))
 }

@@ -21,6 +21,8 @@ import (
 //  5. A hold that was lost hands nothing over. Its work may go on, and the deletion of its node is what refuses its guarded
 //     writes. A hold that was released without a connection hands nothing over either.
 //  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.
+//  7. A place may be handed over before the waiter looks (last), or while its list is on its way (glance). The waiter takes it only if the
+//     list shows that contender, by its name. Under a parent that was made anew a contender of another client may have its number.
 //
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
@@ -60,9 +62,7 @@ func (p *places) remove(c Contender) (handedOver chan struct{}) {
 	defer p.mu.Unlock()
 	handedOver = p.handedOver[c.Name]
 	delete(p.handedOver, c.Name)
-	if p.names[c.Key] == c.Name { // else the parent was made anew, and another one has this number
-		delete(p.names, c.Key)
-	}
+	delete(p.names, c.Key)
 	return handedOver
 }
 

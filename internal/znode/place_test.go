@@ -549,3 +549,60 @@ func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
+
+// A place was handed over before the waiter just behind has read a list. Its list still shows that contender, and another one ahead of it
+// that hands over, too. So the waiter has its turn by the reading that it makes in any case.
+func TestPlace_HandedOverBeforeTheWaiterLooks(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := at(t, dial(t, srv, "a"), "")
+		first := acquire(t.Context(), q).Granted(t, time.Hour)
+		next := acquire(t.Context(), q)
+		next.Waits(t)
+		srv.SetLatency(10 * time.Millisecond)
+		begun := time.Now()
+		last := acquire(t.Context(), q)
+		last.Waits(t)
+		go func() { _ = first.Release(t.Context()) }()
+		synctest.Wait()
+		second := next.Granted(t, 0)
+		go func() { _ = second.Release(t.Context()) }()
+		last.Granted(t, time.Hour)
+		require.Equal(t, 20*time.Millisecond, time.Since(begun), "a list, and then the predecessor and the own node")
+	})
+}
+
+// What was handed over is the place of one contender. Under a parent that was made anew, a contender of another client may have its number.
+func TestPlace_HandedOver_TheNumberIsAnothersUnderANewParent(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		ours, theirs := at(t, dial(t, srv, "a"), ""), at(t, dial(t, srv, "b"), "")
+		section(t, ours) // number 0
+		require.NoError(t, srv.Delete(path))
+		synctest.Wait()
+		holder := acquire(t.Context(), theirs).Granted(t, time.Hour)
+		require.Equal(t, 0, numberOf(t, holder.Path()))
+		srv.SetLatency(10 * time.Millisecond)
+		go func() { _, _ = ours.Try(t.Context(), entry) }() // its list makes the next one wait
+		time.Sleep(15 * time.Millisecond)
+		waits := acquire(t.Context(), ours)
+		time.Sleep(time.Second)
+		waits.Waits(t)
+		release(t, holder)
+		waits.Granted(t, time.Hour)
+	})
+}
+
+// The contender of the number before is of another client. The waiter waits for its list, and no longer than its context.
+func TestPlace_WaitsForTheOneJustAhead_NoLongerThanItsContext(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		ours, theirs := at(t, dial(t, srv, "a"), ""), at(t, dial(t, srv, "b"), "")
+		acquire(t.Context(), theirs).Granted(t, time.Hour)
+		srv.SetLatency(10 * time.Millisecond)
+		go func() { _, _ = ours.Try(t.Context(), entry) }() // its list makes the next one wait
+		time.Sleep(15 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := acquire(ctx, ours)
+		time.Sleep(12 * time.Millisecond) // the create is answered, the list is not
+		cancel()
+		require.ErrorIs(t, waits.Failed(t, 0), context.Canceled)
+	})
+}

@@ -265,9 +265,7 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
 		defer cancel()
 	}
-	if patience != noTime {
-		w.lookBesideList()
-	}
+	w.lookBesideList()
 	for {
 		l, me, err := w.locate(nil)
 		if err != nil {
