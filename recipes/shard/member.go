@@ -60,6 +60,9 @@ var errDrained = errors.New("the member has left")
 // as [WithGiveUp] says, Run gives the shard away: another member gets it, and this one not for five minutes. If all members have
 // given a shard away, it stays where it is, and Run goes on trying. Failures are logged. If serve panics, the program ends.
 //
+// The loss of a hold is no failure: Run takes the lock again. If a hold was lost within a second, it waits before that: 50 ms, twice as
+// long after each further time, 500 ms at most, a random half more or less. A longer hold starts this anew.
+//
 // When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands them over one after
 // the other. Run returns when all functions have returned. One Shards runs once at a time.
 //

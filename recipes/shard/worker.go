@@ -19,7 +19,9 @@ const (
 	firstPause = 100 * time.Millisecond // after a call of the function that ended by itself
 	lastPause  = 30 * time.Second       // it doubles up to this
 	steady     = time.Minute            // a call of the function that lasted so long was a success
-	brief      = time.Second            // a hold that was lost so soon is followed by a pause
+	brief      = time.Second            // a hold that was lost so soon is followed by a pause of its own
+	firstDelay = 50 * time.Millisecond  // which is this,
+	lastDelay  = 500 * time.Millisecond // and doubles up to this, far below a session timeout: the shard has no owner meanwhile
 	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
 	patience   = time.Second            // how long a function that stops holds up the next one
 	complaint  = 10 * time.Second       // a function that takes so long to stop is logged
@@ -138,28 +140,45 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 // errGaveUp says that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard.
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is no failure.
 type trials struct {
-	failures int // in a row
-	pause    backoff.BackOff
+	failures int                        // in a row
+	pause    backoff.ExponentialBackOff // after a call
+	delay    backoff.ExponentialBackOff // after a loss
 }
 
 func newTrials() *trials {
-	return &trials{pause: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))}
+	return &trials{pause: doubling(firstPause, lastPause), delay: doubling(firstDelay, lastDelay)}
 }
 
-// ended notes how a call has ended.
-func (t *trials) ended(lasted time.Duration, err error) {
-	if lasted >= steady {
+func doubling(first, last time.Duration) backoff.ExponentialBackOff {
+	return *backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(last), backoff.WithMaxElapsedTime(0))
+}
+
+// lasted notes how long a call has lasted, whatever ended it.
+func (t *trials) lasted(d time.Duration) {
+	if d >= steady {
 		t.pause.Reset()
 		t.failures = 0
 	}
+}
+
+// ended notes how a call has ended by itself.
+func (t *trials) ended(err error) {
+	t.failures++
 	if err == nil {
 		t.failures = 0
+	}
+}
+
+// lost waits after a hold that was lost, if that was soon, so that holds which are deleted again and again cost few requests.
+func (t *trials) lost(ctx context.Context, after time.Duration) {
+	if after >= brief {
+		t.delay.Reset()
 		return
 	}
-	t.failures++
+	_ = session.Sleep(ctx, t.delay.NextBackOff()) // the caller looks
 }
 
 // work takes the lock of the shard and calls the function under it, again and again.
@@ -187,11 +206,10 @@ func (m *member) work(ctx context.Context, shard string) {
 			return
 		case errors.Is(err, errGaveUp):
 		case errors.Is(err, zkrecipes.ErrLost):
-			if time.Since(began) >= brief {
-				continue
-			}
+			t.lost(ctx, time.Since(began))
+			continue
 		default:
-			t.ended(0, err)
+			t.ended(err)
 			m.log.Warn("shard: the lock of a shard cannot be had", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
 		}
 		if t.failures >= m.giveUp {
@@ -215,19 +233,28 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		m.mu.Unlock()
 		began := time.Now()
 		err := m.serve(ctx, &Shard{Hold: h, Name: shard, Generation: generation})
+		t.lasted(time.Since(began))
 		if ctx.Err() != nil {
 			return nil
 		}
-		t.ended(time.Since(began), err)
+		// A function may know of the loss of its hold before ctx, from a fence. So what it returned counts only if the hold outlives the
+		// pause, or if the server says that it is held.
+		next := *t
+		next.ended(err)
 		if err != nil {
-			m.log.Warn("shard: the function of a shard has failed", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
+			m.log.Warn("shard: the function of a shard has failed", "path", m.path, "shard", shard, "failures", next.failures, "error", err)
 		}
-		if t.failures >= m.giveUp {
+		if next.failures >= m.giveUp {
+			if lost := h.Check(ctx); ctx.Err() != nil || errors.Is(lost, zkrecipes.ErrLost) {
+				return nil
+			}
+			*t = next
 			return fmt.Errorf("%w: %w", errGaveUp, err)
 		}
-		if session.Sleep(ctx, t.pause.NextBackOff()) != nil {
+		if session.Sleep(ctx, next.pause.NextBackOff()) != nil {
 			return nil
 		}
+		*t = next
 	}
 }
 
