@@ -55,10 +55,10 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 }
 
 // connected runs f with a client, which it closes, and with a context that ends with the first signal.
-func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error) error {
+func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error, more ...conn.Option) error {
 	ctx, done := a.signals.Context(cmd.Context())
 	defer done()
-	client, err := a.dial(ctx)
+	client, err := a.dial(ctx, more...)
 	if err != nil {
 		return err
 	}

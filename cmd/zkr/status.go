@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -23,10 +25,12 @@ import (
 type statusFlags struct {
 	recursive, watch bool
 	stuck, interval  duration
+	sent             *atomic.Int64 // requests of the client
 }
 
 func newStatus(a *app) *cobra.Command {
-	flags := statusFlags{interval: duration(time.Second)}
+	flags := statusFlags{interval: duration(time.Second), sent: new(atomic.Int64)}
+	counts := &zkrecipes.Tracer{Request: func(context.Context, zkrecipes.Request) { flags.sent.Add(1) }}
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "status [flags] PATH...",
@@ -71,7 +75,7 @@ With --stuck the exit status is 1 if there is a queue to show.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				return a.status(ctx, client, args, flags)
-			})
+			}, conn.WithTracer(counts))
 		},
 	}
 	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well")
@@ -158,6 +162,7 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
 		return view, nil
 	}
+	before := flags.sent.Load()
 	for _, path := range reader.Shards() {
 		switch shards, err := readShards(ctx, client, path); {
 		case flags.recursive && errors.Is(err, zk.ErrNoAuth):
@@ -169,6 +174,7 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 			view.Queues = slices.DeleteFunc(view.Queues, shards.tells)
 		}
 	}
+	view.Requests += flags.sent.Load() - before
 	return view, nil
 }
 

@@ -104,6 +104,13 @@ func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	require.NoError(t, err)
 	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=value", "/")
 	require.Equal(t, "ghost\nmoving\n", out)
+	asked := srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+		return r.Op != zktest.OpConnect && r.Op != zktest.OpPing && r.Op != zktest.OpCloseSession
+	}}, zktest.Proceed())
+	var view snapshot
+	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=json", "/")
+	require.NoError(t, json.Unmarshal([]byte(out), &view))
+	require.EqualValues(t, asked.Hits(), view.Requests, "the reads of the shards are among them")
 	require.NoError(t, srv.Set("/s/plan", []byte("?")))
 	_, out, _ = run(t, srv.Addr(), "status", "/s")
 	require.Regexp(t, `^/s: 0 shards, 0 members, the plan cannot be read: `, out)
