@@ -11,13 +11,13 @@ export class Picture {
   constructor(svg) {
     this.#svg = svg;
     svg.innerHTML = `<defs>
-      <pattern id="hatch-cut" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="7" stroke="var(--bad)" stroke-width="1.2" opacity=".6"/></pattern>
+      <pattern id="hatch-cut" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line y2="7" stroke="var(--bad)" stroke-width="1.8" opacity=".8"/></pattern>
       <pattern id="hatch-frozen" width="6" height="6" patternUnits="userSpaceOnUse"><line y2="6" x1="2" x2="2" stroke="var(--accent)" stroke-width="1.6" opacity=".7"/></pattern>
       <pattern id="hatch-reads" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="8" height="8" fill="var(--reads)"/><line y2="8" x1="1" x2="1" stroke="var(--holds-text)" stroke-width="1.5" opacity=".45"/></pattern>
       <pattern id="hatch-lost" width="7" height="7" patternUnits="userSpaceOnUse"><rect width="4" height="7" fill="var(--bad)"/></pattern>
       <pattern id="hatch-overlap" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><line y2="6" x1="2" x2="2" stroke="var(--bad)" stroke-width="3"/></pattern>
     </defs>`;
-    for (const name of ['ground', 'grid', 'scroll', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));
+    for (const name of ['ground', 'grid', 'scroll', 'changes', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));
   }
 
   // measure asks for the width. To ask in each draw would cost more than the drawing.
@@ -37,7 +37,7 @@ export class Picture {
     this.#svg.setAttribute('height', bottom + 24);
     this.#svg.setAttribute('viewBox', `0 0 ${width} ${bottom + 24}`);
     this.#svg.dataset.now = view.Now;
-    for (const name of ['grid', 'scroll']) this.#layers[name].setAttribute('transform', `translate(${offset.toFixed(2)} 0)`);
+    for (const name of ['grid', 'scroll', 'changes']) this.#layers[name].setAttribute('transform', `translate(${offset.toFixed(2)} 0)`);
     this.#axis(view.Now, seconds, k, offset, bottom);
     view.Lanes.forEach((lane, i) => {
       const y = top + i * laneHeight;
@@ -104,8 +104,10 @@ export class Picture {
     }
     for (const request of lane.Requests ?? []) {
       const to = request.Done === OPEN ? at.now : request.Done;
-      this.#put('scroll', `${who}request${request.Sent}${request.Op}`, 'rect', {
-        class: request.Lost ? 'lost' : request.Changing ? 'change' : 'request', x: request.Sent * k, width: Math.max(1.5, (to - request.Sent) * k - 1), y: at.comb, height: 5,
+      const changes = request.Changing && !request.Lost; // a read is often sent with it, and must not hide it
+      this.#put(changes ? 'changes' : 'scroll', `${who}request${request.Sent}${request.Op}`, 'rect', {
+        class: request.Lost ? 'lost' : changes ? 'change' : 'request', x: request.Sent * k, width: Math.max(1.5, (to - request.Sent) * k - 1),
+        y: at.comb - (changes ? 1.5 : 0), height: changes ? 8 : 5,
         'data-kind': 'request', 'data-who': who, 'data-from': request.Sent, 'data-op': request.Op, 'data-lost': request.Lost,
       });
     }

@@ -58,8 +58,8 @@ func film(p *tab, hash string) (frames []frame) {
 	return frames
 }
 
-// sound checks what is drawn at each moment: holds that exclude each other have no pixel of time in common, and the deadline of a
-// hold is before the end of its session.
+// sound checks what is drawn at each moment: holds that exclude each other have no pixel of time in common, the page says of no two
+// that both hold, and the deadline of a hold is before the end of its session.
 func sound(t *testing.T, frames []frame, limit int) {
 	t.Helper()
 	seen := 0
@@ -77,6 +77,9 @@ func sound(t *testing.T, frames []frame, limit int) {
 				most = 0
 			}
 			require.LessOrEqual(t, beside, most, "at %v: %+v", f.Now, holds)
+		}
+		for _, column := range f.of("", "column") {
+			require.Equal(t, "overlap", column.Why, "at %v", f.Now) // that is Curator's rule
 		}
 		for _, deadline := range f.of("", "deadline") {
 			expires := f.of(deadline.Who, "expires")
@@ -178,6 +181,8 @@ var promises = map[string]func(*testing.T, []frame){
 		require.InDelta(t, rule[0].To-ben.From, last.To-last.From, 1)
 		require.Greater(t, last.Right-last.Left, 50.0, "and it is seen")
 		require.Equal(t, "ben", last.Why)
+		columns := all(frames, "anna", "column")
+		require.NotEmpty(t, columns, "the time of two holders is marked in all lanes")
 	},
 	"The frozen holder": func(t *testing.T, frames []frame) {
 		anna, ben, refused := all(frames, "anna", "holds")[0], all(frames, "ben", "holds")[0], all(frames, "", "refused")
@@ -185,6 +190,10 @@ var promises = map[string]func(*testing.T, []frame){
 		require.Equal(t, []string{"anna"}, names(refused))
 		frozen := all(frames, "anna", "frozen")
 		require.Equal(t, frozen[0].To, refused[0].At, "she writes when she wakes")
+		require.Less(t, frozen[0].From, anna.To, "she has looked at a hold that was valid")
+		require.Less(t, ben.From, refused[0].At)
+		require.Less(t, anna.Token, ben.Token)
+		require.NotEmpty(t, all(frames, "ben", "write"), "the fence lets the next holder write")
 		for _, write := range all(frames, "anna", "write") {
 			require.Less(t, write.At, frozen[0].From)
 		}
@@ -201,6 +210,13 @@ var promises = map[string]func(*testing.T, []frame){
 			require.LessOrEqual(t, of, 1, "at %v", f.Now)
 		}
 		require.True(t, slices.ContainsFunc(all(frames, "anna", "request"), func(i item) bool { return i.Op == "create" && i.Lost == "true" }))
+		creates := 0
+		for _, i := range all(frames, "anna", "request") {
+			if i.Op == "create" {
+				creates++
+			}
+		}
+		require.Equal(t, 1, creates, "she uses the node that she has found, and makes no other")
 		require.Equal(t, []string{"anna", "ben"}, names(all(frames, "", "holds")))
 		require.Empty(t, frames[len(frames)-1].Queue, "no ghost")
 	},

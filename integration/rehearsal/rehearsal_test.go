@@ -157,6 +157,14 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 			"more replace directives",
 			[]string{"cmd/zkr/go.mod", "\n\nrequire", "\n\nreplace " + root + "/zkprom => ../../zkprom\n\nrequire"},
 		},
+		"a library needs a replacement": {
+			"example.com/other",
+			[]string{
+				"zkprom/go.mod", "require " + root + " v0.1.0", "require (\n\t" + root + " v0.1.0\n\texample.com/other v0.1.0\n)\n\nreplace example.com/other => ../low/other",
+				"zkprom/prom.go", "import \"" + root + "/low\"", "import (\n\t_ \"example.com/other\"\n\n\t\"" + root + "/low\"\n)",
+				"low/other/go.mod", "", "module example.com/other\n", "low/other/other.go", "", "package other\n",
+			},
+		},
 		"the zip lacks a file":             {"pattern page.txt: no matching files found", []string{".gitignore", "/bin/", "*.txt"}},
 		"the zip lacks a package":          {"does not contain package " + root + "/low", []string{".gitignore", "/bin/", "low/"}},
 		"a module requires another":        {"zkprom/go.mod requires " + root + " v0.2.0, want v0.1.0", []string{"zkprom/go.mod", "v0.1.0", "v0.2.0"}},
