@@ -19,8 +19,8 @@ import (
 // What tells two states apart: their mean colours, or their hatches. Both are in units of CIEDE2000. One unit is the least difference
 // that a good eye sees.
 const (
-	apart   = 12.0 // between the mean colours
-	hatched = 5.0  // between the mean distances of the pixels from the mean colour, or from those a line's width below
+	apart   = 11.0 // between the mean colours
+	hatched = 4.5  // between the mean distances of the pixels from the mean colour, or from those a line's width below
 )
 
 // patch is a part of the page that shows a state. Places are in pixels of CSS.
