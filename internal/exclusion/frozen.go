@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,85 +61,6 @@ func frozen(t *testing.T, setting Setting) {
 	require.Less(t, longest, time.Second, "the old program is killed at once")
 	require.True(t, slices.IsSorted(r.admitted()), "no program was admitted after the next one")
 	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds, longest, s.disturbed)
-}
-
-// trace holds all threads of a process as a debugger does, until goOn is called: no signal but SIGKILL lets it go on.
-func trace(t *testing.T, pid int) (goOn func()) {
-	t.Helper()
-	held, release, done := make(chan error, 1), make(chan struct{}), make(chan struct{})
-	go func() { // ends with goOn
-		defer close(done)
-		runtime.LockOSThread() // the thread that attaches is the one that detaches
-		defer runtime.UnlockOSThread()
-		threads := map[int]bool{}
-		held <- attach(pid, threads)
-		<-release
-		for tid := range threads {
-			if syscall.PtraceDetach(tid) != nil { // zkr may have killed it with the group of the program
-				_, _ = syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil)
-			}
-		}
-	}()
-	goOn = sync.OnceFunc(func() {
-		close(release)
-		<-done
-	})
-	t.Cleanup(goOn)
-	err := <-held
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrProcessDone) {
-		return goOn // it has ended, as zkr has lost the lock by itself
-	}
-	require.NoError(t, err, "trace process %d", pid)
-	return goOn
-}
-
-// attach repeats its look at the threads: one that is not held yet may start another.
-func attach(pid int, attached map[int]bool) error {
-	for more := true; more; {
-		more = false
-		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		if err != nil {
-			return err
-		}
-		for _, thread := range threads {
-			tid, err := strconv.Atoi(thread.Name())
-			if err != nil {
-				return err
-			}
-			if attached[tid] {
-				continue
-			}
-			if err := syscall.PtraceAttach(tid); err != nil {
-				return err
-			}
-			attached[tid], more = true, true
-			if err := awaitStop(pid, tid); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// awaitStop waits until a thread is held. If the process is killed meanwhile, its first thread ends after all others, which this
-// process has not yet reaped: so a wait for it would never return.
-func awaitStop(pid, tid int) error {
-	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); <-time.After(time.Millisecond) {
-		switch got, err := syscall.Wait4(tid, nil, syscall.WALL|syscall.WNOHANG, nil); {
-		case err != nil:
-			return err
-		case got == tid:
-			return nil
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return err
-		}
-		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "Z") {
-			return os.ErrProcessDone
-		}
-	}
-	return errors.New("a thread was not held: a SIGCONT of the guard's timer may have taken its SIGSTOP back")
 }
 
 // guardOf is the process between zkr and its program. If zkr has just lost the lock by itself, there may be none.

@@ -1,0 +1,161 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// trace holds all threads of a process as a debugger does, until goOn is called: no signal but SIGKILL lets it go on.
+func trace(t *testing.T, pid int) (goOn func()) {
+	t.Helper()
+	held, release, released := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	go func() { // ends with goOn
+		runtime.LockOSThread() // only the thread that seizes may let go; it ends with this function, and what it still holds goes on
+		threads := tracees{}
+		held <- threads.hold(pid)
+		<-release
+		released <- threads.letGo(pid)
+	}()
+	goOn = sync.OnceFunc(func() {
+		close(release)
+		if err := <-released; err != nil {
+			t.Errorf("let process %d go on: %v", pid, err)
+		}
+	})
+	t.Cleanup(goOn)
+	if err := <-held; !errors.Is(err, os.ErrProcessDone) { // a guard ends if zkr loses the lock by itself
+		require.NoError(t, err, "hold process %d", pid)
+	}
+	return goOn
+}
+
+// tracees are threads that are held, each with the signal that it was about to take; 0 for none.
+type tracees map[int]syscall.Signal
+
+// What ptrace(2) has, and package syscall has not.
+const (
+	ptraceSeize     = 0x4206
+	ptraceInterrupt = 0x4207
+	ptraceEventStop = 128
+)
+
+// hold holds each thread of a process. It stops them without a signal, so SIGCONT takes nothing back: the timer of a guard sends
+// that. Only a thread that runs can start another. So all are held when a list shows none that is new.
+func (threads tracees) hold(pid int) error {
+	deadline := time.Now().Add(patience())
+	if err := threads.seize(pid, pid, deadline); err != nil { // before the others: it would end after them
+		return err
+	}
+	for more := true; more; {
+		more = false
+		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil && !ended(pid, pid) {
+			return err
+		}
+		for _, entry := range list {
+			tid, err := strconv.Atoi(entry.Name())
+			if err != nil {
+				return err
+			}
+			if _, known := threads[tid]; known {
+				continue
+			}
+			more = true // also if it has ended since: that may have cut the list short
+			if err := threads.seize(pid, tid, deadline); err != nil {
+				return err
+			}
+		}
+	}
+	if ended(pid, pid) {
+		return os.ErrProcessDone
+	}
+	return nil
+}
+
+// seize holds one thread, unless it ends.
+func (threads tracees) seize(pid, tid int, deadline time.Time) error {
+	err := ptrace(ptraceSeize, tid, 0)
+	if err == nil {
+		threads[tid] = 0
+		err = ptrace(ptraceInterrupt, tid, 0)
+	}
+	if err == nil {
+		var status syscall.WaitStatus
+		if status, err = await(tid, deadline); status.Stopped() && status>>16 != ptraceEventStop {
+			threads[tid] = status.StopSignal()
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ended(pid, pid):
+		return os.ErrProcessDone
+	case ended(pid, tid):
+		return nil
+	}
+	return fmt.Errorf("thread %d: %w", tid, err)
+}
+
+// letGo lets the threads go on. One that was killed stays in the way of its parent until its tracer has waited for it. The first
+// thread ends after all others.
+func (threads tracees) letGo(pid int) (err error) {
+	deadline := time.Now().Add(patience())
+	letGo := func(tid int) {
+		if ptrace(syscall.PTRACE_DETACH, tid, uintptr(threads[tid])) == nil {
+			return
+		}
+		if _, failed := await(tid, deadline); !errors.Is(failed, syscall.ECHILD) { // ECHILD: its end has been seen
+			err = errors.Join(err, failed)
+		}
+	}
+	for tid := range threads {
+		if tid != pid {
+			letGo(tid)
+		}
+	}
+	if _, held := threads[pid]; held {
+		letGo(pid)
+	}
+	return err
+}
+
+// await waits until a thread has stopped or ended, but not beyond the deadline.
+func await(tid int, deadline time.Time) (status syscall.WaitStatus, err error) {
+	for time.Now().Before(deadline) {
+		got, err := syscall.Wait4(tid, &status, syscall.WALL|syscall.WNOHANG, nil)
+		if got == tid || err != nil && !errors.Is(err, syscall.EINTR) {
+			return status, err
+		}
+		<-time.After(time.Millisecond)
+	}
+	return 0, fmt.Errorf("it has neither stopped nor ended after %v", patience())
+}
+
+// ended reports whether there is no such thread any more, but for what its parent has still to read.
+func ended(pid, tid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
+}
+
+func ptrace(request, tid int, data uintptr) error {
+	if _, _, failed := syscall.Syscall6(syscall.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0); failed != 0 {
+		return fmt.Errorf("ptrace %#x: %w", request, failed)
+	}
+	return nil
+}
