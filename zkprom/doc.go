@@ -42,7 +42,8 @@
 //   - zkrecipes_shard_longest_wait_seconds{name}: how long the first of these has waited; 0 if there is none.
 //   - zkrecipes_shard_wait_seconds{name}: histogram of these waits, of shards that this member then had. No shard was without an owner
 //     for longer since the plan, or since this member lost it. If a shard moves from a member that works, that one has it for
-//     most of the wait.
+//     most of the wait. If its member has crashed, add the time before the plan, which no other process can tell: the session timeout
+//     of that member, and up to one and a half ticks of the servers.
 //   - zkrecipes_shard_moves_total{name}: shards that this member, while it led, took from members that had them. The sum over all
 //     members is the number of moves.
 //

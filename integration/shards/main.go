@@ -5,8 +5,9 @@
 //
 // "moves" counts what moves and what stops when members come, go and restart, beside kazoo's SetPartitioner and rendezvous
 // hashing. "rebalance" times a join and a leave beside kazoo. "losses" times the way from a crash or a leave until all shards are
-// served. "cost" counts requests, watches and memory of many shards. All teams wait equally long for more changes, and have
-// the same server. Python with kazoo has to be there.
+// served. "crashes" does so with members that are processes, which it kills, on three servers, and counts their requests by kind. "cost" counts
+// requests, watches and memory of many shards. All teams wait equally long for more changes, and have the same server. Python with kazoo
+// has to be there.
 package main
 
 import (
@@ -30,18 +31,24 @@ const timeout = 10 * time.Second
 type config struct {
 	moves, rebalance, losses int // shards
 	shards, members          int // of cost
-	rounds                   int
+	rounds, kills            int
 	down                     time.Duration
 	python, only             string
+	member, servers          string // of a member that is a process
 }
 
-// point is one measurement, on a server of its own.
+// point is one measurement, on servers of its own.
 type point struct {
 	name    string
-	measure func(ctx context.Context, server *zkserver.Server, c config) error
+	measure func(ctx context.Context, c config) error
 }
 
-var points = []point{{"moves", moves}, {"rebalance", rebalance}, {"losses", losses}, {"cost", cost}}
+var points = []point{{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"losses", alone(losses)}, {"crashes", crashes}, {"cost", alone(cost)}}
+
+var settings = []zkserver.Option{
+	zkserver.WithTickTime(2 * time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+	zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"),
+}
 
 func main() {
 	var c config
@@ -50,30 +57,39 @@ func main() {
 	flag.IntVar(&c.rebalance, "rebalance", 1000, "`shards` of a join and a leave")
 	flag.IntVar(&c.losses, "losses", 200, "`shards` of crashes and leaves")
 	flag.IntVar(&c.rounds, "rounds", 5, "how often a crash and a leave are timed")
+	flag.IntVar(&c.kills, "kills", 10, "how often a process is killed")
 	flag.IntVar(&c.shards, "shards", 20_000, "`shards` of the cost")
 	flag.IntVar(&c.members, "members", 50, "members of the cost")
 	flag.DurationVar(&c.down, "down", 2*time.Second, "how long a member is away that restarts")
 	flag.StringVar(&c.python, "python", "/usr/bin/python3", "Python that has kazoo")
+	flag.StringVar(&c.member, "member", "", "be the member `id` of a team of processes, as crashes starts them")
+	flag.StringVar(&c.servers, "servers", "", "`host:port,...` of the servers of that team")
 	flag.Parse()
+	if c.member != "" {
+		points = []point{{c.member, belong}}
+		c.only = c.member
+	}
 	for _, p := range points {
 		if !strings.Contains(p.name, c.only) {
 			continue
 		}
-		if err := p.run(context.Background(), c); err != nil {
+		if err := p.measure(context.Background(), c); err != nil {
 			fmt.Fprintf(os.Stderr, "shards: %s: %v\n", p.name, err)
 			os.Exit(1)
 		}
 	}
 }
 
-func (p point) run(ctx context.Context, c config) (err error) {
-	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
-		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
-	if err != nil {
-		return err
+// alone measures on one server.
+func alone(measure func(ctx context.Context, server *zkserver.Server, c config) error) func(context.Context, config) error {
+	return func(ctx context.Context, c config) (err error) {
+		server, err := zkserver.Open(settings...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		return measure(ctx, server, c)
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	return p.measure(ctx, server, c)
 }
 
 // names returns n names of shards.

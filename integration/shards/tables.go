@@ -20,6 +20,8 @@ type change struct {
 var (
 	four = []string{"a", "b", "c", "d"}
 	five = []string{"a", "b", "c", "d", "e"}
+
+	eight = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 )
 
 func changes(down time.Duration) []change {
@@ -126,7 +128,6 @@ func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 // losses times crashes and leaves of one of eight members.
 func losses(ctx context.Context, server *zkserver.Server, c config) error {
-	eight := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	tally := newTally(names(c.losses))
 	t := newOurs(server, tally, "/losses", time.Minute)
 	defer t.close()

@@ -92,12 +92,35 @@ func (t *tally) isDivided(members []string) (divided bool, changed time.Time) {
 	return len(t.serving) == len(t.shards) && len(serves) == len(members), t.changed
 }
 
+// gone notes that a member has ended, whatever it served.
+func (t *tally) gone(member string) {
+	t.mu.Lock()
+	var lost []string
+	for shard, serves := range t.serving {
+		if serves == member {
+			lost = append(lost, shard)
+		}
+	}
+	t.mu.Unlock()
+	for _, shard := range lost {
+		t.stop(member, shard)
+	}
+}
+
+// quietTime is how long nothing has changed in a team that has settled.
+const quietTime = 3 * settle
+
 // settled waits until these members serve all shards, and nothing changes any more. It returns when the last change was.
-func (t *tally) settled(members []string) (time.Time, error) {
-	const quiet, limit = 3 * settle, 15 * time.Minute
+func (t *tally) settled(members []string) (time.Time, error) { return t.await(members, quietTime) }
+
+// served waits until these members serve all shards. It returns since when.
+func (t *tally) served(members []string) (time.Time, error) { return t.await(members, 0) }
+
+func (t *tally) await(members []string, quiet time.Duration) (time.Time, error) {
+	const limit = 15 * time.Minute
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		divided, changed := t.isDivided(members)
-		if divided && time.Since(changed) > quiet {
+		if divided && time.Since(changed) >= quiet {
 			return changed, nil
 		}
 		if time.Since(begun) > limit {

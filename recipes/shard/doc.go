@@ -17,13 +17,17 @@
 // on. A member that leaves moves its own shards only. A member whose shard moves stops its function, waits for it, and releases the lock. The
 // next owner stands behind it in the queue, and starts with the release.
 //
-// If nothing changes for the time of [WithSettle], the time that functions need to stop, and a session timeout, every shard is
-// served.
+// If nothing changes for the time of [WithSettle], the time that functions need to stop, a session timeout and two ticks of the servers, every
+// shard is served. Two things take longer: a shard may wait for a member that restarts ([WithReturnGrace]), and a function that fails is
+// called again after a pause.
 //
 // # What happens on disconnect, expiry and close
 //
 // A disconnect alone changes nothing: a member has its shards until the deadline of its holds. When its session ends, all its
 // holds have ended, and its functions stop. The leader gives its shards to others at once. The member joins again in the next session.
+//
+// If a single hold ends, because a client has deleted its node, the function of that shard stops, and the member takes the lock again.
+// That is no failure of the function.
 //
 // If the leader goes, the plan stands, and members work on. The next leader goes on from the plan. If the plan is deleted or
 // cannot be read, members keep what they have, and the leader writes another one that follows on who holds what. A plan that a client
@@ -33,6 +37,11 @@
 // come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over one after the other. When the client is
 // closed, Run returns ErrClosed.
 //
+// # How fair it is
+//
+// [Sticky] gives each member its part of the shards by weight, to within one shard. It counts shards, not load. At the lock of a shard,
+// members are let in in the order in which they came.
+//
 // # What is not guaranteed
 //
 // A process can be frozen after it has looked at its hold. It then acts when another member has the shard. Give the token to the
@@ -41,7 +50,7 @@
 // A function that does not stop when its context ends keeps its shard from the next owner, until it returns or its hold is lost:
 // see [WithDrainLimit].
 //
-// Quotas count shards, not load. A plan is one node, so that it has at most 1 MiB: about 70,000 shards with names of ten bytes. The
+// A plan is one node, so that it has at most 1 MiB: about 80,000 shards with names of ten bytes. The
 // limit of the client ([conn.WithMaxRequestSize]) counts, and Run says at once if a list is above it.
 //
 // # What it costs
