@@ -24,7 +24,7 @@ func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
 		status, _, errs := run(t, srv.Addr(), "lock", "/n", "--shell", line)
 		assert.Equal(t, exit.Usage, status, errs)
-		assert.Contains(t, errs, "runs below the one that holds /n")
+		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program without zkr, or end the wait by --wait")
 	}
 	status, _, errs := run(t, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
 	assert.Equal(t, exit.Usage, status, errs)
