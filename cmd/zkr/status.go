@@ -97,11 +97,12 @@ type snapshot struct {
 
 func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
 	for {
-		start := time.Now()
+		start, before := time.Now(), flags.sent.Load()
 		view, err := look(ctx, client, paths, flags)
 		if err != nil {
 			return err
 		}
+		view.Requests = flags.sent.Load() - before
 		if err := a.printStatus(view, flags.watch); err != nil {
 			return err
 		}
@@ -157,12 +158,11 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 		}
 		view.Queues = append(view.Queues, queue)
 	}
-	view.Requests, view.Forbidden = reader.Requests(), reader.Forbidden()
+	view.Forbidden = reader.Forbidden()
 	if flags.stuck > 0 {
 		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
 		return view, nil
 	}
-	before := flags.sent.Load()
 	for _, path := range reader.Shards() {
 		switch shards, err := readShards(ctx, client, path); {
 		case flags.recursive && errors.Is(err, zk.ErrNoAuth):
@@ -174,7 +174,6 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 			view.Queues = slices.DeleteFunc(view.Queues, shards.tells)
 		}
 	}
-	view.Requests += flags.sent.Load() - before
 	return view, nil
 }
 

@@ -34,14 +34,10 @@ type Reader struct {
 	// SkipForbidden makes Below leave out what the client may not read below its root. Otherwise that is an error.
 	SkipForbidden bool
 
-	requests  atomic.Int64
 	mu        sync.Mutex
 	forbidden []string
 	shards    []string
 }
-
-// Requests is how many requests the reader has sent.
-func (r *Reader) Requests() int64 { return r.requests.Load() }
 
 // Forbidden returns the nodes that were left out, sorted.
 func (r *Reader) Forbidden() []string {
@@ -125,7 +121,6 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 }
 
 func (r *Reader) sync(ctx context.Context, path string) error {
-	r.requests.Add(1)
 	return r.Client.Sync(ctx, path)
 }
 
@@ -133,7 +128,6 @@ func (r *Reader) sync(ctx context.Context, path string) error {
 func (r *Reader) list(ctx context.Context, tree listing, paths []string, skip bool) error {
 	var mu sync.Mutex
 	return each(ctx, paths, func(path string) error {
-		r.requests.Add(1)
 		names, err := r.Client.Children(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) || r.skips(skip, path, err) {
 			return nil
@@ -235,7 +229,6 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 
 // read reads one contender. It takes the path away from one that has left, or turns out to be no contender.
 func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
-	r.requests.Add(1)
 	data, stat, err := r.Client.Get(ctx, c.Node)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && c.kind == "" && stat.EphemeralOwner == 0:
@@ -253,7 +246,6 @@ func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
 
 // limit reads how many permits a semaphore of kazoo has: the data of its node.
 func (r *Reader) limit(ctx context.Context, q *Queue, skip bool) error {
-	r.requests.Add(1)
 	data, _, err := r.Client.Get(ctx, q.Path)
 	q.unread = r.skips(skip, q.Path, err)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !q.unread {

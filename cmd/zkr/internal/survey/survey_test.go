@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -24,13 +26,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
+func dial(t *testing.T, srv *zktest.Server, id string, more ...conn.Option) *conn.Client {
 	t.Helper()
-	c, err := conn.Dial(t.Context(), "zk", conn.WithDialer(srv.DialAs(id)), conn.WithIdentity(id),
-		conn.WithSessionTimeout(time.Minute), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := conn.Dial(t.Context(), "zk", append(more, conn.WithDialer(srv.DialAs(id)), conn.WithIdentity(id),
+		conn.WithSessionTimeout(time.Minute), conn.WithLogger(slog.New(slog.DiscardHandler)))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// counting counts the requests of a client.
+func counting(sent *atomic.Int64) conn.Option {
+	return conn.WithTracer(&zkrecipes.Tracer{Request: func(context.Context, zkrecipes.Request) { sent.Add(1) }})
 }
 
 // node makes an ephemeral sequential node, as a client of another library does.
@@ -260,12 +267,13 @@ func TestJSON(t *testing.T) {
 func TestReader_BoundsRequestsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		c, eye := dial(t, srv, "one/1"), dial(t, srv, "eye")
+		var sent atomic.Int64
+		c, eye := dial(t, srv, "one/1"), dial(t, srv, "eye", counting(&sent))
 		for range 3 * inFlight {
 			node(t, c, "/q/"+guid+"lock-", "one")
 		}
 		release := make(chan struct{})
-		srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(release))
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData, Times: -1}, zktest.HoldReplyUntil(release))
 		reader := &Reader{Client: eye}
 		done := make(chan error)
 		go func() {
@@ -273,10 +281,10 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		require.EqualValues(t, 3+inFlight, reader.Requests(), "a sync, the list, that of a door, and so many reads")
+		require.EqualValues(t, inFlight, reads.Hits())
 		close(release)
 		require.NoError(t, <-done)
-		require.EqualValues(t, 3+3*inFlight, reader.Requests())
+		require.EqualValues(t, 3+3*inFlight, sent.Load(), "a sync, the list, that of a door, and the reads")
 	})
 }
 
@@ -338,7 +346,8 @@ func TestReader_TenThousandLocks(t *testing.T) {
 		t.Skip("30,000 nodes")
 	}
 	srv := zktest.Run(t)
-	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	var sent atomic.Int64
+	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close() //nolint:errcheck // it returns nil
 	paths := make([]string, 10_000)
@@ -355,13 +364,13 @@ func TestReader_TenThousandLocks(t *testing.T) {
 		return err
 	}))
 	reader := &Reader{Client: c}
-	start := time.Now()
+	start, before := time.Now(), sent.Load()
 	queues, err := reader.Below(t.Context(), "/locks")
 	require.NoError(t, err)
-	t.Logf("%d queues in %v, %d requests", len(queues), time.Since(start).Round(time.Millisecond), reader.Requests())
+	t.Logf("%d queues in %v", len(queues), time.Since(start).Round(time.Millisecond))
 	require.Len(t, queues, len(paths))
 	require.False(t, slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
-	require.EqualValues(t, 1+1+100+10_000+20_000, reader.Requests())
+	require.EqualValues(t, 1+1+100+10_000+20_000, sent.Load()-before)
 }
 
 // One node that the client may not read hid all queues of the ensemble from operators.
