@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,13 +46,41 @@ func TestLost_SoonAgainAndAgain(t *testing.T) {
 	})
 }
 
+// TestLost_LongHoldBeginsAnew: a hold that was not lost soon ends the row of those that were. The next pause is the first one again.
+func TestLost_LongHoldBeginsAnew(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a")
+		var lost, again time.Time
+		calls := 0
+		a.serve = func(ctx context.Context, s *shard.Shard) error {
+			switch calls++; calls {
+			case 10: // after nine that were lost soon
+				f.pass(2 * time.Second)
+			case 11:
+				lost = time.Now()
+			case 12:
+				again = time.Now()
+				<-ctx.Done()
+				return nil
+			}
+			require.NoError(f, f.srv.Delete(s.Path()))
+			<-ctx.Done()
+			return nil
+		}
+		a.run(shard.List(f.shards...))
+		f.pass(time.Minute)
+		require.Less(f, again.Sub(lost), 80*time.Millisecond, "50 ms, a random half more or less")
+		require.Positive(f, again.Sub(lost))
+	})
+}
+
 // TestLost_FunctionKnowsFirst: a fence may tell a function of a loss before the server does. That is no failure of the function, and
 // the next hold does not wait for it. Before, each such loss made the pause longer, and counted.
 func TestLost_FunctionKnowsFirst(t *testing.T) {
 	for name, says := range map[string]struct {
 		err    error
 		giveUp int
-	}{"error, the last one": {fence.ErrStale, 1}, "error": {fence.ErrStale, 100}, "nothing": {nil, 1}} {
+	}{"error, the last one": {fence.ErrStale, 1}, "error": {fence.ErrStale, 3}, "nothing": {nil, 1}} {
 		t.Run(name, func(t *testing.T) {
 			inFleet(t, 1, func(f *fleet) {
 				a := f.prepare("a", shard.WithGiveUp(says.giveUp))
@@ -74,6 +103,11 @@ func TestLost_FunctionKnowsFirst(t *testing.T) {
 					f.pass(10 * time.Millisecond)
 					f.srv.Heal(zktest.Label("a"))
 					f.requireServed(100*time.Millisecond, map[string]int{"a": 1})
+				}
+				if says.giveUp > 1 { // a true failure, the first one
+					refused <- struct{}{}
+					synctest.Wait()
+					f.requireServed(200*time.Millisecond, map[string]int{"a": 1})
 				}
 				require.NotContains(f, f.said("a"), "refuses")
 			})
