@@ -61,13 +61,45 @@ func TestSoak(t *testing.T) {
 	if last.Total.Sections == 0 || last.Total.Overlaps+last.Total.Lost+last.Total.Wrong > 0 {
 		t.Errorf("violated: %v", last)
 	}
+	entries, err := soak.ReadJournal(cfg.Journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if standsStill(entries) {
+		t.Errorf("another library has had no section for %v: %v", stillness, last)
+	}
 	if file := os.Getenv("SOAK_PICTURE"); file != "" {
-		entries, err := soak.ReadJournal(cfg.Journal)
-		if err == nil {
-			err = os.WriteFile(file, []byte(soak.Draw(entries)), 0o644)
-		}
-		if err != nil {
+		if err := os.WriteFile(file, []byte(soak.Draw(entries)), 0o644); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+const stillness = 8 * time.Minute
+
+// standsStill reports whether the other libraries had no section at the end of a run. One that was cut off comes back within minutes.
+func standsStill(entries []soak.Entry) bool {
+	last := entries[len(entries)-1]
+	for _, e := range entries {
+		if e.Run == last.Run && e.Ran <= last.Ran-stillness && (e.Total.Theirs == last.Total.Theirs || e.Total.Bare == last.Total.Bare) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestStandsStill(t *testing.T) {
+	at := func(run, minute, theirs, bare int) soak.Entry {
+		return soak.Entry{Run: run, Ran: time.Duration(minute) * time.Minute, Total: soak.Tally{Theirs: theirs, Bare: bare}}
+	}
+	for want, entries := range map[bool][][]soak.Entry{
+		false: {{at(1, 0, 5, 5), at(2, 9, 5, 5)}, {at(1, 0, 5, 5), at(1, 7, 5, 5)}, {at(1, 0, 5, 5), at(1, 9, 6, 6)}},
+		true:  {{at(1, 0, 5, 5), at(1, 9, 5, 6)}, {at(1, 0, 5, 5), at(1, 9, 6, 5)}},
+	} {
+		for _, list := range entries {
+			if standsStill(list) != want {
+				t.Error(want, list)
+			}
 		}
 	}
 }

@@ -91,7 +91,11 @@ def execute(word, *args):
         names = lock.lease_holders() if args[0] == "semaphore" else lock.contenders()
         return " ".join(names)
     if word == "loop":
-        loop(*args)
+        try:
+            loop(*args)
+        except Exception:
+            client.restart()  # a section that failed may have left its node, which goes with the session
+            raise
         return ""
     raise ValueError(word)
 
