@@ -130,7 +130,7 @@ func rehearse(t *testing.T, gorelease string, modules []string, edits ...string)
 	tree, home := filepath.Join(dir, "tree"), filepath.Join(dir, "home")
 	require.NoError(t, os.Mkdir(home, 0o755))
 	write(t, tree, edits...)
-	t.Setenv("GOPROXY", "off") // the project needs nobody else
+	t.Setenv("GOPROXY", "off") // the project needs no other module
 	if err := run(t.Context(), "v0.1.0", tree, gorelease, false, append([]string{"stage", dir}, modules...)); err != nil {
 		return err
 	}

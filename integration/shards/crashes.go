@@ -34,7 +34,7 @@ func crashes(ctx context.Context, c config) (err error) {
 	t := newProcesses(ensemble.Addr(), newTally(names(c.losses)))
 	defer t.close()
 	for _, id := range eight {
-		if err := t.join(ctx, id); err != nil {
+		if err := t.join(id); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (t *trial) crash(ctx context.Context) error {
 			return err
 		}
 		*took = append(*took, at.Sub(began)-timeout)
-		if err := t.join(ctx, id); err != nil {
+		if err := t.join(id); err != nil {
 			return err
 		}
 		if _, err := t.tally.settled(eight); err != nil {
@@ -139,14 +139,14 @@ func tell(what string, took []time.Duration) {
 }
 
 // depart makes a member leave and join again, and times and counts both.
-func (t *trial) depart(ctx context.Context) error {
+func (t *trial) depart(context.Context) error {
 	var leave, join passage
 	for round := range t.config.rounds {
 		id := eight[round%len(eight)]
-		if err := leave.pass(t, without(id), func() error { return t.leave(ctx, id) }); err != nil {
+		if err := leave.pass(t, without(id), func() error { return t.leave(id) }); err != nil {
 			return err
 		}
-		if err := join.pass(t, eight, func() error { return t.join(ctx, id) }); err != nil {
+		if err := join.pass(t, eight, func() error { return t.join(id) }); err != nil {
 			return err
 		}
 	}
@@ -159,14 +159,14 @@ func (t *trial) depart(ctx context.Context) error {
 }
 
 // restart stops one member after the other, which comes back after a while.
-func (t *trial) restart(ctx context.Context) error {
+func (t *trial) restart(context.Context) error {
 	t.tally.reset()
 	for _, id := range eight {
-		if err := t.stop(ctx, id); err != nil {
+		if err := t.stop(id); err != nil {
 			return err
 		}
 		time.Sleep(t.config.down)
-		if err := t.join(ctx, id); err != nil {
+		if err := t.join(id); err != nil {
 			return err
 		}
 		if _, err := t.tally.served(eight); err != nil {

@@ -99,7 +99,7 @@ func (c *counter) tell() {
 type processes struct {
 	servers string
 	tally   *tally
-	sent    counter // by the members that were asked, and by those that have ended, but for killed ones
+	sent    counter // what members have said when they were asked, or when they ended; a killed one says nothing
 	members map[string]*process
 }
 
@@ -114,7 +114,7 @@ func newProcesses(servers string, t *tally) *processes {
 	return &processes{servers: servers, tally: t, members: map[string]*process{}}
 }
 
-func (p *processes) join(_ context.Context, id string) error {
+func (p *processes) join(id string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -168,14 +168,14 @@ func (p *processes) end(id string) error {
 	return <-m.ended
 }
 
-func (p *processes) leave(_ context.Context, id string) error {
+func (p *processes) leave(id string) error {
 	if _, err := fmt.Fprintln(p.members[id].in, "leave"); err != nil {
 		return err
 	}
 	return p.end(id)
 }
 
-func (p *processes) stop(_ context.Context, id string) error {
+func (p *processes) stop(id string) error {
 	_ = p.members[id].in.Close() // it may have ended
 	return p.end(id)
 }
@@ -206,6 +206,6 @@ func (p *processes) asked() (map[string]int, error) {
 
 func (p *processes) close() {
 	for id := range p.members {
-		_ = p.stop(context.Background(), id) // it is over
+		_ = p.stop(id) // it is over
 	}
 }

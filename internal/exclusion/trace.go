@@ -108,8 +108,8 @@ func (threads tracees) seize(pid, tid int, deadline time.Time) error {
 	return fmt.Errorf("thread %d: %w", tid, err)
 }
 
-// letGo lets the threads go on. One that was killed stays in the way of its parent until its tracer has waited for it. The first
-// thread ends after all others.
+// letGo lets the threads go on. The parent of a killed process learns of its end only when the tracer has waited for each thread. The first
+// thread ends after all others, so it comes last.
 func (threads tracees) letGo(pid int) (err error) {
 	deadline := time.Now().Add(patience())
 	letGo := func(tid int) {

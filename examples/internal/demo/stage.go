@@ -97,14 +97,14 @@ func (s *Stage) Changed() {
 	}
 }
 
-// Step is a part of a story: what is said, what is done, and who does the work then.
+// Step is a part of a story: what the journal says, what happens, and which actors do the work then.
 type Step struct {
 	Say     string
 	Do      func() error
 	Working []string
 }
 
-// Perform takes one step after the other. Each lasts until the work is divided among those who do it, and for a moment more.
+// Perform takes one step after the other. A step lasts until its actors have divided the work, and half a second more.
 func (s *Stage) Perform(steps []Step, divided func(working []string) bool) error {
 	for _, step := range steps {
 		s.Say(step.Say)
