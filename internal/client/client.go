@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -134,6 +135,13 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 
 // Identity does what conn.Client says.
 func (c *Client) Identity() string { return c.core.opts.Identity }
+
+// WasOurs reports whether the session is one of this client's before the present one. The servers may still keep such a session.
+func (c *Client) WasOurs(session int64) bool {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	return slices.Contains(c.core.earlier, session)
+}
 
 // Reroot returns s with the root of this client, below which all its paths are. s must come from this client, or from a client that is the Same.
 func (c *Client) Reroot(s *session.Session) *session.Session { return s.At(c.chroot) }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -506,5 +507,24 @@ func TestClose_DuringAWrite_WaitsForIt(t *testing.T) {
 		require.True(t, s.StartDelete("/a", -1, func(error) {}))
 		synctest.Wait() // it is being written
 		require.Equal(t, 1500*time.Millisecond, trial.After(func() { require.NoError(t, c.Close()) }))
+	})
+}
+
+// A client knows its earlier sessions, the newest of them: a client that loses one after the other for a year keeps no more.
+func TestWasOurs_TheNewest(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		var ids []int64
+		for range 70 {
+			s := trial.Live(t, c)
+			require.False(t, (*client.Client)(c).WasOurs(s.ID()), "the present one")
+			ids = append(ids, s.ID())
+			srv.Expire(s.ID())
+			<-s.Done()
+		}
+		trial.Live(t, c)
+		for i, id := range ids {
+			require.Equal(t, i >= 70-64, (*client.Client)(c).WasOurs(id), i)
+		}
 	})
 }

@@ -30,6 +30,7 @@ type core struct {
 	mu         sync.Mutex
 	closed     bool
 	session    *session.Session // the newest
+	earlier    []int64          // the sessions before it, up to maxEarlier
 	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
 	lastErr    error            // why the last attempt to connect, or the last connection, failed; nil while there is a session
 	trying     string           // the server of the newest attempt
@@ -40,6 +41,9 @@ type core struct {
 	claims     map[string]*Claim
 	shared     map[any]any // see Shared
 }
+
+// maxEarlier bounds how many sessions a client remembers. The servers have ended all but the last few of so many.
+const maxEarlier = 64
 
 // Start runs f on a goroutine that Close waits for; false once the client is closed.
 func (c *core) Start(f func()) bool {
@@ -62,6 +66,8 @@ func (c *core) open() bool {
 	var zxid int64
 	if before := c.session; before != nil {
 		zxid = before.Zxid()
+		c.earlier = append(c.earlier, before.ID())
+		c.earlier = c.earlier[max(0, len(c.earlier)-maxEarlier):]
 	}
 	c.session = session.New(c.ctx, c, c.ensemble, zxid)
 	c.wg.Go(c.session.Run)

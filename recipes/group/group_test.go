@@ -395,6 +395,36 @@ func TestJoin_AgainAfterAnError(t *testing.T) {
 	})
 }
 
+// TestJoin_AgainInTheNextSession: Join fails, the session ends, and the server has not ended it yet when the caller joins again. What is at the
+// path is the caller's own.
+func TestJoin_AgainInTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		g := open(t, c)
+		before := srv.SessionOf("a")                                                            // the lowest id
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.DropRequest()) // so that it stays
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Where: func(zktest.Request) bool {
+			srv.Refuse(zktest.Label("a"))
+			return true
+		}}, zktest.DropReply())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := g.Join(ctx, "w1", []byte("first"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		for state := range c.States(t.Context()) {
+			if state == zkrecipes.Lost {
+				break
+			}
+		}
+		srv.Restart() // which gives each session a full timeout
+		srv.Accept(zktest.Label("a"))
+		m := join(t, g, "w1", "second")
+		require.Equal(t, before, srv.Sessions()[0].ID)
+		require.Equal(t, srv.SessionOf("a"), m.State().Session)
+		require.NotEqual(t, before, m.State().Session)
+	})
+}
+
 // TestState_Deleted: the error says that the node was deleted.
 func TestState_Deleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

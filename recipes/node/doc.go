@@ -9,10 +9,10 @@
 // # What is guaranteed
 //
 // While a current [State] says Exists, the server had the node at AsOf, owned by the session of the client. If the node is
-// deleted, or the session ends, it is made again as soon as the client is connected. If the node of the session before is
-// still there, one transaction deletes it and makes the new one, so no reader sees a moment without the node. There are never
-// two nodes of one object. A node of another session is never taken for ours: it is waited for, refused ([WithRefusal]) or
-// replaced ([WithReplace]).
+// deleted, or the session ends, it is made again as soon as the client is connected. If a node of an earlier session of the
+// client is still there, one transaction deletes it and makes the new one, so no reader sees a moment without the node. There
+// are never two nodes of one object. A node of another client is never taken for ours: it is waited for, refused
+// ([WithRefusal]) or replaced ([WithReplace]).
 //
 // # What happens on disconnect, expiry and close
 //

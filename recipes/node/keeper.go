@@ -94,7 +94,7 @@ func (k *keeper) owns(stat zk.Stat) bool {
 // if it has to be looked what is there now.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
-	if !k.wasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
+	if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
 		return &zkrecipes.TakenError{Path: k.path, Session: stat.EphemeralOwner, Czxid: stat.Czxid, Data: data}
 	}
 	if still, err := k.isStill(ctx, stat.Czxid); !still {
@@ -179,7 +179,7 @@ func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
 
 // remove removes the node if there is one of ours. It is repeated until that is certain, or the session over.
 func (k *keeper) remove(ctx context.Context) {
-	if !k.tried && len(k.former) == 0 {
+	if !k.tried && !k.left {
 		return
 	}
 	k.since = time.Time{}
@@ -214,7 +214,7 @@ func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {
+	if !exists || !k.owns(stat) && !k.client.WasOurs(stat.EphemeralOwner) {
 		return true, nil
 	}
 	if !k.owns(stat) {

@@ -44,8 +44,8 @@ type Node struct {
 	set chan struct{} // holds one: there is new data
 
 	// Of the goroutine alone, see run.
-	former  map[int64]struct{} // sessions before this one that may have left a node of ours
-	trying  int                // the newest data when the present try began
+	left    bool // a session before this one may have left a node of ours
+	trying  int  // the newest data when the present try began
 	backOff backoff.BackOff
 	since   time.Time // since when the present node has stood as it is to be; zero if it does not
 	stood   bool      // the node was there once
@@ -114,7 +114,7 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 	n := &Node{
 		client: client, path: path, refuse: cfg.refuse, replace: cfg.replace,
 		data: bytes.Clone(data), wanted: 1, state: State{Err: errNotYet},
-		done: make(chan struct{}), changed: make(chan struct{}), set: make(chan struct{}, 1), former: make(map[int64]struct{}),
+		done: make(chan struct{}), changed: make(chan struct{}), set: make(chan struct{}, 1),
 		backOff: newBackOff(),
 	}
 	if err := n.check(data); err != nil {

@@ -55,9 +55,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 		r, err := k.keep(ctx)
 		switch {
 		case s.Err() != nil:
-			if k.tried {
-				n.former[s.ID()] = struct{}{}
-			}
+			n.left = n.left || k.tried
 			n.tell(State{Err: s.Err(), Freshness: zkrecipes.Freshness{AsOf: time.Now()}}, nil, 0)
 			return true
 		case ctx.Err() != nil:
@@ -168,16 +166,9 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	}
 }
 
-// wasOurs reports whether a session is one of ours before the present one.
-func (n *Node) wasOurs(session int64) bool {
-	_, ok := n.former[session]
-	return ok
-}
-
 // made notes that there is a node of ours now, and so none of a session before.
 func (n *Node) made() {
-	clear(n.former)
-	n.since, n.stood = time.Now(), true
+	n.since, n.stood, n.left = time.Now(), true, false
 }
 
 // Pauses before a node is made again. They grow, unless the node stood for the time steady before it went.
