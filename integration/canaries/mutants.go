@@ -1035,7 +1035,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: Close removes what is there",
-		edits: []edit{{"recipes/node", "keeper.removeOnce", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "if !exists || !k.owns(stat) && !k.client.WasOurs(stat.EphemeralOwner) {", "if !exists {"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -1053,7 +1053,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the node of our session before is waited for",
-		edits: []edit{{"recipes/node", "keeper.meet", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
+		edits: []edit{{"recipes/node", "keeper.meet", "if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
 		tests: []test{nodeTests},
 	},
 	{

@@ -24,8 +24,7 @@ type keeper struct {
 	czxid   int64          // of our node; 0 if there is none
 	seen    State          // what the newest reading said of our node
 	wrote   int            // the number of the data that it was given last
-	tried   bool           // a create was sent in this session
-	doubt   bool           // and one may have been applied without an answer
+	doubt   bool           // a create may have been applied without an answer
 	taken   bool           // another session's node was there when we looked last
 	look    *session.Watch // fires when what was read last has changed
 	hangups session.Hangups
@@ -125,7 +124,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	for {
 		r := k.session.NewAge()
 		doubted := k.doubt
-		k.tried, k.doubt = true, true // until there is an answer
+		k.doubt = true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
 		err = k.hangups.Judge(len(data), err)
 		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome)
@@ -177,11 +176,8 @@ func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
 	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
 }
 
-// remove removes the node if there is one of ours. It is repeated until that is certain, or the session over.
+// remove removes the node if there is one of ours, also of an earlier session. It is repeated until that is certain, or the session over.
 func (k *keeper) remove(ctx context.Context) {
-	if !k.tried && !k.left {
-		return
-	}
 	k.since = time.Time{}
 	k.backOff.Reset()
 	for {

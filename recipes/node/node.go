@@ -44,8 +44,7 @@ type Node struct {
 	set chan struct{} // holds one: there is new data
 
 	// Of the goroutine alone, see run.
-	left    bool // a session before this one may have left a node of ours
-	trying  int  // the newest data when the present try began
+	trying  int // the newest data when the present try began
 	backOff backoff.BackOff
 	since   time.Time // since when the present node has stood as it is to be; zero if it does not
 	stood   bool      // the node was there once

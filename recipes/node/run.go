@@ -55,7 +55,6 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 		r, err := k.keep(ctx)
 		switch {
 		case s.Err() != nil:
-			n.left = n.left || k.tried
 			n.tell(State{Err: s.Err(), Freshness: zkrecipes.Freshness{AsOf: time.Now()}}, nil, 0)
 			return true
 		case ctx.Err() != nil:
@@ -166,9 +165,9 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	}
 }
 
-// made notes that there is a node of ours now, and so none of a session before.
+// made notes that there is a node of ours now.
 func (n *Node) made() {
-	n.since, n.stood, n.left = time.Now(), true, false
+	n.since, n.stood = time.Now(), true
 }
 
 // Pauses before a node is made again. They grow, unless the node stood for the time steady before it went.
