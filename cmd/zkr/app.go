@@ -84,7 +84,7 @@ Exit status: the program's (128+n if signal n killed it), or
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.AddCommand(
-		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a), newRegister(a),
+		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a), newShard(a), newRegister(a),
 		newLeader(a), newWait(a), newCheck(a), newHeld(a), newInstances(a),
 		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
 		newMan(a), newVersion(a),
@@ -174,7 +174,7 @@ Examples:
 
 // asFlags puts the flags of zkr in place of the options that errors of the library name.
 var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
-	"set Address", "give --address", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
+	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
 	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
 
 // prepare fills in flags from the environment, and sets up the log.

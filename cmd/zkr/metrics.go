@@ -26,7 +26,6 @@ type metricsFlags struct {
 
 func (m *metricsFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&m.addresses, "metrics-http", nil, "`address` at which to answer /metrics, /healthz and /readyz; unix:/path for a socket")
-	flags.StringVar(&m.file, "metrics-file", "", "`file` for the textfile collector of node_exporter: the last run, its end, its status, the last success")
 }
 
 func (m *metricsFlags) check() error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
@@ -42,15 +43,21 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
 	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder, with host/pid behind it; default host/pid")
 	flags.StringVar(&f.data, "data", "", "`data` of the contender as they are, in place of --id")
-	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
-	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
-	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
 	flags.Var(&f.minHold, "min-hold", "hold the lock at least so long, also when the program has ended")
 	flags.Var(&f.maxRun, "max-run", "stop the program after so long, and exit with 124")
 	flags.StringVar(&f.onLoss, "on-loss", "kill", "when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal alone) or ignore; two may run but with kill")
 	flags.Var(&f.lossGrace, "loss-grace", "when the lock is lost already, grace before SIGKILL; two programs may run for so long")
 	flags.StringVar(&f.leftovers, "leftovers", "kill", "what the program has started and left running: kill, wait or ignore")
 	flags.StringVar(&f.onRevoke, "on-revoke", "ignore", "when another client asks for the lock: ignore, or term to stop the program")
+	flags.StringVar(&f.metrics.file, "metrics-file", "", "`file` for the textfile collector of node_exporter: the last run, its end, its status, the last success")
+	f.addProgram(flags)
+}
+
+// addProgram adds those of shard, too, which runs several programs.
+func (f *runFlags) addProgram(flags *pflag.FlagSet) {
+	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
+	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
+	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
 	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
 	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
 	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")

@@ -71,9 +71,18 @@ func (c *candidate) told(names ...string) (event, bool) {
 	return event{}, false
 }
 
-// token is of the lock; 0 without it.
+// tokens are those that zkr has had. One that divides shards goes on after it has lost its lock, and may get it again.
+func (c *candidate) tokens() (all []int64) {
+	for _, e := range c.events() {
+		if token, err := strconv.ParseInt(e.Token, 10, 64); err == nil && e.Event == "acquired" {
+			all = append(all, token)
+		}
+	}
+	return all
+}
+
+// token is the last one; 0 for none.
 func (c *candidate) token() int64 {
-	acquired, _ := c.told("acquired")
-	token, _ := strconv.ParseInt(acquired.Token, 10, 64) // 0 without one
-	return token
+	all := append([]int64{0}, c.tokens()...)
+	return all[len(all)-1]
 }

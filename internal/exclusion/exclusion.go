@@ -93,6 +93,9 @@ func faults() []fault {
 	}
 }
 
+// forShards are the faults that hit a zkr that divides shards, too.
+var forShards = []string{"zkr is killed, the program has a daemon", "program has a daemon"}
+
 // Ticks returns the tickTimes of the servers that Run asks for.
 func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
 
@@ -104,8 +107,14 @@ func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			f.test(t, open)
+			f.test(t, open, false)
 		})
+		if slices.Contains(forShards, f.name) {
+			t.Run("shard, "+f.name, func(t *testing.T) {
+				t.Parallel()
+				f.test(t, open, true)
+			})
+		}
 	}
 	t.Run("machine is frozen", func(t *testing.T) {
 		t.Parallel()
@@ -114,13 +123,21 @@ func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 }
 
 // test lets the fault hit one holder after the other. The program of each must be gone before the next one starts.
-func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
+func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Setting, shards bool) {
 	t.Helper()
+	at := "/exclusion/" + strings.NewReplacer(" ", "-", ",", "").Replace(f.name)
+	if shards {
+		at += "-shard"
+		if f.status == lost {
+			f.status = 0 // zkr goes on, until the end of the test
+		}
+	}
 	sessions := timeout
 	if f.guarded {
 		sessions = guardedTimeout
 	}
-	s := newStage(t, open(t, tickOf(sessions)), "/exclusion/"+strings.NewReplacer(" ", "-", ",", "").Replace(f.name), f.processes, f.program)
+	s := newStage(t, open(t, tickOf(sessions)), at, f.processes, f.program)
+	s.shards = shards
 	if s.guarded = f.guarded; s.guarded {
 		s.timeout, s.lead = guardedTimeout, guardedLead
 	}

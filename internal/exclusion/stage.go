@@ -23,6 +23,7 @@ type stage struct {
 	path      string
 	program   []string
 	processes int           // of a program
+	shards    bool          // zkr shard runs the program, for the only shard that there is
 	guarded   bool          // zkr does not run, so that its guard has to kill
 	timeout   time.Duration // of the sessions
 	lead      time.Duration // how long before the deadline zkr kills
@@ -52,10 +53,14 @@ func (s *stage) start(t *testing.T) *candidate {
 	t.Helper()
 	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience())
-	c.Cmd = s.Zkr(ctx, append([]string{
-		"lock", "-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
+	verb := []string{"lock"}
+	if s.shards {
+		verb = []string{"shard", "--count=1", "--settle=0"}
+	}
+	c.Cmd = s.Zkr(ctx, slices.Concat(verb, []string{
+		"-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
 		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()), "--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
-	}, s.program...)...)
+	}, s.program)...)
 	if s.cast != nil {
 		s.cast.prepare(c.Cmd)
 	}
@@ -99,17 +104,16 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	t.Helper()
 	eventually(t, "a holder runs its program, and a candidate waits", func() bool {
 		s.queue = slices.DeleteFunc(s.queue, func(c *candidate) bool {
-			if !c.over() {
+			if !s.failed(t, c) {
 				return false
 			}
-			require.Equal(t, lost, c.status(), c.log.String())
 			s.disturbed++
 			return true
 		})
 		require.LessOrEqual(t, s.disturbed, 10+s.Rounds, "the machine is too busy for this test")
 		for _, c := range s.queue {
-			if _, stands := c.told("waiting", "acquired"); !stands {
-				return false
+			if _, stands := c.told("waiting", "acquired"); !stands && (!s.shards || c == s.queue[0]) {
+				return false // a member without a shard says nothing
 			}
 		}
 		if len(s.queue) < 2 {
@@ -120,6 +124,24 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 		return alive != nil && len(alive.processes) == s.processes
 	})
 	return s.queue[0], s.queue[1]
+}
+
+// failed reports whether a candidate has lost the lock by itself. Then it has ended. One that divides shards would go on.
+func (s *stage) failed(t *testing.T, c *candidate) bool {
+	t.Helper()
+	if s.shards && !c.over() {
+		if _, lost := c.told("kill", "lost"); !lost {
+			return false
+		}
+		_ = c.Process.Kill() // its guard kills what runs under its lock by now
+		c.status()
+		return true
+	}
+	if !c.over() {
+		return false
+	}
+	require.Equal(t, lost, c.status(), c.log.String())
+	return true
 }
 
 // succession waits until the program of the next candidate shows signs of life. It returns false if the candidate has lost the
@@ -143,7 +165,9 @@ func (s *stage) apart(t *testing.T) (gaps []time.Duration, overloaded int) {
 	late := map[int64]time.Duration{}
 	for _, c := range s.all {
 		for _, e := range c.events() {
-			late[c.token()] = max(late[c.token()], time.Duration(e.Seconds*float64(time.Second)))
+			for _, token := range c.tokens() {
+				late[token] = max(late[token], time.Duration(e.Seconds*float64(time.Second)))
+			}
 		}
 		if late[c.token()] > 0 {
 			overloaded++
@@ -170,7 +194,7 @@ func (s *stage) apart(t *testing.T) (gaps []time.Duration, overloaded int) {
 
 // logOf is the log of the holder with a token.
 func (s *stage) logOf(token int64) string {
-	i := slices.IndexFunc(s.all, func(c *candidate) bool { return c.token() == token })
+	i := slices.IndexFunc(s.all, func(c *candidate) bool { return slices.Contains(c.tokens(), token) })
 	return s.all[i].log.String()
 }
 

@@ -138,6 +138,9 @@ func (s *stage) escape(t *testing.T, holder, next *candidate) {
 // end waits for the end of zkr. What it cannot kill, the test kills, as soon as zkr has told it.
 func (s *stage) end(t *testing.T, c *candidate) int {
 	t.Helper()
+	if s.shards {
+		_ = c.Process.Signal(syscall.SIGTERM) // a lock that is lost does not end it
+	}
 	if s.cast != nil && s.cast.escapes {
 		foreign := event{}
 		eventually(t, "zkr tells what it cannot stop, and ends without it", func() bool {

@@ -56,6 +56,7 @@ var scenarios = map[string]func() error{
 		return treeOf(child.Command{Terminal: true}, "(setsid sleep 60 &); sleep 60 & sleep 60", 4, (*child.Child).Kill)
 	},
 	"stranger": stranger,
+	"several":  several,
 	"guarded": func() error {
 		if _, err := guarded(0); err != nil {
 			return err
@@ -263,6 +264,44 @@ func stranger() error {
 	return other.Process.Kill()
 }
 
+// several has three commands with a daemon each. One ends, the guard of one is killed, and one goes on.
+func several() error {
+	h, err := child.NewHost()
+	if err != nil {
+		return err
+	}
+	var all [3]*child.Child
+	for i := range all {
+		if all[i], err = run(h, child.Command{}, "(setsid sleep 60 &); sleep 60 & sleep 60"); err != nil {
+			return err
+		}
+		if err := await(func() bool { return all[i].Left() >= 3 }); err != nil {
+			return fmt.Errorf("%d processes live: %w", all[i].Left(), err)
+		}
+	}
+	left := all[2].Left() // a shell may or may not replace itself
+	if err := all[0].Kill(); err != nil {
+		return err
+	}
+	if err := syscall.Kill(all[1].Group(), syscall.SIGKILL); err != nil {
+		return err
+	}
+	for _, c := range all[:2] {
+		if err := await(func() bool { return c.Left() == 0 }); err != nil {
+			return fmt.Errorf("%d processes are left: %w", c.Left(), err)
+		}
+		<-c.Done()
+		c.Close()
+	}
+	if now := all[2].Left(); now != left {
+		return fmt.Errorf("%d of %d processes live of another command", now, left)
+	}
+	if err := all[2].Kill(); err != nil {
+		return err
+	}
+	return await(func() bool { return all[2].Left() == 0 })
+}
+
 // guarded starts a command with processes that leave its group, tells who they are and that they live, and goes on.
 func guarded(killAt time.Duration) (*child.Child, error) {
 	dir, err := os.MkdirTemp("", "child-")
@@ -324,6 +363,8 @@ func TestKill_LeavesTheGroupOfATerminalAlone(t *testing.T) {
 }
 
 func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stranger")) }
+
+func TestTree_LeavesOtherCommandsAlone(t *testing.T) { assert.Empty(t, host(t, "several")) }
 
 func TestClose_LeavesNoGuardBehind(t *testing.T) { assert.Empty(t, host(t, "closed")) }
 

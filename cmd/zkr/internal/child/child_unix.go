@@ -5,6 +5,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -19,6 +20,39 @@ type Host struct {
 	guards map[int]*Child // by the pid of the guard
 	reaped chan os.Signal
 	list   func() ([]process, error) // of all processes
+
+	asking sync.Mutex
+	next   *sight // for which callers wait; nil for none
+}
+
+// sight is what one look at all processes has found.
+type sight struct {
+	seen   bool
+	all    []process
+	guards map[int]*Child
+	err    error
+}
+
+// look looks at all processes. The look begins after the call. Callers that wait at the same time share one, so that many commands
+// that end at once cost little more than one. No guard is started or reaped meanwhile: those in the list are known.
+func (h *Host) look() *sight {
+	h.asking.Lock()
+	if h.next == nil {
+		h.next = &sight{}
+	}
+	s := h.next
+	h.asking.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.seen {
+		return s
+	}
+	h.asking.Lock()
+	h.next = nil // who asks from now on gets a later look
+	h.asking.Unlock()
+	s.all, s.err = h.list()
+	s.guards, s.seen = maps.Clone(h.guards), true
+	return s
 }
 
 // NewHost makes this process the host of what it starts.
@@ -87,7 +121,7 @@ type Child struct {
 	ownGroup bool
 	// mayBeForeign says that processes of other users may appear below the command, which this process may not signal.
 	mayBeForeign bool
-	strange      map[int]bool // processes below this one that the command has not started
+	strange      map[int]string // start times of the processes below this one that the command has not started
 	done         chan struct{}
 	status       Status
 	guard        *guard
@@ -98,29 +132,37 @@ type Child struct {
 
 // Start starts the command.
 func (h *Host) Start(command Command) (*Child, error) {
-	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]bool{}, done: make(chan struct{})}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if all, err := h.list(); err == nil {
-		for _, p := range below(os.Getpid(), all) {
-			c.strange[p.pid] = true
-		}
-	}
-	if command.Cgroup {
-		c.cgroup = makeCgroup()
-	}
-	var err error
-	if c.guard, err = startGuard(command, c.cgroup.path()); err != nil {
-		c.cgroup.remove()
+	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{}, done: make(chan struct{})}
+	if err := h.startGuard(c, command); err != nil {
 		return nil, err
 	}
-	h.guards[c.guard.pid] = c
+	var err error
 	if c.pid, err = c.guard.started(command.Path); err != nil {
 		c.Close()
 		return nil, err
 	}
 	go c.reap() // ends with the guard, which ends with Close, or with the command
 	return c, nil
+}
+
+// startGuard starts the guard of a command, which starts the command. Guards of other commands may run.
+func (h *Host) startGuard(c *Child, command Command) (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all, err := h.list(); err == nil {
+		for _, p := range below(os.Getpid(), all) {
+			c.strange[p.pid] = p.since
+		}
+	}
+	if command.Cgroup {
+		c.cgroup = makeCgroup()
+	}
+	if c.guard, err = startGuard(command, c.cgroup.path()); err != nil {
+		c.cgroup.remove()
+		return err
+	}
+	h.guards[c.guard.pid] = c
+	return nil
 }
 
 // mayBeForeign: without the right to signal all, as root in a container may be, root still becomes other users.
@@ -329,14 +371,17 @@ func (c *Child) Cgroup() string {
 // MayBeForeign reports whether Foreign may ever return a process.
 func (c *Child) MayBeForeign() bool { return c.mayBeForeign }
 
-// tree lists the live processes that the command has started, with itself.
+// tree lists the live processes that the command has started, with itself. What other commands have started stands below their
+// guards. If another guard was killed, what it has left is here, too, until that is killed.
 func (c *Child) tree() ([]process, error) {
-	all, err := c.host.list()
-	if err != nil {
-		return nil, fmt.Errorf("list the processes: %w", err)
+	s := c.host.look()
+	if s.err != nil {
+		return nil, fmt.Errorf("list the processes: %w", s.err)
 	}
+	all := slices.DeleteFunc(slices.Clone(s.all), func(p process) bool { return s.guards[p.pid] != nil && p.pid != c.guard.pid })
 	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
-		return c.strange[p.pid] || p.pid == c.guard.pid
+		since, strange := c.strange[p.pid]
+		return strange && since == p.since || p.pid == c.guard.pid
 	}), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,6 +98,27 @@ func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 		assert.Zero(t, c.Left())
 		assert.Equal(t, 137, c.Status().Code)
 	})
+}
+
+// TestLook_BeginsAfterTheCall: callers that share a look must not get one that was begun before they asked.
+func TestLook_BeginsAfterTheCall(t *testing.T) {
+	var looks atomic.Int64
+	host := &Host{list: func() ([]process, error) {
+		number := int(looks.Add(1))
+		runtime.Gosched()
+		return []process{{pid: number}}, nil
+	}}
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 200 {
+				begun := int(looks.Load())
+				assert.Greater(t, host.look().all[0].pid, begun)
+			}
+		})
+	}
+	callers.Wait()
+	assert.LessOrEqual(t, looks.Load(), int64(8*200))
 }
 
 func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {

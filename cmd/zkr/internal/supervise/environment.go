@@ -15,7 +15,7 @@ import (
 
 // Variables are what the program is told by.
 var Variables = []string{
-	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE",
+	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE", "ZKR_SHARD",
 }
 
 // outer is the variable with the sessions of all zkr that the program runs below, and that wait for its end.
@@ -25,7 +25,7 @@ const outer = "ZKR_OUTER"
 var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE", "ZKR_OWN_STATUS"}
 
 // environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
-func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string) []string {
+func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string, more ...string) []string {
 	var nodes, tokens []string
 	for _, h := range g.parts {
 		nodes, tokens = append(nodes, h.Path()), append(tokens, h.Token().String())
@@ -51,5 +51,5 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains(notForTheProgram, name) || slices.Contains(Variables, name)
 	})
-	return append(inherited, own...)
+	return slices.Concat(inherited, own, more)
 }

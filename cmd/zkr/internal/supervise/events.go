@@ -27,6 +27,14 @@ type events struct {
 	file  *os.File // nil without --events
 	queue chan func()
 	ended chan struct{}
+	every fields // keys of each event
+}
+
+// with returns events that have more keys.
+func (e *events) with(every fields) *events {
+	with := *e
+	with.every = every
+	return &with
 }
 
 // pending is how many writes may wait. Later ones are dropped.
@@ -84,10 +92,13 @@ func (e *events) say(level slog.Level, event string, more fields, sentence strin
 	now := time.Now().UTC()
 	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
 	record.AddAttrs(slog.String(EventKey, event))
+	told := fields{}
+	maps.Copy(told, e.every)
+	maps.Copy(told, more)
 	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), EventKey: event}
-	for _, key := range slices.Sorted(maps.Keys(more)) {
-		record.AddAttrs(slog.Any(key, more[key]))
-		line[key] = more[key]
+	for _, key := range slices.Sorted(maps.Keys(told)) {
+		record.AddAttrs(slog.Any(key, told[key]))
+		line[key] = told[key]
 	}
 	e.later(func() {
 		if text, err := json.Marshal(line); err == nil && e.file != nil {
@@ -101,6 +112,9 @@ func (e *events) say(level slog.Level, event string, more fields, sentence strin
 func (e *events) warn(message string, args ...any) {
 	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 	record.Add(args...)
+	for key, value := range e.every {
+		record.AddAttrs(slog.Any(key, value))
+	}
 	e.later(func() { e.print(record) })
 }
 

@@ -125,6 +125,29 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	return end, nil
 }
 
+// Ready waits for a session, and returns its timeout. It refuses a grace that the session cannot keep.
+func (r *Runner) Ready(ctx context.Context) (timeout time.Duration, err error) {
+	ctx, done := r.signals.Context(ctx)
+	defer done()
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.options.deadline(session.Timeout())
+	return session.Timeout(), err
+}
+
+// Under runs the program of t, of which several may run at a time, under a grant that the caller has. It returns when the program and
+// all that it has started have ended, so that the caller may release. When ctx ends, the program is asked to stop, and killed after
+// --stop-timeout, by default the grace. An error says that the program was not run.
+func (r *Runner) Under(ctx context.Context, t *Target, g *Grant) (Ending, error) {
+	s, err := r.supervise(ctx, func() {}, t, g)
+	if err != nil {
+		return Ending{}, err
+	}
+	return s.run(), nil
+}
+
 // tellRun writes the file with the metrics. A disk that is slow or full delays nothing.
 func (r *Runner) tellRun(t *Target) {
 	r.events.later(func() {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
-	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 )
 
 // TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has ended.
@@ -19,7 +18,7 @@ func TestSignal_BetweenGrantAndStart(t *testing.T) {
 	arrived := make(chan os.Signal, 2)
 	arrived <- syscall.SIGWINCH
 	arrived <- syscall.SIGTERM
-	s := &supervision{signals: &signals.Signals{Arrived: arrived}}
+	s := &supervision{program: &Program{Arrived: arrived}}
 	err := (&Runner{}).start(context.WithoutCancel(t.Context()), s, nil)
 	code, message := exit.Status(err)
 	assert.Equal(t, 143, code)

@@ -24,7 +24,8 @@ import (
 type supervision struct {
 	options  Options
 	events   *events
-	signals  *signals.Signals
+	program  *Program
+	asked    <-chan struct{} // closed when one of several programs is to stop; nil is never
 	status   func() conn.Status
 	target   *Target
 	grant    *Grant
@@ -32,7 +33,6 @@ type supervision struct {
 	deadline *deadline
 	child    *child.Child
 	state    *stateFile
-	terminal bool // the program has the keys of the terminal
 
 	started   time.Time
 	looked    time.Time // the last look at the clock
@@ -70,8 +70,11 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 		return nil, err
 	}
 	s := &supervision{
-		options: r.options, events: r.events, signals: r.signals, terminal: r.command.Terminal, status: r.client.Status,
+		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived}, status: r.client.Status,
 		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{},
+	}
+	if t.Program != nil {
+		s.program, s.events, s.asked = t.Program, r.events.with(t.Program.Tell), ctx.Done()
 	}
 	if err := s.freshen(ctx); err != nil {
 		return nil, err
@@ -118,9 +121,9 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	if err := s.state.write(s.stateFor(s.deadline.onBoot)); err != nil {
 		return fmt.Errorf("write ZKR_STATE: %w", err)
 	}
-	command := r.command
+	command := s.program.Command
 	command.State = s.state.path()
-	command.Env = r.environment(s.target, s.grant, session, command.State)
+	command.Env = r.environment(s.target, s.grant, session, command.State, s.program.Env...)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
 		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
@@ -152,7 +155,9 @@ func (s *supervision) stoppedBefore(ctx context.Context) error {
 	}
 	for {
 		select {
-		case one := <-s.signals.Arrived:
+		case <-s.asked:
+			return context.Cause(ctx)
+		case one := <-s.program.Arrived:
 			if signals.Stops(one) {
 				return &exit.Stopped{Signal: one}
 			}
@@ -170,7 +175,7 @@ func (s *supervision) run() Ending {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	gone := s.child.Done()
-	held := s.grant.Done()
+	held, asked := s.grant.Done(), s.asked
 	for {
 		s.look(time.Now())
 		if s.over() {
@@ -185,10 +190,22 @@ func (s *supervision) run() Ending {
 		case <-gone:
 			s.ended, gone = true, nil
 			s.tellOverdue()
-		case one := <-s.signals.Arrived:
+		case <-asked:
+			asked = nil
+			s.look(time.Now())
+			s.ask(time.Now())
+		case one := <-s.program.Arrived:
 			s.look(time.Now())
 			s.signalled(one)
 		}
+	}
+}
+
+// ask asks the program to stop, since the caller wants that. If the lock is lost, it was killed.
+func (s *supervision) ask(now time.Time) {
+	if s.grant.Err() == nil {
+		s.end.Asked = true
+		s.stop("asked to stop", now.Add(cmp.Or(s.options.StopTimeout, s.deadline.grace)))
 	}
 }
 
@@ -258,7 +275,11 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 	}
 	s.stopAt = time.Now()
 	err := s.child.Stop(s.options.Signal)
-	s.events.say(slog.LevelWarn, "term", s.why(fields{ReasonKey: reason}), "asked the program to stop")
+	level := slog.LevelWarn
+	if s.asked != nil && s.end.Asked { // as each move of a shard does
+		level = s.target.steps()
+	}
+	s.events.say(level, "term", s.why(fields{ReasonKey: reason}), "asked the program to stop")
 	if err != nil {
 		s.events.warn("cannot signal the program", "err", err)
 	}
@@ -303,16 +324,17 @@ func (s *supervision) over() bool {
 }
 
 // hopeless reports, and tells, that a killed process has not gone by the deadline. The kernel cannot end a process that
-// waits for a device. The lock is then not released, so that the session runs out as late as it can.
+// waits for a device. The lock is then not released, so that the session runs out as late as it can. One of several programs is
+// waited for: the others go on, and it must not be started again beside itself.
 func (s *supervision) hopeless() bool {
 	now := time.Now()
-	if s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
+	if s.end.Unfinished || s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
 		return false
 	}
 	s.end.Unfinished = true
 	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
 		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.child.Left())
-	return true
+	return s.asked == nil
 }
 
 // conclude finds the exit status when all has ended.
@@ -333,7 +355,7 @@ func (s *supervision) signalled(one os.Signal) {
 	if one == signals.Continue {
 		return // the look at the clock was what it is for
 	}
-	had := s.terminal && signals.SentToGroup(one)
+	had := s.program.Command.Terminal && signals.SentToGroup(one)
 	if !had && slices.Contains(s.options.Forward, one) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
@@ -365,7 +387,7 @@ func (s *supervision) again(now time.Time) bool {
 		return false
 	}
 	s.interrupt = now
-	return !before.IsZero() && (!s.terminal || now.Sub(before) < 2*time.Second)
+	return !before.IsZero() && (!s.program.Command.Terminal || now.Sub(before) < 2*time.Second)
 }
 
 // obeyRevocation stops the program if another client has asked for the lock.

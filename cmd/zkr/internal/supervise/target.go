@@ -3,9 +3,11 @@ package supervise
 import (
 	"context"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 )
 
@@ -17,6 +19,15 @@ type Target struct {
 	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
 	Once      *Once                                                      // nil without --once
 	Job       *runs.Job                                                  // nil if nothing is to be told of it
+	Program   *Program                                                   // nil is the program of the runner
+}
+
+// Program is one of several programs that one zkr runs at a time.
+type Program struct {
+	Command child.Command
+	Env     []string         // beside what tells of the lock
+	Arrived <-chan os.Signal // what is passed on to this program
+	Tell    map[string]any   // what its events have beside their own keys
 }
 
 // excludes reports whether each contender ahead is in the way, as is not so among readers and permits.
@@ -24,7 +35,7 @@ func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit"
 
 // steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.
 func (t *Target) steps() slog.Level {
-	if t.Kind == leader {
+	if t.Kind == leader || t.Program != nil {
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+)
+
+// shardFlags are what shard adds to the flags of a program.
+type shardFlags struct {
+	names          []string
+	count          int
+	node           bool
+	member         string
+	weight, giveUp int
+	settle         duration
+	returnGrace    duration
+}
+
+func newShard(a *app) *cobra.Command {
+	f := runFlags{leftovers: "kill", onRevoke: "ignore", onLoss: "kill"}
+	s := shardFlags{settle: duration(time.Second)}
+	cmd := &cobra.Command{
+		Use:         "shard [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Annotations: map[string]string{service: ""},
+		Short:       "Run a program for each shard that this machine has, and divide the shards among machines",
+		Example: `  zkr shard --count 12 /app/partitions -- consume --partition {}
+  zkr shard --shards eu,us,asia /app/regions -- sync-region {}
+  zkr shard --count 12 --id "$(hostname)" --return-grace 60 /app/partitions -- consume --partition {}`,
+		Long: `shard makes this machine a member at PATH. The members divide the shards, and each runs the program once for each shard
+that it has, under the lock of that shard and with the guarantees of "zkr lock": if the lock is about to be lost, or zkr is
+killed or stopped, the program and all that it has started is killed before another machine can have the shard.
+
+{} in an argument stands for the name of the shard. So does ZKR_SHARD in the environment, also for --shell, where {} stays as it
+is. ZKR_TOKEN and the other variables are those of "zkr lock". All machines have the same shards: one of --shards, --count
+(0 to N-1, with as many digits each) or --shards-node, the node PATH/shards with a list of names in JSON, which may change.
+
+When a shard moves, --signal asks its program to stop, and SIGKILL follows after --stop-timeout. The next machine starts its
+own when all has ended. A program that ends by itself is started again after a pause: 0.1 s, twice as long after each further
+time, 30 s at most. A run of a minute starts the pauses anew. After --give-up failures in a row the shard goes to another machine.
+
+INT, TERM or QUIT makes zkr leave: its programs are stopped one after the other, and the next owners start. Those that run after a
+session timeout are stopped together, as after a second signal. With --return-grace, all programs are stopped together, and
+their shards wait for this machine to return. Other signals are passed on to all programs. Programs read nothing: their
+standard input is empty.
+
+Exit status: 0 after it has left, whatever the status of its programs. A lock that is lost ends its program, not zkr.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, program, err := split(cmd, args, f.shell)
+			if err != nil {
+				return err
+			}
+			if err := onePath(cmd, before); err != nil {
+				return err
+			}
+			return a.shard(cmd, &f, &s, before[0], program)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&s.names, "shards", nil, "`names` of the shards")
+	flags.IntVar(&s.count, "count", 0, "so many shards, named by `number`")
+	flags.BoolVar(&s.node, "shards-node", false, "the shards are in the node PATH/shards, as a list of names in JSON")
+	flags.StringVar(&s.member, "id", "", "`name` of this member, one for each machine; default host-pid and random letters")
+	flags.IntVar(&s.weight, "weight", 1, "how much this member gets beside the others")
+	flags.IntVar(&s.giveUp, "give-up", 5, "after so many `failures` in a row, give the shard away")
+	flags.Var(&s.settle, "settle", "how long members must not have changed before shards move for balance alone")
+	flags.Var(&s.returnGrace, "return-grace", "after INT or TERM, shards wait so long for this member to return; needs --id")
+	f.addProgram(flags)
+	flags.Lookup("stop-timeout").Usage = "after a program was asked to stop, wait so long before SIGKILL; default --grace"
+	noEnv(cmd, "shell", "shards", "count", "shards-node")
+	return cmd
+}
+
+// source is the set of shards.
+func (s *shardFlags) source() (shard.Source, error) {
+	given := 0
+	for _, is := range []bool{len(s.names) > 0, s.count != 0, s.node} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return shard.Source{}, exit.Usagef("want one of --shards, --count and --shards-node")
+	case s.node:
+		return shard.Node(), nil
+	case s.count < 0:
+		return shard.Source{}, exit.Usagef("--count %d: want 1 or more", s.count)
+	case s.count > 0:
+		return shard.List(numbered(s.count)...), nil
+	}
+	for i, name := range s.names {
+		if strings.Contains(name, "/") || conn.ValidatePath("/"+name) != nil || name == "" || slices.Contains(s.names[:i], name) {
+			return shard.Source{}, exit.Usagef("--shards %s: want names without a slash, each once", name)
+		}
+	}
+	return shard.List(s.names...), nil
+}
+
+// numbered are the names of n shards, all of one length.
+func numbered(n int) []string {
+	names, digits := make([]string, n), len(strconv.Itoa(n-1))
+	for i := range names {
+		names[i] = fmt.Sprintf("%0*d", digits, i)
+	}
+	return names
+}
+
+func (s *shardFlags) options(path string) []shard.Option {
+	options := []shard.Option{
+		shard.WithWeight(s.weight), shard.WithGiveUp(s.giveUp), shard.WithTracerName(metricsName(path)),
+		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)), shard.WithReturnGrace(time.Duration(s.returnGrace)),
+	}
+	if s.member != "" {
+		options = append(options, shard.WithID(s.member))
+	}
+	return options
+}
+
+// shard is a member until it is asked to stop.
+func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, program []string) error {
+	source, err := s.source()
+	if err != nil {
+		return err
+	}
+	collector, err := f.metrics.newCollector()
+	if err != nil {
+		return err
+	}
+	var options []conn.Option
+	if collector != nil {
+		options = append(options, conn.WithTracer(collector.Tracer()))
+	}
+	r, err := a.open(cmd, f, program, options...)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if collector != nil {
+		defer a.tellMetrics(cmd.Context(), f.metrics.addresses, r.Client(), collector)()
+	}
+	all, err := shard.New(r.Client(), at, s.options(at)...)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	patience, err := r.Ready(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if s.returnGrace > 0 {
+		patience = 0
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close() //nolint:errcheck // it was only read
+	_, forward, err := f.signals()
+	if err != nil {
+		return err
+	}
+	file, err := find(program[0])
+	if err != nil {
+		return err
+	}
+	m := &shardMember{
+		app: a, runner: r, all: all, literal: f.shell != "", forward: forward, running: map[chan os.Signal]bool{},
+		command: child.Command{Path: file, Args: program, Files: []*os.File{null, a.out, a.err}, Setuid: f.setuid, Cgroup: f.cgroup},
+	}
+	return m.run(cmd.Context(), source, patience)
+}
+
+// shardMember runs a program for each shard that it has.
+type shardMember struct {
+	*app
+	runner  *supervise.Runner
+	all     *shard.Shards
+	command child.Command
+	literal bool // {} stays as it is
+	forward []os.Signal
+
+	mu      sync.Mutex
+	running map[chan os.Signal]bool // what takes the signals for each program
+}
+
+var errAsked = errors.New("asked to stop")
+
+// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for it. What has not stopped
+// after a while is asked at once: nobody may answer, or the signal may have come before the member was there.
+func (m *shardMember) run(ctx context.Context, source shard.Source, patience time.Duration) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- m.all.Run(ctx, source, m.serve) }() // waited for below
+	terminal := isTerminal(m.in)
+	var asked time.Time
+	var late <-chan time.Time
+	for {
+		select {
+		case err := <-ended:
+			if errors.Is(err, errAsked) {
+				return nil
+			}
+			return err
+		case <-late:
+			stop(errAsked)
+		case one := <-m.signals.Arrived:
+			switch {
+			case !stopsMember(one, terminal):
+				m.pass(one)
+				continue
+			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr, and then its group
+			case asked.IsZero() && patience > 0:
+				go func() { _ = m.all.Leave(ctx) }() // it ends with ctx, and Run tells of its end
+				late = time.After(patience)
+			default:
+				stop(errAsked)
+			}
+			asked = time.Now()
+		}
+	}
+}
+
+// stopsMember reports whether a signal asks a member to stop. The end of a terminal does, but without one SIGHUP asks many programs to
+// read their configuration again.
+func stopsMember(one os.Signal, terminal bool) bool {
+	return one == os.Interrupt || one == syscall.SIGTERM || one == syscall.SIGQUIT || one == syscall.SIGHUP && terminal
+}
+
+// pass passes a signal on to all programs.
+func (m *shardMember) pass(one os.Signal) {
+	if !slices.Contains(m.forward, one) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for arrived := range m.running {
+		select {
+		case arrived <- one:
+		default: // as many wait as the kernel would keep
+		}
+	}
+}
+
+// serve runs the program for one shard.
+func (m *shardMember) serve(ctx context.Context, s *shard.Shard) error {
+	arrived := make(chan os.Signal, 16)
+	m.mu.Lock()
+	m.running[arrived] = true
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.running, arrived)
+	}()
+	grant, _ := supervise.Single(s.Hold, nil)
+	end, err := m.runner.Under(ctx, &supervise.Target{
+		Kind: "shard", Paths: []string{path.Dir(s.Path())},
+		Program: &supervise.Program{
+			Command: m.commandFor(s.Name), Env: []string{"ZKR_SHARD=" + s.Name}, Arrived: arrived, Tell: map[string]any{"shard": s.Name},
+		},
+	}, grant)
+	if err == nil && !end.Asked && !end.Lost && end.Code != 0 {
+		err = fmt.Errorf("the program has ended with status %d", end.Code)
+	}
+	return err
+}
+
+func (m *shardMember) commandFor(name string) child.Command {
+	c := m.command
+	if !m.literal {
+		c.Args = slices.Clone(c.Args)
+		for i := 1; i < len(c.Args); i++ {
+			c.Args[i] = strings.ReplaceAll(c.Args[i], "{}", name)
+		}
+	}
+	return c
+}

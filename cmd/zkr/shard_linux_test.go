@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// stage is a directory in which the programs of shards say that they run.
+type shardStage struct {
+	*testing.T
+	srv *zktest.Server
+	dir string
+}
+
+func newShardStage(t *testing.T) *shardStage {
+	t.Helper()
+	s := &shardStage{t, zktest.Run(t), t.TempDir()}
+	t.Cleanup(func() {
+		for _, name := range numbered(4) {
+			if pid := s.pid(name); pid > 0 && !gone(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return s
+}
+
+// program notes its process, and one that the owner before it has left running. It starts another process after a while.
+const shardProgram = `
+old=$(cat "$DIR/$1.pid" 2>/dev/null)
+for p in $old; do
+	if grep -q '^State:.[^ZX]' "/proc/$p/status" 2>/dev/null; then echo "$1: $p runs, and $$ begins" >>"$DIR/overlap"; fi
+done
+sleep 600 &
+echo "$$ $!" >"$DIR/$1.new" && mv "$DIR/$1.new" "$DIR/$1.pid"
+echo "$1 $ZKR_SHARD $WHO $ZKR_TOKEN $ZKR_PATH" >>"$DIR/log"
+wait`
+
+// start starts a member under a label of its own.
+func (s *shardStage) start(who string, flags ...string) *zkr {
+	s.Helper()
+	args := slices.Concat([]string{"shard", "--count=4", "--settle=0", "--session-timeout=4"}, flags,
+		[]string{"/app/parts", "--", "sh", "-c", shardProgram, "sh", "{}"})
+	z := command(s.T, address(s.T, s.srv, who), args...)
+	z.Env = append(z.Env, "DIR="+s.dir, "WHO="+who)
+	require.NoError(s, z.Start())
+	return z
+}
+
+// pid is the process that works on a shard; 0 if none ever did.
+func (s *shardStage) pid(name string) int {
+	text, _ := os.ReadFile(filepath.Join(s.dir, name+".pid")) // none is 0
+	first, _, _ := strings.Cut(string(text), " ")
+	pid, _ := strconv.Atoi(first)
+	return pid
+}
+
+// owners returns who works on which shard now.
+func (s *shardStage) owners() map[string]string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	owners := map[string]string{}
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if pid := s.pid(fields[0]); pid > 0 && !gone(pid) {
+			owners[fields[0]] = fields[2]
+		}
+	}
+	return owners
+}
+
+// served waits until the members have so many shards each.
+func (s *shardStage) served(want map[string]int) {
+	s.Helper()
+	eventually(s.T, fmt.Sprint(want), func() bool {
+		have := map[string]int{}
+		for _, who := range s.owners() {
+			have[who]++
+		}
+		return fmt.Sprint(have) == fmt.Sprint(want)
+	})
+	s.alone()
+}
+
+// alone requires that no program has begun beside another one of its shard.
+func (s *shardStage) alone() {
+	s.Helper()
+	text, _ := os.ReadFile(filepath.Join(s.dir, "overlap"))
+	require.Empty(s, string(text))
+}
+
+func (s *shardStage) pids() (all []int) {
+	for _, name := range numbered(4) {
+		all = append(all, s.pid(name))
+	}
+	return all
+}
+
+func TestShard_DividesAndHandsOver(t *testing.T) {
+	t.Parallel()
+	s := newShardStage(t)
+	first := s.start("first")
+	s.served(map[string]int{"first": 4})
+	before := s.pids()
+	second := s.start("second")
+	s.served(map[string]int{"first": 2, "second": 2})
+	stayed := 0
+	for i, pid := range s.pids() {
+		if pid == before[i] {
+			stayed++
+		}
+	}
+	assert.Equal(t, 2, stayed, "what does not move goes on")
+	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 0, first.status(t))
+	s.served(map[string]int{"second": 4})
+	require.NoError(t, second.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 0, second.status(t))
+	assert.Empty(t, s.owners())
+	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	require.NoError(t, err)
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		require.Equal(t, fields[0], fields[1])
+		require.Equal(t, "/app/parts/own/"+fields[0], fields[4])
+	}
+}
+
+// TestShard_Exclusion: the programs of a member that is held up have ended before those of the next one begin. It comes back.
+func TestShard_Exclusion(t *testing.T) {
+	t.Parallel()
+	for name, hit := range map[string]func(s *shardStage, z *zkr){
+		"stopped":   func(_ *shardStage, z *zkr) { _ = z.Process.Signal(syscall.SIGSTOP) },
+		"partition": func(s *shardStage, _ *zkr) { s.srv.Stall(zktest.Label("first"), zktest.Both) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShardStage(t)
+			first := s.start("first")
+			s.served(map[string]int{"first": 4})
+			s.start("second")
+			s.served(map[string]int{"first": 2, "second": 2})
+			hit(s, first)
+			s.served(map[string]int{"second": 4})
+			s.srv.Heal(zktest.Everyone)
+			require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+			s.served(map[string]int{"first": 2, "second": 2})
+			require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+			require.Equal(t, 0, first.status(t))
+		})
+	}
+}
+
+// TestShard_ReturnGrace: the shards of a member that comes back wait for it.
+func TestShard_ReturnGrace(t *testing.T) {
+	t.Parallel()
+	s := newShardStage(t)
+	first := s.start("first", "--id=m1", "--return-grace=10m")
+	s.served(map[string]int{"first": 4})
+	s.start("second", "--id=m2", "--return-grace=10m")
+	s.served(map[string]int{"first": 2, "second": 2})
+	before := s.owners()
+	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 0, first.status(t))
+	s.served(map[string]int{"second": 2})
+	s.start("first", "--id=m1", "--return-grace=10m")
+	s.served(map[string]int{"first": 2, "second": 2})
+	require.Equal(t, before, s.owners())
+}
+
+// TestShard_AskedWhileNoServerAnswers: zkr ends when its programs have.
+func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	s := newShardStage(t)
+	first := s.start("first")
+	s.served(map[string]int{"first": 4})
+	s.srv.Stall(zktest.Everyone, zktest.Both)
+	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 0, first.status(t))
+	require.Empty(t, s.owners())
+}
+
+// TestShard_GuardKilled: what the guard of one program has left is killed, and the programs of the other shards go on.
+func TestShard_GuardKilled(t *testing.T) {
+	t.Parallel()
+	s := newShardStage(t)
+	s.start("first")
+	s.served(map[string]int{"first": 4})
+	before := s.pids()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", before[0]))
+	require.NoError(t, err)
+	guard, err := strconv.Atoi(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[1])
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	eventually(t, "it is started again", func() bool { return gone(before[0]) && s.pid("0") != before[0] && !gone(s.pid("0")) })
+	s.alone()
+	require.Equal(t, before[1:], s.pids()[1:])
+	for _, pid := range before[1:] {
+		require.False(t, gone(pid))
+	}
+}
+
+// TestShard_GivesAway: a shard whose program fails goes to another machine.
+func TestShard_GivesAway(t *testing.T) {
+	srv := zktest.Run(t)
+	z := command(t, srv.Addr(), "shard", "--shards=a,b", "--give-up=1", "--settle=0", "--id=m1", "/p", "--",
+		"sh", "-c", `echo "in $1"; test "$1" = a && exit 3; exec sleep 60`, "sh", "{}")
+	require.NoError(t, z.Start())
+	eventually(t, "b runs", func() bool { return strings.Contains(z.out.String(), "in b\n") })
+	observer, err := shard.New(dial(t, srv), "/p")
+	require.NoError(t, err)
+	eventually(t, "a is given away", func() bool {
+		view, err := observer.Owners(t.Context())
+		return err == nil && len(view.Members) == 1 && slices.Equal(view.Members[0].Refuses, []string{"a"})
+	})
+	assert.Contains(t, z.out.String(), "in a\n")
+	assert.Contains(t, z.err.String(), "status 3")
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 0, z.status(t))
+}
+
+// TestShard_Signals: a signal that does not stop zkr is passed on, the first one that does asks, and SIGKILL follows.
+func TestShard_Signals(t *testing.T) {
+	t.Parallel()
+	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",
+		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`, "sh", "{}")
+	require.NoError(t, z.Start())
+	says := func(words ...string) {
+		eventually(t, fmt.Sprint(words), func() bool {
+			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(z.out.String(), word) })
+		})
+	}
+	says("ready 0", "ready 1")
+	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
+	says("usr1 0", "usr1 1")
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 0, z.status(t))
+	says("term 0", "term 1")
+}
+
+func TestShard_WrongUsage(t *testing.T) {
+	for name, args := range map[string][]string{
+		"an empty name":   {"--shards=a,,b", "/p", "--", "true"},
+		"no shards":       {"/p", "--", "true"},
+		"two sets":        {"--count=3", "--shards=a", "/p", "--", "true"},
+		"negative":        {"--count=-1", "/p", "--", "true"},
+		"a slash":         {"--shards=a/b", "/p", "--", "true"},
+		"twice":           {"--shards=a,a", "/p", "--", "true"},
+		"grace and no id": {"--count=1", "--return-grace=1", "/p", "--", "true"},
+		"weight":          {"--count=1", "--weight=0", "/p", "--", "true"},
+		"long grace":      {"--count=1", "--grace=30", "/p", "--", "true"},
+		"two paths":       {"--count=1", "/p", "/q", "--", "true"},
+	} {
+		status, _, errs := run(t, zktest.Run(t).Addr(), append([]string{"shard"}, args...)...)
+		assert.Equal(t, exit.Usage, status, "%s: %s", name, errs)
+	}
+	assert.Equal(t, []string{"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10"}, numbered(11))
+	assert.Equal(t, []string{"0"}, numbered(1))
+}
