@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
@@ -17,15 +18,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// open checks everything that can be checked before the lock is taken, and connects.
-func (a *app) open(cmd *cobra.Command, f *runFlags, program []string, more ...conn.Option) (*supervise.Runner, error) {
+// open checks everything that can be checked before the lock is taken, and connects. tell answers requests for metrics until stop, if a
+// flag asks for them.
+func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner, tell func(more ...prometheus.Collector) (stop func()), err error) {
 	options, err := f.options(cmd)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	path, err := find(program[0])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	collector, err := f.metrics.newCollector()
+	if err != nil {
+		return nil, nil, err
+	}
+	var more []conn.Option
+	if collector != nil {
+		more = append(more, conn.WithTracer(collector.Tracer()))
 	}
 	command := child.Command{
 		Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err},
@@ -35,7 +45,13 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string, more ...co
 		more = append(more, conn.WithIdentity(name))
 	}
 	dial := func(ctx context.Context) (*conn.Client, error) { return a.dial(ctx, more...) }
-	return supervise.Open(cmd.Context(), options, command, a.log, f.events, a.signals, dial)
+	r, err = supervise.Open(cmd.Context(), options, command, a.log, f.events, a.signals, dial)
+	return r, func(more ...prometheus.Collector) (stop func()) {
+		if collector == nil {
+			return func() {}
+		}
+		return a.tellMetrics(cmd.Context(), f.metrics.addresses, r.Client(), append(more, collector)...)
+	}, err
 }
 
 // runOnce takes the lock, runs the program, and releases the lock.
@@ -47,15 +63,7 @@ func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func
 func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
 	terms func(*supervise.Runner, context.Context, *supervise.Target) (supervise.Ending, error),
 ) error {
-	collector, err := f.metrics.newCollector()
-	if err != nil {
-		return err
-	}
-	var options []conn.Option
-	if collector != nil {
-		options = append(options, conn.WithTracer(collector.Tracer()))
-	}
-	r, err := a.open(cmd, f, program, options...)
+	r, tell, err := a.open(cmd, f, program)
 	if err != nil {
 		return err
 	}
@@ -65,9 +73,7 @@ func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func
 		return exit.With(exit.Usage, err)
 	}
 	t.Job = runs.New(strings.Join(t.Paths, " "), f.metrics.file, t.Kind != "leader")
-	if collector != nil {
-		defer a.tellMetrics(cmd.Context(), f.metrics.addresses, r.Client(), collector, t.Job)()
-	}
+	defer tell(t.Job)()
 	end, err := terms(r, cmd.Context(), t)
 	if err != nil || end.Code == 0 {
 		return err

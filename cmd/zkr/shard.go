@@ -139,22 +139,12 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	if err != nil {
 		return err
 	}
-	collector, err := f.metrics.newCollector()
-	if err != nil {
-		return err
-	}
-	var options []conn.Option
-	if collector != nil {
-		options = append(options, conn.WithTracer(collector.Tracer()))
-	}
-	r, err := a.open(cmd, f, program, options...)
+	r, tell, err := a.open(cmd, f, program)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if collector != nil {
-		defer a.tellMetrics(cmd.Context(), f.metrics.addresses, r.Client(), collector)()
-	}
+	defer tell()()
 	all, err := shard.New(r.Client(), at, s.options(at)...)
 	if err != nil {
 		return exit.With(exit.Usage, err)
@@ -175,14 +165,10 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	if err != nil {
 		return err
 	}
-	file, err := find(program[0])
-	if err != nil {
-		return err
-	}
 	m := &shardMember{
-		app: a, runner: r, all: all, literal: f.shell != "", forward: forward, running: map[chan os.Signal]bool{},
-		command: child.Command{Path: file, Args: program, Files: []*os.File{null, a.out, a.err}, Setuid: f.setuid, Cgroup: f.cgroup},
+		app: a, runner: r, all: all, literal: f.shell != "", forward: forward, running: map[chan os.Signal]bool{}, command: r.Command(),
 	}
+	m.command.Files, m.command.Terminal = []*os.File{null, a.out, a.err}, false
 	return m.run(cmd.Context(), source, patience)
 }
 

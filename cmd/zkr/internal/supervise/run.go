@@ -59,6 +59,9 @@ func Open(ctx context.Context, o Options, command child.Command, log *slog.Logge
 // Client is the client whose session has the locks.
 func (r *Runner) Client() *conn.Client { return r.client }
 
+// Command is the program that [Open] was given.
+func (r *Runner) Command() child.Command { return r.command }
+
 // Close ends the session, unless it must run out by itself.
 func (r *Runner) Close() {
 	if r.client != nil && !r.keepOpen {
