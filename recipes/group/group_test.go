@@ -401,8 +401,10 @@ func TestJoin_AgainInTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		g := open(t, c)
-		before := srv.SessionOf("a")                                                            // the lowest id
-		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.DropRequest()) // so that it stays
+		joined(t, srv, "other") // which makes the parents
+		// The session of before stays.
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.DropRequest())
+		before := srv.SessionOf("a")
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Where: func(zktest.Request) bool {
 			srv.Refuse(zktest.Label("a"))
 			return true
@@ -419,7 +421,7 @@ func TestJoin_AgainInTheNextSession(t *testing.T) {
 		srv.Restart() // which gives each session a full timeout
 		srv.Accept(zktest.Label("a"))
 		m := join(t, g, "w1", "second")
-		require.Equal(t, before, srv.Sessions()[0].ID)
+		require.Equal(t, before, srv.Sessions()[0].ID, "it has the lowest id")
 		require.Equal(t, srv.SessionOf("a"), m.State().Session)
 		require.NotEqual(t, before, m.State().Session)
 	})
