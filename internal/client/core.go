@@ -66,8 +66,10 @@ func (c *core) open() bool {
 	var zxid int64
 	if before := c.session; before != nil {
 		zxid = before.Zxid()
-		c.earlier = append(c.earlier, before.ID())
-		c.earlier = c.earlier[max(0, len(c.earlier)-maxEarlier):]
+		if id := before.ID(); id != 0 { // 0 is an attempt without a session, and the owner of persistent nodes
+			c.earlier = append(c.earlier, id)
+			c.earlier = c.earlier[max(0, len(c.earlier)-maxEarlier):]
+		}
 	}
 	c.session = session.New(c.ctx, c, c.ensemble, zxid)
 	c.wg.Go(c.session.Run)

@@ -347,6 +347,27 @@ func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 	})
 }
 
+// TestForeign_PersistentAfterAnAttemptWithoutASession: a server has ended a new session before it had an id. A persistent node, whose owner is
+// 0, is not ours for that.
+func TestForeign_PersistentAfterAnAttemptWithoutASession(t *testing.T) {
+	for name, opts := range map[string][]node.Option{"wait": nil, "refuse": {node.WithRefusal()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: 1}, zktest.Fail(zktest.CodeSessionExpired))
+				c := bubble.Dial(t, srv, "a")
+				require.NoError(t, c.CreateAll(t.Context(), path, []byte("theirs")))
+				n := keepOf(t, c, "ours", opts...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.ErrorIs(t, n.Ready(ctx), zkrecipes.ErrTaken)
+				require.NoError(t, n.Close(t.Context()))
+				there, _ := srv.Node(path)
+				require.Equal(t, "theirs", string(there.Data))
+			})
+		})
+	}
+}
+
 // TestSession_OfBefore_AnotherClientIsFaster: the servers end the session before, another client makes its node, and the server
 // that ours reads from does not know it yet. Both nodes have the same version.
 func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
