@@ -251,6 +251,21 @@ func TestShard_Signals(t *testing.T) {
 	says("term 0", "term 1")
 }
 
+// TestShard_Hangup: SIGHUP asks programs to read their configuration again. --stop-timeout does not count from it, and a program that fails
+// after it has failed.
+func TestShard_Hangup(t *testing.T) {
+	t.Parallel()
+	z := command(t, zktest.Run(t).Addr(), "shard", "--count=1", "--settle=0", "--stop-timeout=0.1", "/p", "--",
+		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; i=$((i+n)); done; echo lasted; exit 3`)
+	require.NoError(t, z.Start())
+	eventually(t, "it is ready", func() bool { return strings.Contains(z.out.String(), "ready\n") })
+	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
+	eventually(t, "it goes on", func() bool { return strings.Contains(z.out.String(), "lasted\n") })
+	eventually(t, "it has failed", func() bool { return strings.Contains(z.err.String(), "status 3") })
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 0, z.status(t))
+}
+
 func TestShard_WrongUsage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"an empty name":   {"--shards=a,,b", "/p", "--", "true"},

@@ -378,10 +378,10 @@ func (c *Child) tree() ([]process, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("list the processes: %w", s.err)
 	}
-	all := slices.DeleteFunc(slices.Clone(s.all), func(p process) bool { return s.guards[p.pid] != nil && p.pid != c.guard.pid })
+	all := slices.DeleteFunc(slices.Clone(s.all), func(p process) bool { return s.guards[p.pid] != nil && s.guards[p.pid] != c })
 	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
 		since, strange := c.strange[p.pid]
-		return strange && since == p.since || p.pid == c.guard.pid
+		return strange && since == p.since || s.guards[p.pid] == c
 	}), nil
 }
 

@@ -131,6 +131,19 @@ func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
 	assert.Zero(t, c.Left(), "another group may have the number")
 }
 
+// TestLeft_LeavesTheGuardThatHasItsPid has a guard that was killed and reaped, and whose pid the guard of another command has.
+func TestLeft_LeavesTheGuardThatHasItsPid(t *testing.T) {
+	const pid = noProcess
+	host := &Host{guards: map[int]*Child{pid: {}}, list: func() ([]process, error) {
+		return []process{{pid: pid, parent: os.Getpid(), group: pid}, {pid: pid + 1, parent: pid, group: pid}}, nil
+	}}
+	c := &Child{unguarded: true, guard: &guard{pid: pid}, host: host}
+	assert.Zero(t, c.Left())
+	host.guards[pid] = c
+	c.unguarded = false
+	assert.Equal(t, 1, c.Left())
+}
+
 // TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump: the guard did not run meanwhile.
 func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,3 +24,13 @@ func TestSignal_BetweenGrantAndStart(t *testing.T) {
 	assert.Equal(t, 143, code)
 	assert.Empty(t, message)
 }
+
+// TestSignal_BeforeOneOfSeveralStarts: what is passed on to all programs does not keep one of them from starting.
+func TestSignal_BeforeOneOfSeveralStarts(t *testing.T) {
+	arrived, asked := make(chan os.Signal, 2), make(chan struct{})
+	arrived <- syscall.SIGHUP
+	arrived <- syscall.SIGUSR1
+	s := &supervision{program: &Program{Arrived: arrived}, asked: asked}
+	assert.NoError(t, s.stoppedBefore(t.Context()))
+	assert.Empty(t, arrived)
+}

@@ -158,7 +158,7 @@ func (s *supervision) stoppedBefore(ctx context.Context) error {
 		case <-s.asked:
 			return context.Cause(ctx)
 		case one := <-s.program.Arrived:
-			if signals.Stops(one) {
+			if s.asked == nil && signals.Stops(one) { // one of several programs needs no signal before it has started
 				return &exit.Stopped{Signal: one}
 			}
 		default:
@@ -360,6 +360,9 @@ func (s *supervision) signalled(one os.Signal) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
 		}
+	}
+	if s.asked != nil {
+		return // signals that ask zkr to stop go to the caller, which closes asked
 	}
 	switch one {
 	case os.Interrupt:
