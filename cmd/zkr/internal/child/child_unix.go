@@ -18,6 +18,7 @@ import (
 type Host struct {
 	mu     sync.Mutex     // while it is held, no process is reaped: what is being started is known, and no pid passes on
 	guards map[int]*Child // by the pid of the guard
+	groups map[int]*Child // of commands whose guard has ended, until Close
 	reaped chan os.Signal
 	list   func() ([]process, error) // of all processes
 
@@ -30,6 +31,7 @@ type sight struct {
 	seen   bool
 	all    []process
 	guards map[int]*Child
+	groups map[int]*Child
 	err    error
 }
 
@@ -51,7 +53,10 @@ func (h *Host) look() *sight {
 	h.next = nil // who asks from now on gets a later look
 	h.asking.Unlock()
 	s.all, s.err = h.list()
-	s.guards, s.seen = maps.Clone(h.guards), true
+	maps.DeleteFunc(h.groups, func(group int, _ *Child) bool { // the number of an empty group passes on
+		return !slices.ContainsFunc(s.all, func(p process) bool { return p.group == group })
+	})
+	s.guards, s.groups, s.seen = maps.Clone(h.guards), maps.Clone(h.groups), true
 	return s
 }
 
@@ -60,7 +65,7 @@ func NewHost() (*Host, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, err
 	}
-	h := &Host{guards: map[int]*Child{}, reaped: make(chan os.Signal, 1), list: processes}
+	h := &Host{guards: map[int]*Child{}, groups: map[int]*Child{}, reaped: make(chan os.Signal, 1), list: processes}
 	signal.Notify(h.reaped, syscall.SIGCHLD)
 	go h.run() // for as long as the process runs
 	h.reap()
@@ -82,6 +87,9 @@ func (h *Host) reap() {
 		if c := h.guards[pid]; c != nil {
 			delete(h.guards, pid)
 			c.unguarded = true
+			if c.ownGroup && !c.closed {
+				h.groups[pid] = c
+			}
 		}
 	})
 }
@@ -128,6 +136,7 @@ type Child struct {
 	cgroup       *cgroup // may be nil
 	host         *Host
 	unguarded    bool // the guard has ended; guarded by the mutex of the host
+	closed       bool // guarded by the mutex of the host
 }
 
 // Start starts the command.
@@ -162,6 +171,7 @@ func (h *Host) startGuard(c *Child, command Command) (err error) {
 		return err
 	}
 	h.guards[c.guard.pid] = c
+	delete(h.groups, c.guard.pid) // nothing was left in it, or the number would not be free
 	return nil
 }
 
@@ -372,13 +382,20 @@ func (c *Child) Cgroup() string {
 func (c *Child) MayBeForeign() bool { return c.mayBeForeign }
 
 // tree lists the live processes that the command has started, with itself. What other commands have started stands below their
-// guards. If another guard was killed, what it has left is here, too, until that is killed.
+// guards. If another guard was killed, what it has left is here, too, until that is killed, but for the group of its command: what
+// cannot be killed there must not hold up the others.
 func (c *Child) tree() ([]process, error) {
 	s := c.host.look()
 	if s.err != nil {
 		return nil, fmt.Errorf("list the processes: %w", s.err)
 	}
-	all := slices.DeleteFunc(slices.Clone(s.all), func(p process) bool { return s.guards[p.pid] != nil && s.guards[p.pid] != c })
+	all := slices.DeleteFunc(slices.Clone(s.all), func(p process) bool {
+		if of := s.guards[p.pid]; of != nil {
+			return of != c
+		}
+		of := s.groups[p.group]
+		return of != nil && of != c && p.parent == os.Getpid()
+	})
 	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
 		since, strange := c.strange[p.pid]
 		return strange && since == p.since || s.guards[p.pid] == c
@@ -400,4 +417,9 @@ func (c *Child) group() int {
 func (c *Child) Close() {
 	c.guard.dismiss()
 	c.cgroup.remove()
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	if c.closed = true; c.host.groups[c.guard.pid] == c {
+		delete(c.host.groups, c.guard.pid)
+	}
 }

@@ -144,6 +144,19 @@ func TestLeft_LeavesTheGuardThatHasItsPid(t *testing.T) {
 	assert.Equal(t, 1, c.Left())
 }
 
+// TestLeft_OfACommandBesideOneThatCannotBeKilled has a guard that was killed with its group, but for a process that waits for a device.
+func TestLeft_OfACommandBesideOneThatCannotBeKilled(t *testing.T) {
+	other := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess}}
+	host := &Host{groups: map[int]*Child{noProcess: other}, list: func() ([]process, error) {
+		return []process{{pid: noProcess + 1, parent: os.Getpid(), group: noProcess}}, nil
+	}}
+	other.host = host
+	c := &Child{ownGroup: true, guard: &guard{pid: noProcess + 2}, host: host}
+	host.guards = map[int]*Child{c.guard.pid: c}
+	assert.Zero(t, c.Left())
+	assert.Equal(t, 1, other.Left())
+}
+
 // TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump: the guard did not run meanwhile.
 func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
