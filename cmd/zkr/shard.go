@@ -100,8 +100,8 @@ func (s *shardFlags) source() (shard.Source, error) {
 		return shard.Source{}, exit.Usagef("want one of --shards, --count and --shards-node")
 	case s.node:
 		return shard.Node(), nil
-	case s.count < 0:
-		return shard.Source{}, exit.Usagef("--count %d: want 1 or more", s.count)
+	case s.count < 0 || s.count > maxCount:
+		return shard.Source{}, exit.Usagef("--count %d: want 1 to %d", s.count, maxCount)
 	case s.count > 0:
 		return shard.List(numbered(s.count)...), nil
 	}
@@ -112,6 +112,9 @@ func (s *shardFlags) source() (shard.Source, error) {
 	}
 	return shard.List(s.names...), nil
 }
+
+// maxCount is far above what fits into a plan.
+const maxCount = 1_000_000
 
 // numbered are the names of n shards, all of one length.
 func numbered(n int) []string {
@@ -126,6 +129,9 @@ func (s *shardFlags) options(path string) []shard.Option {
 	options := []shard.Option{
 		shard.WithWeight(s.weight), shard.WithGiveUp(s.giveUp), shard.WithTracerName(metricsName(path)),
 		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)), shard.WithReturnGrace(time.Duration(s.returnGrace)),
+	}
+	if os.Getenv("ZKR_DEPTH") != "" && s.member == os.Getenv("ZKR_ID") {
+		s.member = "" // an outer zkr has told its own name
 	}
 	if s.member != "" {
 		options = append(options, shard.WithID(s.member))

@@ -272,6 +272,7 @@ func TestShard_WrongUsage(t *testing.T) {
 		"no shards":       {"/p", "--", "true"},
 		"two sets":        {"--count=3", "--shards=a", "/p", "--", "true"},
 		"negative":        {"--count=-1", "/p", "--", "true"},
+		"too many":        {"--count=1000001", "/p", "--", "true"},
 		"a slash":         {"--shards=a/b", "/p", "--", "true"},
 		"twice":           {"--shards=a,a", "/p", "--", "true"},
 		"grace and no id": {"--count=1", "--return-grace=1", "/p", "--", "true"},
@@ -284,4 +285,17 @@ func TestShard_WrongUsage(t *testing.T) {
 	}
 	assert.Equal(t, []string{"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10"}, numbered(11))
 	assert.Equal(t, []string{"0"}, numbered(1))
+}
+
+// TestShard_BelowOtherZkr: the name of an outer zkr is none of a member. A zkr below a program of a shard leaves the name of the shard.
+func TestShard_BelowOtherZkr(t *testing.T) {
+	t.Parallel()
+	z := command(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
+		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo \"second \$ZKR_SHARD\""; exec sleep 60'`)
+	require.NoError(t, z.Start())
+	eventually(t, "the inner programs run", func() bool {
+		return strings.Contains(z.out.String(), "first a\n") && strings.Contains(z.out.String(), "second a\n")
+	})
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 0, z.status(t), z.err.String())
 }

@@ -35,7 +35,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, session.ID()))
 	}
 	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
-	own := []string{
+	own := append([]string{
 		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),
 		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
@@ -46,10 +46,11 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		"ZKR_VALID_UNTIL=" + g.ValidUntil().UTC().Format(time.RFC3339Nano),
 		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
 		"ZKR_STATE=" + statePath,
-	}
+	}, more...)
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(notForTheProgram, name) || slices.Contains(Variables, name)
+		return slices.Contains(notForTheProgram, name) ||
+			slices.ContainsFunc(own, func(told string) bool { return strings.HasPrefix(told, name+"=") })
 	})
-	return slices.Concat(inherited, own, more)
+	return append(inherited, own...)
 }
