@@ -18,7 +18,8 @@ async function post(body) {
 }
 
 function facts(c, alive) {
-  $('doomed').replaceChildren(...names([name(c)]), (c.place ? ' waits at place ' + c.place : ' holds') + ' at ', ...names([c.path]));
+  const role = c.library === 'foreign' ? ' is of no known recipe, at ' : c.place ? ' waits at place ' + c.place + ' at ' : ' holds at ';
+  $('doomed').replaceChildren(...names([name(c)]), role, ...names([c.path]));
   $('facts').replaceChildren();
   for (const [term, text] of [['path', c.path], ['holder', holders.map(name).join(', ') || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],
     ['here for', age(c.since)], ['session', (c.session || 'none') + (alive ? ', ' + alive : '')]]) {
@@ -43,6 +44,7 @@ export function ask(queue, c) {
   for (const id of ['key', 'reason']) $(id).value = '';
   step();
   $('break').showModal();
+  $('break').scrollTop = 0; // the focus is at its end
 }
 
 $('really').onclick = async () => {

@@ -1,6 +1,6 @@
 // One queue: a row that says how it is, and, if it is open, the queue itself.
 import { timeLine } from './changes.js';
-import { aged, element, last, left, name, names, own } from './text.js';
+import { aged, element, last, left, name, names, own, shown } from './text.js';
 
 export const verdicts = { held: 'good', free: 'good', 'stuck behind': 'warn', 'revoke asked': 'warn', mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad' };
 const opened = new Set(); // paths: a queue that was empty for a while is open as it was
@@ -100,7 +100,7 @@ function card(queue, c, ahead, ask) {
   e.append(facts);
   if (ask) {
     const button = element('button', '', 'break…');
-    button.ariaLabel = 'break ' + name(c);
+    button.ariaLabel = shown('break ' + name(c));
     button.dataset.token = c.token;
     button.onclick = () => ask(queue, c);
     e.append(button);
