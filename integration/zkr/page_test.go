@@ -367,10 +367,15 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close() //nolint:errcheck // it returns nil
+	require.NoError(t, c.CreateAll(t.Context(), "/jobs", nil))
+	var ops []zkrecipes.Op
 	for i := range 10000 {
 		path := fmt.Sprintf("/jobs/job%04d", i)
-		require.NoError(t, c.CreateAll(t.Context(), path, nil))
-		_, err := c.Create(t.Context(), path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i), zk.FlagEphemeral|zk.FlagSequence)
+		ops = append(ops, zkrecipes.OpCreate(path, nil, 0),
+			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i), zk.FlagEphemeral|zk.FlagSequence))
+	}
+	for some := range slices.Chunk(ops, 1000) { // a server takes no request beyond 1 MB
+		_, err := c.Multi(t.Context(), some...)
 		require.NoError(t, err)
 	}
 	url, _, _ := serve(t, server.Addr())

@@ -1,7 +1,7 @@
 // The stream of events. A browser opens one again after some failures only, and waits for ever on a peer that has vanished. So
 // this one is opened anew if it fails, or is silent.
 const beat = 6000; // zkr sends an event every two seconds at least
-const first = 30000; // the first event has all queues
+const first = 30000; // the first event has all queues: on a busy machine it takes as long as it takes, so each try has twice as much
 const longest = 10000; // between two tries
 
 // follow calls hear with each message. It returns what is known of the connection: lost since when, and when it is tried again.
@@ -14,7 +14,7 @@ export function follow(url, hear, changed) {
   };
   const open = () => {
     source = new EventSource(url);
-    source.onopen = () => failAfter(first);
+    source.onopen = () => failAfter(first * 2 ** tries);
     source.onerror = fail;
     source.onmessage = (e) => {
       tries = 0;
