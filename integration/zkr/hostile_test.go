@@ -72,7 +72,7 @@ func TestPage_HostileNames(t *testing.T) {
 	require.Contains(t, event, `/jobs/\u202egpj.tsniaga`)
 	require.NotContains(t, event, "\u202e")
 
-	p := browse(t, url)
+	p := browse(t, "about:blank")
 	var foreign atomic.Value // what the page has asked for elsewhere
 	require.NoError(t, chromedp.Listen(p.ctx, func(event any) {
 		switch e := event.(type) {
@@ -91,8 +91,9 @@ func TestPage_HostileNames(t *testing.T) {
 		require.Zero(t, p.count(`img, svg, script:not([src="app.js"])`))
 		require.False(t, evaluate[bool](p, `/[\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\x00-\x09\x0b-\x1f\x7f-\x9f]/u.test(document.documentElement.outerHTML)`))
 	}
+	p.do(chromedp.Navigate(url))
 	for _, width := range []int64{390, 1280} {
-		p.do(chromedp.EmulateViewport(width, 700), chromedp.Reload())
+		p.do(chromedp.EmulateViewport(width, 700))
 		p.shows("#count", fmt.Sprint(len(hostile), " queues"))
 		harmless()
 		for _, h := range hostile {
@@ -118,5 +119,7 @@ func TestPage_HostileNames(t *testing.T) {
 			p.click("#cancel")
 		}
 		harmless()
+		evaluate[bool](p, `document.querySelectorAll('details').forEach((e) => { e.open = false; }); true`)
+		p.await(`!document.querySelector('.card')`)
 	}
 }

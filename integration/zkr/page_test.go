@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -85,7 +86,7 @@ func (p *tab) shows(selector, text string) time.Duration {
 	p.Helper()
 	began := time.Now()
 	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text)
-	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool](has, chromedp.WithPollingTimeout(patience))); err != nil {
+	if err := p.poll(has); err != nil {
 		require.NoError(p, err, "%s does not show %q:\n%s", selector, text, evaluate[string](p, `document.body.innerText`))
 	}
 	return time.Since(began)
@@ -94,8 +95,19 @@ func (p *tab) shows(selector, text string) time.Duration {
 // await waits until an expression is true.
 func (p *tab) await(expression string) {
 	p.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
-	require.NoError(p, err, expression)
+	require.NoError(p, p.poll(expression), expression)
+}
+
+// poll waits until an expression is true. A page that has just been loaded may end a poll: the next one finds it.
+func (p *tab) poll(expression string) (err error) {
+	for range 3 {
+		_, err = chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		if err == nil || errors.Is(err, chromedp.ErrPollingTimeout) {
+			return err
+		}
+		p.Logf("a poll has ended: %v", err)
+	}
+	return err
 }
 
 // fill replaces the text of a field.
