@@ -294,6 +294,7 @@ func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
 				for s.Err() == nil {
 					require.Equal(t, 1, srv.SendEvent(zktest.Everyone, zktest.NodeDataChanged, "/other"))
 					time.Sleep(time.Second)
+					synctest.Wait() // the session may end at this time
 				}
 				pings.Remove()
 				require.ErrorIs(t, <-written, zkrecipes.ErrUnknownOutcome)
