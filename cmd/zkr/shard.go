@@ -55,8 +55,8 @@ When a shard moves, --signal asks its program to stop, and SIGKILL follows after
 own when all has ended. A program that ends by itself is started again after a pause: 0.1 s, twice as long after each further
 time, 30 s at most. A run of a minute starts the pauses anew. After --give-up failures in a row the shard goes to another machine.
 
-INT, TERM or QUIT makes zkr leave: its programs are stopped one after the other, and the next owners start. Those that run after a
-session timeout are stopped together, as after a second signal. With --return-grace, all programs are stopped together, and
+INT, TERM or QUIT makes zkr leave: it stops its programs one after the other, and the next owners start. After a session
+timeout, or a second signal, it stops all that still run together. With --return-grace, it stops all programs together, and
 their shards wait for this machine to return. Other signals are passed on to all programs. Programs read nothing: their
 standard input is empty.
 
@@ -193,8 +193,8 @@ type shardMember struct {
 
 var errAsked = errors.New("asked to stop")
 
-// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for it. What has not stopped
-// after a while is asked at once: nobody may answer, or the signal may have come before the member was there.
+// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for it. After patience, all
+// programs that still run are asked together: no server may have answered, or the signal came before the member was there.
 func (m *shardMember) run(ctx context.Context, source shard.Source, patience time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

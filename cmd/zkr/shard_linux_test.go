@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// stage is a directory in which the programs of shards say that they run.
+// shardStage is a directory in which the programs of shards say that they run.
 type shardStage struct {
 	*testing.T
 	srv *zktest.Server
@@ -39,7 +39,7 @@ func newShardStage(t *testing.T) *shardStage {
 	return s
 }
 
-// program notes its process, and one that the owner before it has left running. It starts another process after a while.
+// shardProgram notes its process, and each process of the owner before it that still runs. It starts another process.
 const shardProgram = `
 old=$(cat "$DIR/$1.pid" 2>/dev/null)
 for p in $old; do
@@ -232,7 +232,7 @@ func TestShard_GivesAway(t *testing.T) {
 	assert.Equal(t, 0, z.status(t))
 }
 
-// TestShard_Signals: a signal that does not stop zkr is passed on, the first one that does asks, and SIGKILL follows.
+// TestShard_Signals: zkr passes on a signal that does not stop it. The first one that does makes it ask its programs. SIGKILL follows.
 func TestShard_Signals(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",

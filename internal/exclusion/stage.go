@@ -126,7 +126,7 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	return s.queue[0], s.queue[1]
 }
 
-// failed reports whether a candidate has lost the lock by itself. Then it has ended. One that divides shards would go on.
+// failed reports whether a candidate has lost the lock by itself. Then it has ended. A zkr that divides shards would go on, and is killed.
 func (s *stage) failed(t *testing.T, c *candidate) bool {
 	t.Helper()
 	if s.shards && !c.over() {

@@ -100,7 +100,7 @@ func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 	})
 }
 
-// TestLook_BeginsAfterTheCall: callers that share a look must not get one that was begun before they asked.
+// TestLook_BeginsAfterTheCall: callers that share a look do not get one that had begun before they asked.
 func TestLook_BeginsAfterTheCall(t *testing.T) {
 	var looks atomic.Int64
 	host := &Host{list: func() ([]process, error) {

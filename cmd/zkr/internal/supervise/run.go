@@ -140,9 +140,9 @@ func (r *Runner) Ready(ctx context.Context) (timeout time.Duration, err error) {
 	return session.Timeout(), err
 }
 
-// Under runs the program of t, of which several may run at a time, under a grant that the caller has. It returns when the program and
-// all that it has started have ended, so that the caller may release. When ctx ends, the program is asked to stop, and killed after
-// --stop-timeout, by default the grace. An error says that the program was not run.
+// Under runs the program of t under a grant that the caller has. Several may run at a time. It returns when the program and all that it
+// has started have ended. Then the caller may release. When ctx ends, it asks the program to stop, and kills it after --stop-timeout,
+// by default the grace. An error says that the program was not run.
 func (r *Runner) Under(ctx context.Context, t *Target, g *Grant) (Ending, error) {
 	s, err := r.supervise(ctx, func() {}, t, g)
 	if err != nil {

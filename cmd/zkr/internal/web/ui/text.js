@@ -2,7 +2,7 @@
 export const $ = (id) => document.getElementById(id);
 export const clock = { skew: 0 }; // of zkr minus ours, in milliseconds
 
-// shown is text without characters that turn around what follows, or that nobody sees. Emoji and Persian need the two joiners.
+// shown is text without characters that turn around what follows, or that are invisible. Emoji and Persian need the two joiners.
 export const shown = (text) => String(text).replace(/(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'));
 
 // element never takes HTML: names are what any client of ZooKeeper has written.

@@ -1,0 +1,117 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+)
+
+// ask asks the program to stop, since the caller wants that. If the lock is lost, it was killed.
+func (s *supervision) ask(now time.Time) {
+	if s.grant.Err() == nil {
+		s.end.Asked = true
+		s.stop("asked to stop", now.Add(cmp.Or(s.options.StopTimeout, s.deadline.grace)))
+	}
+}
+
+// stop asks the program to stop, once. At killAt it is killed; the zero time is never.
+func (s *supervision) stop(reason string, killAt time.Time) {
+	if !killAt.IsZero() && (s.killAt.IsZero() || killAt.Before(s.killAt)) {
+		s.killAt = killAt
+	}
+	if !s.stopAt.IsZero() || !s.killed.IsZero() {
+		return
+	}
+	s.stopAt = time.Now()
+	err := s.child.Stop(s.options.Signal)
+	level := slog.LevelWarn
+	if s.asked != nil && s.end.Asked { // as each move of a shard does
+		level = s.target.steps()
+	}
+	s.events.say(level, "term", s.why(fields{ReasonKey: reason}), "asked the program to stop")
+	if err != nil {
+		s.events.warn("cannot signal the program", "err", err)
+	}
+}
+
+// kill kills the program and all that it has started, again and again until nothing is left.
+func (s *supervision) kill(reason string) {
+	if !s.killed.IsZero() || s.ended && s.child.Left() == 0 {
+		return
+	}
+	err := s.child.Kill()
+	s.killed = time.Now()
+	s.events.say(slog.LevelWarn, "kill", s.why(fields{ReasonKey: reason}), "killed the program")
+	if err != nil {
+		s.events.warn("cannot kill the program", "err", err)
+	}
+}
+
+// signalled passes a signal on. In a terminal, the program has had the terminal's own signals already.
+func (s *supervision) signalled(one os.Signal) {
+	if one == signals.Continue {
+		return // the look at the clock was what it is for
+	}
+	had := s.program.Command.Terminal && signals.SentToGroup(one)
+	if !had && slices.Contains(s.options.Forward, one) {
+		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
+		}
+	}
+	if s.asked != nil {
+		return // signals that ask zkr to stop go to the caller, which closes asked
+	}
+	switch one {
+	case os.Interrupt:
+		if s.again(time.Now()) {
+			s.kill("second interrupt")
+		}
+	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+	default:
+		return
+	}
+	s.end.Asked = true
+	if had {
+		return // the program may have a use for the key, as a shell has
+	}
+	if s.options.StopTimeout > 0 && s.killAt.IsZero() {
+		s.killAt = time.Now().Add(s.options.StopTimeout)
+	}
+}
+
+// again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a use
+// for single ones. Two at once are one: timeout(1) signals zkr, and then its group.
+func (s *supervision) again(now time.Time) bool {
+	before := s.interrupt
+	if now.Sub(before) < 100*time.Millisecond {
+		return false
+	}
+	s.interrupt = now
+	return !before.IsZero() && (!s.program.Command.Terminal || now.Sub(before) < 2*time.Second)
+}
+
+// obeyRevocation stops the program if another client has asked for the lock.
+func (s *supervision) obeyRevocation(now time.Time) {
+	if s.options.OnRevoke != "term" || !s.stopAt.IsZero() {
+		return
+	}
+	for _, h := range s.grant.parts {
+		select {
+		case <-h.Revoked():
+			var killAt time.Time
+			if s.options.StopTimeout > 0 {
+				killAt = now.Add(s.options.StopTimeout)
+			}
+			s.end.Revoked = true
+			s.stop("revoked", killAt)
+			return
+		default:
+		}
+	}
+}
