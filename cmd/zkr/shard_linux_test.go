@@ -40,7 +40,9 @@ func newShardStage(t *testing.T) *shardStage {
 }
 
 // shardProgram notes its process, and each process of the owner before it that still runs. It starts another process.
+// Both ignore SIGTERM, so that they go on until SIGKILL.
 const shardProgram = `
+trap '' TERM
 old=$(cat "$DIR/$1.pid" 2>/dev/null)
 for p in $old; do
 	if grep -q '^State:.[^ZX]' "/proc/$p/status" 2>/dev/null; then echo "$1: $p runs, and $$ begins" >>"$DIR/overlap"; fi
@@ -53,7 +55,7 @@ wait`
 // start starts a member under a label of its own.
 func (s *shardStage) start(who string, flags ...string) *zkr {
 	s.Helper()
-	args := slices.Concat([]string{"shard", "--count=4", "--settle=0", "--session-timeout=4"}, flags,
+	args := slices.Concat([]string{"shard", "--count=4", "--settle=0", "--session-timeout=4", "--stop-timeout=0.3"}, flags,
 		[]string{"/app/parts", "--", "sh", "-c", shardProgram, "sh", "{}"})
 	z := command(s.T, address(s.T, s.srv, who), args...)
 	z.Env = append(z.Env, "DIR="+s.dir, "WHO="+who)
