@@ -70,8 +70,9 @@ func contend(t *testing.T, srv *zktest.Server, n int, lasts time.Duration, write
 
 func (a adders) each() float64 { return float64(a.requests) / float64(a.total) }
 
-func (a adders) unfairness() float64 {
-	return float64(slices.Max(a.done)) / float64(max(1, slices.Min(a.done)))
+// least is the part of an equal share that the client out of luck had.
+func (a adders) least() float64 {
+	return float64(slices.Min(a.done)*len(a.done)) / float64(a.total)
 }
 
 func addOne(ctx context.Context, c *value.Counter) error {
@@ -87,6 +88,7 @@ func updateOne(ctx context.Context, c *value.Counter) error {
 // TestContention: few attempts are in vain, none of the clients starves, and everything counts once.
 //
 // If each round trip takes as long as any other, that is the worst case: a client that needs no reading would win each race.
+// Luck evens out in time, and a client that is starved falls behind for ever. So a share is counted over many longest waits.
 func TestContention(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write    func(context.Context, *value.Counter) error
@@ -99,8 +101,8 @@ func TestContention(t *testing.T) {
 		"Update":                {updateOne, true, 16, 2 * time.Second},
 		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
 	} {
-		for n, lasts := range map[int]time.Duration{2: 4 * time.Second, 8: 8 * time.Second, 64: 8 * time.Second} {
-			if bubble.Race && n == 64 { // a minute; TestContention_UnderFaults has as many
+		for n, lasts := range map[int]time.Duration{2: 30 * time.Second, 8: 20 * time.Second, 64: 16 * time.Second} {
+			if bubble.Race && n == 64 { // minutes; TestContention_UnderFaults has as many
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
@@ -113,7 +115,7 @@ func TestContention(t *testing.T) {
 					a := contend(t, srv, n, lasts, tt.write)
 					require.LessOrEqual(t, a.each(), tt.requests)
 					require.Less(t, a.worst, tt.worst)
-					require.LessOrEqual(t, a.unfairness(), 3.0)
+					require.GreaterOrEqual(t, a.least(), 0.25)
 					require.Equal(t, strconv.Itoa(a.total+n), stored(t, srv, path))
 				})
 			})
