@@ -308,6 +308,7 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a test's directory
 	file := dir + "/told"
 	h, err := child.NewHost()
 	if err != nil {
