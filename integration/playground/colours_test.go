@@ -14,6 +14,8 @@ import (
 	"github.com/lucasb-eyer/go-colorful"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 )
 
 // What tells two states apart: their mean colours, or their hatches. Both are in units of CIEDE2000. One unit is the least difference
@@ -79,8 +81,8 @@ var told = []struct {
 // TestColours_AreToldApart: readers who lack one kind of cone tell all states of a lane apart, and so do those who see no colour.
 func TestColours_AreToldApart(t *testing.T) {
 	p := open(t, nil, "")
-	p.await(`playground.ready`)
-	evaluate[bool](p, `document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
+	p.Await(`playground.ready`)
+	browser.Evaluate[bool](p.Tab, `document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
 	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia"}
 	found := map[string][]patch{} // by scheme and vision
 	for _, moment := range told {
@@ -89,18 +91,18 @@ func TestColours_AreToldApart(t *testing.T) {
 		require.NoError(t, err)
 		for _, scheme := range []string{"light", "dark"} {
 			p.look(390, 1000, scheme == "dark")
-			p.do(chromedp.EmulateViewport(390, 1000, chromedp.EmulateScale(scale)))
-			evaluate[bool](p, fmt.Sprintf(`playground.moveTo(%d); true`, moment.at))
-			patches := evaluate[[]patch](p, fmt.Sprintf(`(%s)(%s)`, find, states))
+			p.Do(chromedp.EmulateViewport(390, 1000, chromedp.EmulateScale(scale)))
+			browser.Evaluate[bool](p.Tab, fmt.Sprintf(`playground.moveTo(%d); true`, moment.at))
+			patches := browser.Evaluate[[]patch](p.Tab, fmt.Sprintf(`(%s)(%s)`, find, states))
 			for _, vision := range visions {
-				_, err := chromedp.Call(p.ctx, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
+				_, err := chromedp.Call(p.Context, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
 				require.NoError(t, err)
 				before := patches[1].mean
 				p.measure(patches)
 				require.NotEqual(t, before, patches[1].mean, "%s changes nothing", vision)
 				reader := scheme + ", " + vision.String()
 				found[reader] = append(found[reader], patches...)
-				p.picture(seen, fmt.Sprintf("colours-%d-%s-%s", moment.at, scheme, vision))
+				p.Picture(browser.Seen, fmt.Sprintf("colours-%d-%s-%s", moment.at, scheme, vision))
 			}
 		}
 	}
@@ -125,7 +127,7 @@ const scale = 2
 // measure looks at the pixels of the patches.
 func (p *tab) measure(patches []patch) {
 	p.Helper()
-	shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	shot, err := chromedp.Run(p.Context, chromedp.CaptureScreenshot())
 	require.NoError(p, err)
 	screen, err := png.Decode(bytes.NewReader(shot))
 	require.NoError(p, err)

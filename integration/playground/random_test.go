@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 )
 
 var random = flag.Duration("random", 4*time.Second, "how long TestRandom acts")
@@ -42,18 +44,18 @@ const act = `(length) => {
 // TestRandom acts at random for a while: nothing panics, no two hold what excludes each other, and the memory stays as it is.
 func TestRandom(t *testing.T) {
 	p := open(t, nil, "")
-	p.await(`playground.ready`)
+	p.Await(`playground.ready`)
 	recipes := []string{"mutex", "rwlock", "semaphore", "election"}
 	for _, recipe := range recipes {
 		p.scene("#n=8&recipe=" + recipe)
 		var memory []int64
 		actions, done, holds, refused, virtual := 0, 0, 0, 0, 0.0
 		for began := time.Now(); time.Since(began) < *random/time.Duration(len(recipes)) || len(memory) < 2; {
-			seen := evaluate[struct {
+			seen := browser.Evaluate[struct {
 				Actions, Done, Holds, Refused int
 				Virtual                       float64
 				Memory                        int64
-			}](p, fmt.Sprintf(`(%s)(400)`, act))
+			}](p.Tab, fmt.Sprintf(`(%s)(400)`, act))
 			memory = append(memory, seen.Memory)
 			actions, done, holds, refused, virtual = actions+seen.Actions, done+seen.Done, holds+seen.Holds, refused+seen.Refused, seen.Virtual
 		}

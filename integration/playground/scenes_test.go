@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 )
 
 // item is a thing that the page has drawn, with what it stands for. Places are those of the picture, in pixels.
@@ -45,7 +47,7 @@ const observe = `(requests) => {
 func film(p *tab, hash string) (frames []frame) {
 	p.Helper()
 	p.scene(hash)
-	text := evaluate[string](p, `{
+	text := browser.Evaluate[string](p.Tab, `{
 		const end = Number(new URLSearchParams(location.hash.slice(1)).get('end')), frames = [], observe = `+observe+`;
 		for (let t = 0; t <= end; t += 250) {
 			playground.moveTo(t);
@@ -132,8 +134,8 @@ func names(items []item) (found []string) {
 // TestScenes plays each scene of the page, and compares what is drawn with what the scene promises.
 func TestScenes(t *testing.T) {
 	p := open(t, nil, "")
-	p.await(`playground.ready`)
-	links := evaluate[map[string]string](p, `Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
+	p.Await(`playground.ready`)
+	links := browser.Evaluate[map[string]string](p.Tab, `Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
 	require.Len(t, links, len(promises))
 	for title, promise := range promises {
 		require.Contains(t, links, title)
@@ -146,10 +148,10 @@ func TestScenes(t *testing.T) {
 		promise(t, frames)
 		name := strings.ToLower(strings.NewReplacer(" ", "-", "’", "", ",", "").Replace(title))
 		p.look(1280, 900, false)
-		p.picture(seen, name)
+		p.Picture(browser.Seen, name)
 		if name == "the-partition" || name == "curators-rule" {
 			p.look(1200, 560, false)
-			p.picture(shown, name)
+			p.Picture(shown, name)
 		}
 		if t.Failed() {
 			t.Fatal(title)

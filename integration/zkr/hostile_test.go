@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
@@ -74,7 +75,7 @@ func TestPage_HostileNames(t *testing.T) {
 
 	p := browse(t, "about:blank")
 	var foreign atomic.Value // what the page has asked for elsewhere
-	require.NoError(t, chromedp.Listen(p.ctx, func(event any) {
+	require.NoError(t, chromedp.Listen(p.Context, func(event any) {
 		switch e := event.(type) {
 		case *network.EventRequestWillBeSent:
 			if !strings.HasPrefix(e.Request.URL, url) && !strings.HasPrefix(e.Request.URL, "data:") {
@@ -87,13 +88,13 @@ func TestPage_HostileNames(t *testing.T) {
 	harmless := func() {
 		t.Helper()
 		require.Nil(t, foreign.Load())
-		require.Equal(t, "undefined", evaluate[string](p, `typeof owned`))
+		require.Equal(t, "undefined", browser.Evaluate[string](p.Tab, `typeof owned`))
 		require.Zero(t, p.count(`img, svg, script:not([src="app.js"])`))
-		require.False(t, evaluate[bool](p, `/[\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\x00-\x09\x0b-\x1f\x7f-\x9f]/u.test(document.documentElement.outerHTML)`))
+		require.False(t, browser.Evaluate[bool](p.Tab, `/[\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\x00-\x09\x0b-\x1f\x7f-\x9f]/u.test(document.documentElement.outerHTML)`))
 	}
-	p.do(chromedp.Navigate(url))
+	p.Do(chromedp.Navigate(url))
 	for _, width := range []int64{390, 1280} {
-		p.do(chromedp.EmulateViewport(width, 700))
+		p.Do(chromedp.EmulateViewport(width, 700))
 		p.shows("#count", fmt.Sprint(len(hostile), " queues"))
 		harmless()
 		for _, h := range hostile {
@@ -104,13 +105,13 @@ func TestPage_HostileNames(t *testing.T) {
 		p.fill("filter", "gpj")
 		p.shows("#count", fmt.Sprintf("1 of %d queues", len(hostile)))
 		p.fill("filter", "")
-		evaluate[bool](p, `document.querySelectorAll('details').forEach((e) => { e.open = true; }); true`)
-		p.await(fmt.Sprintf(`document.querySelectorAll('.card').length === %d`, 3*len(hostile)))
+		browser.Evaluate[bool](p.Tab, `document.querySelectorAll('details').forEach((e) => { e.open = true; }); true`)
+		p.Await(fmt.Sprintf(`document.querySelectorAll('.card').length === %d`, 3*len(hostile)))
 		p.fits(fmt.Sprint("hostile-open-", width))
 		for i := range hostile {
 			p.click(fmt.Sprintf(".queue:nth-child(%d) .foreign button", i+1))
 			p.shows("#doomed", "is of no known recipe, at")
-			require.True(t, evaluate[bool](p, `document.getElementById('break').scrollTop === 0`), "the dialog does not show its beginning")
+			require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('break').scrollTop === 0`), "the dialog does not show its beginning")
 			p.fits(fmt.Sprint("hostile-break-", i, "-", width))
 			p.fill("key", key)
 			p.click("#really")
@@ -119,7 +120,7 @@ func TestPage_HostileNames(t *testing.T) {
 			p.click("#cancel")
 		}
 		harmless()
-		evaluate[bool](p, `document.querySelectorAll('details').forEach((e) => { e.open = false; }); true`)
-		p.await(`!document.querySelector('.card')`)
+		browser.Evaluate[bool](p.Tab, `document.querySelectorAll('details').forEach((e) => { e.open = false; }); true`)
+		p.Await(`!document.querySelector('.card')`)
 	}
 }

@@ -2,9 +2,7 @@ package zkr
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,7 +10,6 @@ import (
 	"net/http/httputil"
 	neturl "net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/go-zookeeper/zk"
@@ -28,92 +24,31 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// tab is a page of zkr serve in a browser. PAGE_PICTURES=directory keeps what the tests see there.
-type tab struct {
-	*testing.T
-	ctx context.Context
-}
+// tab is a page of zkr serve in a browser.
+type tab struct{ *browser.Tab }
 
-// patience is how long a test waits for the page, on a machine that is busy with other tests as well.
-const patience = 5 * time.Minute
-
-// browse opens a page in Chromium. Without one the test is skipped; with REQUIRE_REAL=1 it fails.
-func browse(t *testing.T, url string) *tab {
-	t.Helper()
-	var name string
-	for _, candidate := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(candidate); err == nil && name == "" {
-			name = path
-		}
-	}
-	if name == "" {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal("no Chromium: apt-get install chromium")
-		}
-		t.Skip("no Chromium: apt-get install chromium")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a page that hangs
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(name), chromedp.NoSandbox, chromedp.WindowSize(1100, 900), chromedp.WSURLReadTimeout(time.Minute))...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	p := &tab{t, ctx}
-	p.do(chromedp.Navigate(url))
-	return p
-}
-
-func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
-	p.Helper()
-	require.NoError(p, chromedp.Do(p.ctx, actions...))
-}
-
-// evaluate returns the value of an expression.
-func evaluate[T any](p *tab, expression string) T {
-	p.Helper()
-	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
-	require.NoError(p, err)
-	return value
-}
+func browse(t *testing.T, url string) *tab { t.Helper(); return &tab{browser.Open(t, url)} }
 
 // shows waits until an element has a text, and returns how long that took.
 func (p *tab) shows(selector, text string) time.Duration {
 	p.Helper()
 	began := time.Now()
 	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text)
-	if err := p.poll(has); err != nil {
-		require.NoError(p, err, "%s does not show %q:\n%s", selector, text, evaluate[string](p, `document.body.innerText`))
+	if err := p.Poll(has); err != nil {
+		require.NoError(p, err, "%s does not show %q:\n%s", selector, text, browser.Evaluate[string](p.Tab, `document.body.innerText`))
 	}
 	return time.Since(began)
-}
-
-// await waits until an expression is true.
-func (p *tab) await(expression string) {
-	p.Helper()
-	require.NoError(p, p.poll(expression), expression)
-}
-
-// poll waits until an expression is true. A page that has just been loaded may end a poll: the next one finds it.
-func (p *tab) poll(expression string) (err error) {
-	for range 3 {
-		_, err = chromedp.Run(p.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
-		if err == nil || errors.Is(err, chromedp.ErrPollingTimeout) {
-			return err
-		}
-		p.Logf("a poll has ended: %v", err)
-	}
-	return err
 }
 
 // fill replaces the text of a field.
 func (p *tab) fill(id, text string) {
 	p.Helper()
-	evaluate[string](p, fmt.Sprintf(`{
+	browser.Evaluate[string](p.Tab, fmt.Sprintf(`{
 		const field = document.getElementById(%q);
 		field.value = %q;
 		field.dispatchEvent(new Event('input', { bubbles: true }));
@@ -121,40 +56,18 @@ func (p *tab) fill(id, text string) {
 	}`, id, text))
 }
 
-// picture keeps what is seen.
-func (p *tab) picture(name string) {
-	p.Helper()
-	directory := os.Getenv("PAGE_PICTURES")
-	if directory == "" {
-		return
-	}
-	image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-	require.NoError(p, err)
-	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
-}
-
-// dark chooses the colours that the page is asked for.
-func (p *tab) dark(is bool) {
-	p.Helper()
-	scheme := map[bool]string{false: "light", true: "dark"}[is]
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
-	require.NoError(p, err)
-}
-
 // focused is the text of the element that the keyboard reaches.
 func (p *tab) focused() string {
 	p.Helper()
-	return evaluate[string](p, `document.activeElement.id || document.activeElement.textContent`)
+	return browser.Evaluate[string](p.Tab, `document.activeElement.id || document.activeElement.textContent`)
 }
 
-func (p *tab) click(selector string) { p.Helper(); p.do(chromedp.Click(selector)) }
+func (p *tab) click(selector string) { p.Helper(); p.Do(chromedp.Click(selector)) }
 
 // count is how many elements there are.
 func (p *tab) count(selector string) int {
 	p.Helper()
-	return evaluate[int](p, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
+	return browser.Evaluate[int](p.Tab, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
 }
 
 // serve runs zkr serve, and returns the address of its page, the key that it has printed, if any, and how to kill it.
@@ -264,24 +177,24 @@ func TestPage_InABrowser(t *testing.T) {
 	p.fill("key", "no key")
 	p.click("#really")
 	p.shows("#refused", "not the key")
-	p.do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, none is looked at for a second
+	p.Do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, none is looked at for a second
 	p.fill("key", key)
 	p.fill("reason", "a test")
-	evaluate[bool](p, `{
+	browser.Evaluate[bool](p.Tab, `{
 		globalThis.rested = false;
 		const button = document.getElementById('really');
 		new MutationObserver(() => { rested ||= button.disabled && button.textContent.startsWith('Delete'); }).observe(button, { attributes: true });
 		rested;
 	}`)
-	p.do(chromedp.DoubleClick("#really"))
+	p.Do(chromedp.DoubleClick("#really"))
 	p.shows("#facts dd", ", alive")
 	p.shows("#really", "Delete czxid "+czxid)
-	require.True(t, evaluate[bool](p, `rested`), "the second half of a double click would have deleted")
-	p.do(chromedp.WaitEnabled("#really"))
+	require.True(t, browser.Evaluate[bool](p.Tab, `rested`), "the second half of a double click would have deleted")
+	p.Do(chromedp.WaitEnabled("#really"))
 	p.click("#really")
 	p.shows("#refused", "is alive")
 	require.NoError(t, second.Err(), "nothing was deleted yet")
-	p.picture("dialog")
+	p.Picture(browser.Seen, "dialog")
 	p.click("#alive")
 	p.click("#really")
 	select {
@@ -290,15 +203,15 @@ func TestPage_InABrowser(t *testing.T) {
 		require.Fail(t, "the holder has its lock still")
 	}
 	p.shows("#changes li", "web2/7 → free")
-	p.do(chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+	p.Do(chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
 	again, err := one.Lock(t.Context())
 	require.NoError(t, err)
 	p.shows(".time li", "web1/42 for ")
 	p.shows(".time li", "web2/7 held for ")
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
-	p.picture("time")
-	p.await(`document.querySelector('.time .now').style.width === '100%'`) // the bar of the present hold grows beyond the longest
+	p.Picture(browser.Seen, "time")
+	p.Await(`document.querySelector('.time .now').style.width === '100%'`) // the bar of the present hold grows beyond the longest
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.
@@ -402,7 +315,7 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	p.fill("filter", "job9999")
 	t.Logf("one of them is found after %v", p.shows("#count", "1 of 10000 queues").Round(time.Millisecond))
 	p.fill("filter", "")
-	drawn := evaluate[float64](p, `{
+	drawn := browser.Evaluate[float64](p.Tab, `{
 		const began = performance.now();
 		document.getElementById('filter').dispatchEvent(new Event('input', { bubbles: true }));
 		performance.now() - began;
@@ -413,30 +326,6 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn, p.shows("#changes li", "free → late/1").Round(time.Millisecond))
 	p.shows("#count", "10001 queues")
 }
-
-// faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast.
-const faint = `{
-	const light = (rgb) => {
-		const [r, g, b] = rgb.match(/[\d.]+/g).slice(0, 3).map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-		return .2126 * r + .7152 * g + .0722 * b;
-	};
-	const behind = (e) => {
-		for (; e; e = e.parentElement) {
-			const color = getComputedStyle(e).backgroundColor;
-			if (!/, 0\)$/.test(color)) return color;
-		}
-		return 'rgb(255, 255, 255)';
-	};
-	const found = [];
-	for (const e of document.querySelectorAll('body *')) {
-		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-		if (!own || !e.checkVisibility({ visibilityProperty: true }) || e.matches(':disabled, script')) continue;
-		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
-		const contrast = (a + .05) / (b + .05);
-		if (contrast < 4.5) found.push(e.textContent + ': ' + contrast.toFixed(2));
-	}
-	found;
-}`
 
 // misplaced lists what is cut off at a side, texts with a part that is not drawn, and what no pointer reaches: of the dialog, if it is open.
 const misplaced = `{
@@ -459,9 +348,9 @@ const misplaced = `{
 // fits requires that nothing is misplaced or faint. It keeps what is seen.
 func (p *tab) fits(what string) {
 	p.Helper()
-	p.picture(what)
-	require.Empty(p, evaluate[[]string](p, misplaced), what)
-	require.Empty(p, evaluate[[]string](p, faint), what)
+	p.Picture(browser.Seen, what)
+	require.Empty(p, browser.Evaluate[[]string](p.Tab, misplaced), what)
+	require.Empty(p, p.Faint("", ""), what)
 }
 
 // TestPage_IsFitToRead: on a telephone and on a desk, by day and by night, nothing is cut off or faint, and the keyboard does all.
@@ -473,32 +362,31 @@ func TestPage_IsFitToRead(t *testing.T) {
 	p := browse(t, url)
 	for _, width := range []int64{390, 1280} {
 		for _, dark := range []bool{false, true} {
-			p.do(chromedp.EmulateViewport(width, 900))
-			p.dark(dark)
-			p.do(chromedp.Reload())
+			p.Look(width, 900, dark)
+			p.Do(chromedp.Reload())
 			p.shows("#state", "live")
 			p.shows("#count", fmt.Sprint(all, " queues"))
 			p.shows(".verdict.warn", "stuck behind")
-			look := fmt.Sprintf("-%d-%v", width, map[bool]string{false: "light", true: "dark"}[dark])
+			look := fmt.Sprintf("-%d-%v", width, browser.Scheme(dark))
 			p.fits("closed" + look)
-			p.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("/"))
+			p.Do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("/"))
 			require.Equal(t, "filter", p.focused())
 			p.fill("filter", "") // only a test types the slash as well
 			for p.focused() == "filter" || !strings.Contains(p.focused(), "/jobs/orders") {
 				before := p.focused()
-				p.do(chromedp.KeyEvent(kb.ArrowDown))
+				p.Do(chromedp.KeyEvent(kb.ArrowDown))
 				require.NotEqual(t, before, p.focused(), "the arrow does not reach the queue")
 			}
-			p.do(chromedp.KeyEvent(kb.Enter))
+			p.Do(chromedp.KeyEvent(kb.Enter))
 			p.shows(".card .role", "waits, place 2")
 			p.shows(".card", "behind web1/42")
 			p.fits("open" + look)
-			p.do(chromedp.KeyEvent(kb.Tab))
+			p.Do(chromedp.KeyEvent(kb.Tab))
 			require.Equal(t, "break…", p.focused())
-			p.do(chromedp.KeyEvent(kb.Enter))
+			p.Do(chromedp.KeyEvent(kb.Enter))
 			p.shows("#doomed", "web1/42 holds at /jobs/orders")
 			p.fits("break" + look)
-			p.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+			p.Do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
 			require.Equal(t, "break…", p.focused(), "the keyboard is where it was")
 		}
 	}
@@ -544,17 +432,17 @@ func TestPage_OwnDeadline(t *testing.T) {
 	p := browse(t, url)
 	p.shows(".queue .holder", "pod-1")
 	for range 2 {
-		p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+		p.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	}
 	p.shows(".card", "web1/42")
 	p.shows(".holds .card", "this zkr; proven for ")
 	require.Equal(t, 1, p.count(".left"))
 	for range 3 {
-		left := evaluate[string](p, `document.querySelector('.left').textContent`)
+		left := browser.Evaluate[string](p.Tab, `document.querySelector('.left').textContent`)
 		require.Regexp(t, `^[2-7] s$`, left)
-		p.do(chromedp.Sleep(time.Second))
+		p.Do(chromedp.Sleep(time.Second))
 	}
-	p.picture("own")
+	p.Picture(browser.Seen, "own")
 }
 
 // TestPage_Login: who has given the token to the browser sees the page live.
@@ -573,9 +461,9 @@ func TestPage_Login(t *testing.T) {
 	// The answer to the browser's question: it keeps that for the server.
 	login := *at
 	login.User, login.Path = who, "/metrics"
-	p.do(chromedp.Navigate(login.String()))
+	p.Do(chromedp.Navigate(login.String()))
 	p.shows("body", "zkrecipes_")
-	p.do(chromedp.Navigate(at.String()))
+	p.Do(chromedp.Navigate(at.String()))
 	p.shows("#state", "live")
 	h, err := locker(t, server.Addr(), "web1/42", "/jobs/nightly").Lock(t.Context())
 	require.NoError(t, err)

@@ -1,0 +1,156 @@
+// Package browser tests pages in Chromium.
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a test waits for a page, on a machine that is busy with other tests as well.
+const patience = 5 * time.Minute
+
+// Tab is a page in a browser of its own. A failure of the browser ends the test.
+type Tab struct {
+	*testing.T
+	Context context.Context // for chromedp; it lives for the cleanups of the test, too
+}
+
+// Open opens a page in Chromium, which ends with the test. Without Chromium the test is skipped; with REQUIRE_REAL=1 it fails.
+func Open(t *testing.T, url string) *Tab {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	if deadline, ok := t.Deadline(); ok { // a page that hangs
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-10*time.Second))
+		t.Cleanup(cancel)
+	}
+	ctx, cancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &Tab{t, ctx}
+	p.Do(chromedp.Navigate(url))
+	return p
+}
+
+// chromium is the path of the browser.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("REQUIRE_REAL") == "1" {
+		t.Fatal("no Chromium: apt-get install chromium")
+	}
+	t.Skip("no Chromium: apt-get install chromium")
+	return ""
+}
+
+// Do runs actions of chromedp.
+func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	require.NoError(p, chromedp.Do(p.Context, actions...))
+}
+
+// Evaluate returns the value of an expression.
+func Evaluate[T any](p *Tab, expression string) T {
+	p.Helper()
+	value, err := chromedp.Run(p.Context, chromedp.Evaluate[T](expression))
+	require.NoError(p, err)
+	return value
+}
+
+// Await waits until an expression is true.
+func (p *Tab) Await(expression string) {
+	p.Helper()
+	require.NoError(p, p.Poll(expression), expression)
+}
+
+// Poll waits until an expression is true. A page that has just been loaded may end a poll: the next one finds it.
+func (p *Tab) Poll(expression string) (err error) {
+	for range 3 {
+		_, err = chromedp.Run(p.Context, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		if err == nil || errors.Is(err, chromedp.ErrPollingTimeout) {
+			return err
+		}
+		p.Logf("a poll has ended: %v", err)
+	}
+	return err
+}
+
+// Look sets the size of the window, and the colours that the page is asked for.
+func (p *Tab) Look(width, height int64, dark bool) {
+	p.Helper()
+	_, err := chromedp.Call(p.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: Scheme(dark)}},
+	})
+	require.NoError(p, err)
+	p.Do(chromedp.EmulateViewport(width, height))
+}
+
+// Scheme is the name of the colours.
+func Scheme(dark bool) string {
+	if dark {
+		return "dark"
+	}
+	return "light"
+}
+
+// Seen is where the tests keep what they see: PAGE_PICTURES=directory. If it is empty, they keep nothing.
+var Seen = os.Getenv("PAGE_PICTURES")
+
+// Picture keeps what is seen in a directory, if one is named.
+func (p *Tab) Picture(directory, name string) {
+	p.Helper()
+	if directory == "" {
+		return
+	}
+	image, err := chromedp.Run(p.Context, chromedp.CaptureScreenshot())
+	require.NoError(p, err)
+	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
+}
+
+// Faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast. Texts that match the
+// selector on stand on a bar in the colour of the first match of bar, the others on the background of a parent.
+func (p *Tab) Faint(on, bar string) []string {
+	p.Helper()
+	return Evaluate[[]string](p, fmt.Sprintf(faint, on, bar))
+}
+
+const faint = `{
+	const light = (rgb) => {
+		const [r, g, b] = rgb.match(/[\d.]+/g).slice(0, 3).map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+		return .2126 * r + .7152 * g + .0722 * b;
+	};
+	const behind = (e) => {
+		const on = %q;
+		if (on && e.matches(on)) return getComputedStyle(document.querySelector(%q)).color;
+		for (; e; e = e.parentElement) {
+			const color = getComputedStyle(e).backgroundColor;
+			if (!/, 0\)$/.test(color)) return color;
+		}
+		return 'rgb(255, 255, 255)';
+	};
+	const found = [];
+	for (const e of document.querySelectorAll('body *')) {
+		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+		if (!own || !e.checkVisibility({ visibilityProperty: true }) || e.closest(':disabled, script, defs')) continue;
+		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
+		const contrast = (a + .05) / (b + .05);
+		if (contrast < 4.5) found.push(e.textContent + ': ' + contrast.toFixed(2));
+	}
+	found;
+}`
