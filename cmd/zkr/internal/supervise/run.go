@@ -27,6 +27,7 @@ type Runner struct {
 	client   *conn.Client
 	events   *events
 	signals  *signals.Signals
+	late     lateness
 	keepOpen bool // the session must run out by itself: what runs under it could not be stopped
 }
 
@@ -39,6 +40,7 @@ func Open(ctx context.Context, o Options, command child.Command, log *slog.Logge
 	if r.events, err = newEvents(log, fd); err != nil {
 		return nil, err
 	}
+	r.late.events = r.events
 	if r.host, err = child.NewHost(); err != nil {
 		return nil, err
 	}

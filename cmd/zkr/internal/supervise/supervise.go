@@ -32,6 +32,7 @@ type supervision struct {
 	state    *stateFile
 
 	started   time.Time
+	late      *lateness
 	looked    time.Time // the last look at the clock
 	ended     bool      // the program itself has ended, what it has started may run
 	stopAt    time.Time // when the program was asked to stop; zero if it was not
@@ -68,7 +69,7 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 	}
 	s := &supervision{
 		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived}, status: r.client.Status,
-		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{},
+		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{}, late: &r.late,
 	}
 	if t.Program != nil {
 		s.program, s.events, s.asked = t.Program, r.events.with(t.Program.Tell), ctx.Done()
@@ -213,7 +214,8 @@ func (s *supervision) pause() time.Duration {
 
 // look does what is due.
 func (s *supervision) look(now time.Time) {
-	defer s.lateness(now)
+	defer s.late.look(s.looked, now, s.beat()+s.deadline.lead/2) // a kill comes first
+	s.looked = now
 	defer s.tellForeign(now)
 	if !s.killed.IsZero() {
 		_ = s.child.Kill() // a process may have been starting another one when the last signal came
@@ -243,15 +245,6 @@ func (s *supervision) tellForeign(now time.Time) {
 		s.events.say(slog.LevelWarn, "foreign", fields{"pid": pid},
 			"process %d runs as another user, so zkr cannot stop it: the next holder may run beside it", pid)
 	}
-}
-
-// lateness tells when zkr itself did not run for so long that a kill may have come late.
-func (s *supervision) lateness(now time.Time) {
-	if gap := now.Sub(s.looked); !s.looked.IsZero() && gap > s.beat()+s.deadline.lead/2 {
-		s.events.say(slog.LevelWarn, "late", fields{"seconds": gap.Seconds()},
-			"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
-	}
-	s.looked = now
 }
 
 // tellOverdue tells that the guard has killed the program, since this process did not.

@@ -1,0 +1,34 @@
+package supervise
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLateness: zkr did not run for a second, which three programs see, and then for another one.
+func TestLateness(t *testing.T) {
+	var log bytes.Buffer
+	e, err := newEvents(slog.New(slog.NewTextHandler(&log, nil)), -1)
+	require.NoError(t, err)
+	l := lateness{events: e}
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	look := func(last, now int) { l.look(at(last), at(now), 300*time.Millisecond) }
+	l.look(time.Time{}, at(0), 0) // the first look
+	look(0, 300)
+	look(0, 1000)
+	look(10, 1001)
+	look(90, 1090)
+	look(1000, 1300)
+	look(1001, 2002)
+	look(1300, 2003)
+	e.close()
+	require.Equal(t, 2, strings.Count(log.String(), "event=late"), log.String())
+	require.Contains(t, log.String(), "did not run for 1s")
+	require.Contains(t, log.String(), "did not run for 1.001s")
+}
