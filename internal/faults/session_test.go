@@ -13,18 +13,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// These times follow when a client takes its hold at 0 and is cut off right after 20 s. Syncs go out every eleventh of
-// the timeout, so the last answered sync left at 20 s, but for two nanoseconds. It proves contacts that were answered a quarter
-// of the timeout earlier, so the newest of them is the third sync before it. The margin is a twentieth of the timeout.
+// These times follow when a client takes its hold at 0 and is cut off right after 10 s. Syncs go out every eleventh of
+// the timeout, so the last answered sync left at 10 s, but for a nanosecond. It proves contacts that were answered a quarter
+// of the timeout earlier, so the newest of them is the third sync before it. The margin is a twentieth of the timeout. Waiters read
+// again after two timeouts or more, at random: no such reading may be the last that was answered.
 const (
 	beat   = timeout / 11
-	newest = 22 * beat
-	cut    = 20*time.Second + time.Millisecond
-	lost   = newest - 3*beat + timeout - timeout/20 // 26.8 s
+	newest = 11 * beat
+	cut    = 10*time.Second + time.Millisecond
+	lost   = newest - 3*beat + timeout - timeout/20 // 16.8 s
 	// silent is when the client gives its session up, because nothing was answered for a whole timeout.
-	silent = newest + timeout // 30 s
+	silent = newest + timeout // 20 s
 	// expired is when the server does: at its first tick after that.
-	expired = 20*time.Second + timeout
+	expired = 10*time.Second + timeout
 )
 
 // TestF3_ReplyLost_SessionExpires: the search finds no node, or the node of a dead session. It takes neither.
@@ -60,16 +61,16 @@ func TestF9_WaiterExpires(t *testing.T) {
 		w.until(cut)
 		w.srv.Expire(w.srv.SessionOf("b"))
 		b.requireWaiting()
-		w.until(22 * time.Second)
+		w.until(cut + 2*time.Second)
 		if w.read {
 			c.requireGranted(0) // the only writer lost its place between the readers and is now behind both
 		}
 		a.release()
 		c.requireGranted(0)
 		b.requireWaiting()
-		w.until(23 * time.Second)
+		w.until(cut + 3*time.Second)
 		c.release()
-		b.requireGrantedAt(23 * time.Second)
+		b.requireGrantedAt(cut + 3*time.Second)
 	})
 }
 
@@ -308,10 +309,10 @@ func TestF17_WaiterCutOffForShort(t *testing.T) {
 		a := w.take("a")
 		w.until(cut)
 		w.isolate("a")
-		w.until(22 * time.Second)
+		w.until(cut + 2*time.Second)
 		session := w.srv.SessionOf("a")
 		b.release()
-		w.until(25 * time.Second)
+		w.until(cut + 5*time.Second)
 		a.requireWaiting()
 		w.srv.Accept(zktest.Label("a"))
 		a.requireGranted(pause + blink)
@@ -327,7 +328,7 @@ func TestF18_NothingReachesTheServer(t *testing.T) {
 		b := w.rivals("b")
 		w.until(cut)
 		w.srv.Stall(zktest.Label("a"), zktest.ToServer)
-		for at := 21 * time.Second; at < lost; at += time.Second {
+		for at := cut + time.Second; at < lost; at += time.Second {
 			w.until(at)
 			w.srv.SendEvent(zktest.Label("a"), zktest.NodeDataChanged, path)
 		}
@@ -346,7 +347,7 @@ func TestF19_NothingComesBack(t *testing.T) {
 		w.srv.Stall(zktest.Label("a"), zktest.FromServer)
 		a.requireLostAt(lost, zkrecipes.LossDeadline)
 		b.requireWaiting()
-		heard := 7 * timeout / 3 // the last ping before 23.75 s
+		heard := 4 * timeout / 3 // the last ping before 13.4 s
 		b.requireGrantedAt((heard + timeout).Truncate(tick) + tick)
 	})
 }
