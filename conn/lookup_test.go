@@ -122,6 +122,27 @@ func (n *nameServer) answer(question []byte) []byte {
 	return answer
 }
 
+// listenTwice starts a server, and listens on 127.0.0.1 at the same port. Another process may have that port there, so it is tried
+// several times.
+func listenTwice(t *testing.T, opts ...zktest.Option) (srv *zktest.Server, without net.Listener, port string) {
+	t.Helper()
+	for tries := 1; ; tries++ {
+		srv, err := zktest.Start(opts...)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Skip("this system has 127.0.0.1 alone:", err)
+		}
+		require.NoError(t, err)
+		_, port, err := net.SplitHostPort(srv.Addr())
+		require.NoError(t, err)
+		without, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			return srv, without, port
+		}
+		srv.Close()
+		require.Less(t, tries, 10, err)
+	}
+}
+
 // The first address accepts and hangs up, as a server without a leader does. The client goes on to the second, and TLS verifies the
 // name.
 func TestDial_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
@@ -138,16 +159,8 @@ func TestDial_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 				roots.AddCert(certificate.Certificate())
 				with = append(with, conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
 			}
-			srv, err := zktest.Start(opts...)
-			if errors.Is(err, syscall.EADDRNOTAVAIL) {
-				t.Skip("this system has 127.0.0.1 alone:", err)
-			}
-			require.NoError(t, err)
+			srv, without, port := listenTwice(t, opts...)
 			defer srv.Close()
-			_, port, err := net.SplitHostPort(srv.Addr())
-			require.NoError(t, err)
-			without, err := net.Listen("tcp", "127.0.0.1:"+port)
-			require.NoError(t, err)
 			defer func() { _ = without.Close() }()
 			go func() {
 				for {
