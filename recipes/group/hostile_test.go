@@ -3,7 +3,6 @@ package group_test
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,7 +136,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 		if bubble.Race {
 			times = 500
 		}
-		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), bubble.Goroutines(), bubble.Requests(srv)
 		for i := range times {
 			require.NoError(t, srv.Delete(path+"/a"))
 			create(t, srv, path+"/a", []byte(fmt.Sprint(i)))
@@ -148,7 +147,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 		shows(t, srv, v)
 		require.Equal(t, fmt.Sprint(times-1), string(v.view.Members[1].Data))
 		require.Less(t, bubble.Heap()-before, int64(1<<20))
-		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
+		require.LessOrEqual(t, bubble.Goroutines(), goroutines+2)
 		require.LessOrEqual(t, count.Hits(), 8*times)
 		close(back)
 		shows(t, srv, slow)
@@ -165,7 +164,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		g := open(t, bubble.Dial(t, srv, "w"))
 		m := join(t, g, "me", "")
 		v := follow(t, g)
-		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), bubble.Goroutines(), bubble.Requests(srv)
 		for i := range seconds {
 			srv.Expire(srv.SessionOf("w"))
 			require.NoError(t, srv.Delete(fmt.Sprintf("%s/m%03d", path, i)))
@@ -178,6 +177,6 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		require.Len(t, v.view.Members, members-seconds+1)
 		require.True(t, m.State().Exists && m.State().Current)
 		require.Less(t, bubble.Heap()-before, int64(1<<20))
-		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
+		require.LessOrEqual(t, bubble.Goroutines(), goroutines+2)
 	})
 }

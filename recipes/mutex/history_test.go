@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,13 +157,6 @@ func underFaults(t *testing.T, random *rand.Rand) {
 	bubble.Clean(t, srv, path)
 }
 
-// goroutines counts with the world stopped, which is what a profile that does not fit is good for. Without, NumGoroutine
-// counts dozens too many while the runtime moves those that have ended from one of its lists to another.
-func goroutines() int {
-	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
-	return n
-}
-
 // Every one of them queues, watches and leaves; what is left is the one watch that they share with the holder.
 func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *testing.T) {
 	total := 100_000
@@ -175,7 +167,7 @@ func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *test
 		held := lock(t, newMutex(t, a))
 		m := newMutex(t, b)
 		synctest.Wait()
-		before := goroutines()
+		before := bubble.Goroutines()
 		watches, _ := srv.Watches()
 		const together = 100
 		for range total / together {
@@ -196,7 +188,7 @@ func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *test
 		now, _ := srv.Watches()
 		require.Equal(t, watches+1, now)
 		require.Contains(t, srv.Watchers(held.Path()), srv.SessionOf("b"))
-		require.InDelta(t, before, goroutines(), 2)
+		require.InDelta(t, before, bubble.Goroutines(), 2)
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, lock(t, m).Release(t.Context()))
 	})

@@ -2,7 +2,6 @@ package node_test
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +48,7 @@ func TestHostile_DeletedTenThousandTimes(t *testing.T) {
 			times = 500
 		}
 		time.Sleep(time.Minute)
-		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), bubble.Goroutines(), bubble.Requests(srv)
 		for range times {
 			require.NoError(t, srv.Delete(path))
 			time.Sleep(11 * time.Second)
@@ -58,6 +57,6 @@ func TestHostile_DeletedTenThousandTimes(t *testing.T) {
 		requireNode(t, srv, n, "1")
 		require.LessOrEqual(t, count.Hits(), 4*times, "look, make, look")
 		require.Less(t, bubble.Heap()-before, int64(1<<20))
-		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+1)
+		require.LessOrEqual(t, bubble.Goroutines(), goroutines+1)
 	})
 }
