@@ -90,7 +90,7 @@ func (o *outage) run(t *testing.T) {
 // paused for long when it was over. Clients come back in their own time, so that a server that is back is not overrun. OUTAGES
 // makes it a measurement, such as OUTAGES="1000 4s 5s 6s" for 1,000 clients.
 func TestOutage_LessThanHalfTheTimeout_HoldsSurvive(t *testing.T) {
-	clients, lasts := 50, []string{"4s", "6700ms"}
+	clients, lasts := 80, []string{"4s", "6700ms"}
 	measure := strings.Fields(os.Getenv("OUTAGES"))
 	if len(measure) > 0 {
 		clients, _ = strconv.Atoi(measure[0])
