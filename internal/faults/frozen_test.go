@@ -53,7 +53,7 @@ func TestFrozenProcess(t *testing.T) {
 		require.True(t, said[i].Scan())
 		require.Equal(t, "holding", said[i].Text())
 	}
-	time.Sleep(frozenTimeout + frozenTimeout/4)
+	time.Sleep(2 * frozenTimeout) // some may stop late
 	for i, child := range children {
 		require.NoError(t, child.Process.Signal(syscall.SIGCONT))
 		states := map[string]string{}

@@ -45,7 +45,7 @@ func TestFrozenProcess(t *testing.T) {
 	for srv.Exists(path) { // its session expires
 		time.Sleep(frozenTimeout / 100)
 	}
-	time.Sleep(frozenTimeout / 4)
+	time.Sleep(frozenTimeout) // it may have stopped late
 	require.NoError(t, child.Process.Signal(syscall.SIGCONT))
 	var lines []string
 	for said.Scan() && strings.HasPrefix(said.Text(), "state: ") {
