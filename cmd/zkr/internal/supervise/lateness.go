@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lateness tells when zkr itself did not run for so long that a kill may have come late. All programs of a runner have one, and a
-// time in which none of them was looked at is told once.
+// lateness tells when zkr itself did not run for so long that a kill may have come late. The programs of a runner share one: what is
+// told of one of them is not told again of the others, but for what has come since.
 type lateness struct {
 	events *events
 	mu     sync.Mutex
@@ -17,18 +17,18 @@ type lateness struct {
 // look tells of the time from the last look at a program to now, if it is longer than the limit.
 func (l *lateness) look(last, now time.Time, limit time.Duration) {
 	gap := now.Sub(last)
-	if last.IsZero() || gap <= limit || !l.first(last, now) {
+	if last.IsZero() || gap <= limit || !l.news(now, limit) {
 		return
 	}
 	l.events.say(slog.LevelWarn, "late", fields{"seconds": gap.Seconds()},
 		"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
 }
 
-// first reports whether nothing has been told since the last look.
-func (l *lateness) first(last, now time.Time) bool {
+// news reports whether more than the limit has passed since something was told.
+func (l *lateness) news(now time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told.After(last) {
+	if now.Sub(l.told) <= limit {
 		return false
 	}
 	l.told = now
