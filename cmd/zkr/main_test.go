@@ -74,7 +74,7 @@ func address(t *testing.T, srv *zktest.Server, label string) string {
 // command prepares zkr; the test may change it before it starts.
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // one that hangs
 	z := &zkr{Cmd: exec.CommandContext(ctx, os.Args[0], args...)}
 	t.Cleanup(func() {
 		cancel()
@@ -115,10 +115,10 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	return status, z.out.String(), z.err.String()
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition holds, for less time than the programs of tests run that nothing ends.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, 20*time.Second, 20*time.Millisecond, what)
+	require.Eventually(t, condition, 50*time.Second, 20*time.Millisecond, what)
 }
 
 // gone reports whether a process has ended, also if its parent does not know yet.

@@ -110,7 +110,7 @@ func (p *program) wait() int {
 	select {
 	case status := <-p.status:
 		return status
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(p.t, "it does not end")
 		return -1
 	}
@@ -131,7 +131,7 @@ func dial(t *testing.T, addr string) (*zk.Conn, <-chan zk.Event) {
 
 func expect(t *testing.T, events <-chan zk.Event, want zk.State) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case e := <-events:
@@ -532,7 +532,7 @@ func TestFlags_OfAuthentication_ReachTheServer(t *testing.T) {
 func TestHTTP_TakesTheSameCommands(t *testing.T) {
 	p := launch(t, "-http", "127.0.0.1:0")
 	post := func(method, body string) (int, string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, method, p.url, strings.NewReader(body))
 		require.NoError(t, err)

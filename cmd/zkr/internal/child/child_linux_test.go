@@ -213,8 +213,8 @@ func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
 				require.NoError(t, h.Process.Kill())
 				require.Error(t, h.Wait())
 			}
-			require.Eventually(t, func() bool { return !runs(pid) }, 10*time.Second, 10*time.Millisecond)
-			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 10*time.Second, 10*time.Millisecond, "nothing is left in it")
+			require.Eventually(t, func() bool { return !runs(pid) }, 50*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 50*time.Second, 10*time.Millisecond, "nothing is left in it")
 		})
 	}
 }
@@ -265,7 +265,7 @@ func setuidProgram(t *testing.T) {
 func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	t.Parallel()
 	h, tree, _, said := guardedHost(t, "both-stopped")
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
 	allEnd(t, tree)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
 	require.True(t, said.Scan())

@@ -229,13 +229,13 @@ func status(c child.Command, line string) (child.Status, error) {
 }
 
 func await(condition func() bool) error {
-	for range 1000 {
+	for range 5000 {
 		if condition() {
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("not within 10 s")
+	return fmt.Errorf("not within 50 s")
 }
 
 // stranger is a process below the host that the command has not started: a shell that becomes zkr by exec may have some.
@@ -387,7 +387,7 @@ func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 	keyboard, err := pty.Start(h) // as the leader of a session
 	require.NoError(t, err)
 	defer keyboard.Close() //nolint:errcheck // it was only a terminal
-	late := time.AfterFunc(10*time.Second, func() { _ = h.Process.Kill() })
+	late := time.AfterFunc(time.Minute, func() { _ = h.Process.Kill() })
 	defer late.Stop()
 	var seen []string
 	for screen := bufio.NewScanner(keyboard); screen.Scan(); {
@@ -442,7 +442,7 @@ func allEnd(t *testing.T, pids []int) {
 	t.Helper()
 	require.Len(t, pids, 4)
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !runs(pid) }, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
+		require.Eventually(t, func() bool { return !runs(pid) }, 50*time.Second, 10*time.Millisecond, "process %d lives", pid)
 	}
 }
 
@@ -450,7 +450,7 @@ func TestGuard_KillsTheTreeWhenItsHostIsKilled(t *testing.T) {
 	h, tree, guard, _ := guardedHost(t, "guarded")
 	require.NoError(t, h.Process.Kill())
 	allEnd(t, tree)
-	require.Eventually(t, func() bool { return !runs(guard) }, 10*time.Second, 10*time.Millisecond, "the guard ends")
+	require.Eventually(t, func() bool { return !runs(guard) }, 50*time.Second, 10*time.Millisecond, "the guard ends")
 	require.Error(t, h.Wait())
 }
 
@@ -466,7 +466,7 @@ func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	allEnd(t, tree)
 	// On a busy machine the host may stop after its deadline. A SIGCONT before that would be none.
-	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second, 10*time.Millisecond)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
 	require.True(t, said.Scan())
 	assert.Equal(t, "true 137", said.Text())

@@ -60,7 +60,7 @@ const (
 // queuesUp waits until n nodes are below path.
 func queuesUp(t *testing.T, srv *zktest.Server, path string, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(srv.Children(path)) == n }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(srv.Children(path)) == n }, time.Minute, time.Millisecond)
 }
 
 // line is a queue in short.
