@@ -1,11 +1,12 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func init() {
 	if syscall.Setuid(0) != nil {
 		os.Exit(3)
 	}
-	time.Sleep(3 * time.Second) // nothing else ends it
+	_, _ = io.Copy(io.Discard, os.Stdin) // only the test can end it
 	os.Exit(0)
 }
 
@@ -45,27 +46,43 @@ func TestSetuid(t *testing.T) {
 		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user executes files there
 	}
 	srv := zktest.Run(t)
-	prepare := func(args ...string) *zkr {
-		z := command(t, srv.Addr(), append(append([]string{"lock", "--cgroup=false"}, args...), "/p", "--", root, asRoot)...)
+	const told = "runs as another user, so zkr cannot stop it"
+	// as runs zkr as a user. If the program becomes root, it ends when zkr has told of it.
+	as := func(caps []uintptr, args ...string) (status int, errs string) {
+		z := command(t, srv.Addr(), append(append([]string{"lock", "--cgroup=false"}, args...), asRoot)...)
 		z.Path, z.Dir = program, "/"
-		z.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		z.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: caps}
+		stdin, hold, err := os.Pipe()
+		require.NoError(t, err)
+		z.Stdin = stdin
 		require.NoError(t, z.Start())
-		return z
+		require.NoError(t, stdin.Close())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			status = z.status(t)
+		}()
+		eventually(t, "it is told of, or may not become root", func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return strings.Contains(z.err.String(), told)
+			}
+		})
+		require.NoError(t, hold.Close())
+		<-ended
+		return status, z.err.String()
 	}
-	assert.Equal(t, 3, prepare().status(t), "it may not become root")
-	z := command(t, srv.Addr(), "lock", "--cgroup=false", "/p", "--", program, asRoot)
-	z.Path, z.Dir = program, "/"
-	z.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: []uintptr{unix.CAP_SETUID},
-	}
-	require.NoError(t, z.Start())
-	if z.status(t) == 0 { // a container may lack the capability
-		assert.Contains(t, z.err.String(), "runs as another user, so zkr cannot stop it", "it needs no other privileges for that")
-	}
-	z = prepare("--allow-setuid")
-	if z.status(t) == 3 {
+	status, errs := as(nil, "/p", "--", root)
+	assert.Equal(t, 3, status, "it may not become root: %s", errs)
+	// A container may lack the capability. It needs no other privileges to be told of.
+	status, errs = as([]uintptr{unix.CAP_SETUID}, "/p", "--", program)
+	assert.Contains(t, []int{0, 3}, status, errs)
+	status, errs = as(nil, "--allow-setuid", "/p", "--", root)
+	if status == 3 {
 		t.Skip("this system runs no program as another user")
 	}
-	assert.Contains(t, z.err.String(), "only a control group ends what the program runs as another user")
-	assert.Contains(t, z.err.String(), "runs as another user, so zkr cannot stop it")
+	assert.Zero(t, status, errs)
+	assert.Contains(t, errs, "only a control group ends what the program runs as another user")
 }

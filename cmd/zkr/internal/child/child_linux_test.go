@@ -5,12 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,8 +39,10 @@ func init() {
 			return
 		}
 		fmt.Println("root")
-		seconds, _ := strconv.Atoi(os.Args[2])
-		time.Sleep(time.Duration(seconds) * time.Second) // the host may not be able to end it
+		if len(os.Args) > 2 {
+			time.Sleep(time.Minute) // only a control group ends it
+		}
+		_, _ = io.Copy(io.Discard, os.Stdin) // the host may not be able to end it
 	}
 	scenarios["foreign"] = func() error { return foreign(true) }
 	scenarios["confined"] = func() error { return foreign(false) }
@@ -62,17 +64,25 @@ func foreignInCgroup() error {
 	if err != nil {
 		return err
 	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
 	program := os.Getenv("CHILD_TEST_ROOT")
 	c, err := h.Start(child.Command{
-		Path: program, Args: []string{program, "__root", "60"}, Setuid: true, Cgroup: true, Files: []*os.File{nil, os.Stdout, os.Stderr},
+		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true, Files: []*os.File{nil, write, os.Stderr},
 	})
 	if err != nil {
 		return err
 	}
+	said, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	fmt.Print(said)
 	if err := await(func() bool { return errors.Is(c.Forward(syscall.Signal(0)), syscall.EPERM) }); err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // the program has said so by then
 	fmt.Println("pid", c.Pid(), len(c.Foreign()), filepath.Dir(c.Cgroup()) == above)
 	if os.Getenv("CHILD_TEST_KILLS") == "" {
 		select {}
@@ -143,8 +153,12 @@ func foreign(setuid bool) error {
 	if err != nil {
 		return err
 	}
+	stdin, hold, err := os.Pipe()
+	if err != nil {
+		return err
+	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root", "3"}, Setuid: setuid, Files: []*os.File{nil, write, os.Stderr}})
+	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid, Files: []*os.File{stdin, write, os.Stderr}})
 	if err != nil {
 		return err
 	}
@@ -157,6 +171,9 @@ func foreign(setuid bool) error {
 	if c.MayBeForeign() {
 		fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM),
 			slices.Equal(c.Foreign(), []int{c.Pid()}))
+	}
+	if err := hold.Close(); err != nil {
+		return err
 	}
 	<-c.Done()
 	return nil
