@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,12 +17,11 @@ import (
 )
 
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
-	status, _, errs := run(t, "127.0.0.1:1", "status", "--connect-timeout=0.2", "/p")
-	require.Equal(t, exit.Unreachable, status)
-	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", errs)
-	status, _, errs = run(t, "127.0.0.1:1,127.0.0.1:2/app", "status", "--connect-timeout=0.2", "/p")
-	require.Equal(t, exit.Unreachable, status)
-	require.Contains(t, errs, "; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n")
+	limit, _, errs := withLimit(t, "--connect-timeout", exit.Unreachable, []string{"refused"}, "127.0.0.1:1", "status", "/p")
+	require.Equal(t, fmt.Sprintf("zkr: connect to 127.0.0.1:1: no session within --connect-timeout, %v (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", limit), errs)
+	withLimit(t, "--connect-timeout", exit.Unreachable,
+		[]string{"; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n"},
+		"127.0.0.1:1,127.0.0.1:2/app", "status", "/p")
 }
 
 // TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.

@@ -134,7 +134,7 @@ func TestEnvironment_SetsFlags(t *testing.T) {
 		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 		{"a grace that cannot be kept", []string{"ZKR_GRACE=1m"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 		{"the path of an outer zkr is none of lock", []string{"ZKR_PATH=/q"}, []string{"lock", "--", "true"}, exit.Usage},
-		{"the leader of a hook is none to wait for", []string{"ZKR_LEADER=web1"}, []string{"wait", "--wait=0.1", "/p"}, 0},
+		{"the leader of a hook is none to wait for", []string{"ZKR_LEADER=web1"}, []string{"wait", "--wait=20", "/p"}, 0},
 		{"the other name of the servers", []string{"ZKR_SERVERS=", "ZOOKEEPER_SERVERS=" + srv.Addr()}, []string{"lock", "/p", "--", "true"}, 0},
 		{"no servers", []string{"ZKR_SERVERS="}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 	} {

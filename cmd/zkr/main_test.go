@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -113,6 +115,22 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	require.NoError(t, z.Start())
 	status = z.status(t)
 	return status, z.out.String(), z.err.String()
+}
+
+// withLimit runs zkr with a limit that it cannot keep, until the message has all of the words: on a busy machine zkr may not have
+// found out by a short one what is in the way. It returns the limit.
+func withLimit(t *testing.T, flag string, want int, words []string, servers string, args ...string) (limit time.Duration, out, errs string) {
+	t.Helper()
+	for limit = 200 * time.Millisecond; ; limit *= 2 {
+		var status int
+		status, out, errs = run(t, servers, append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
+		require.Equal(t, want, status, errs)
+		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(errs, word) })
+		if !missing || limit > 10*time.Second {
+			require.False(t, missing, "%q: want %q", errs, words)
+			return limit, out, errs
+		}
+	}
 }
 
 // eventually waits until a condition holds, for less time than the programs of tests run that nothing ends.

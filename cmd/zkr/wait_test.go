@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,15 +26,14 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"/held"}, "/held: gave up after 500ms: 1 in the queue, see zkr status /held"},
-		{[]string{"--leader=web2", "/held"}, "/held: gave up after 500ms: the first in the queue is web1/42"},
-		{[]string{"--leader=web2", "/free"}, "/free: gave up after 500ms: the queue is empty"},
+		{[]string{"/held"}, ": 1 in the queue, see zkr status /held"},
+		{[]string{"--leader=web2", "/held"}, ": the first in the queue is web1/42"},
+		{[]string{"--leader=web2", "/free"}, ": the queue is empty"},
 	} {
-		status, out, errs := run(t, srv.Addr(), append([]string{"wait", "--wait=0.5"}, c.args...)...)
-		assert.Equal(t, exit.Busy, status)
-		assert.Contains(t, errs, c.says)
+		limit, out, errs := withLimit(t, "--wait", exit.Busy, []string{c.says}, srv.Addr(), append([]string{"wait"}, c.args...)...)
+		assert.Contains(t, errs, fmt.Sprintf("%s: gave up after %v%s", c.args[len(c.args)-1], limit, c.says))
 		assert.Empty(t, out)
-		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.5"}, c.args...)...)
+		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)
 		assert.Empty(t, errs)
 	}
 	x := inTerminal(t, command(t, srv.Addr(), "wait", "/held"))
