@@ -48,8 +48,9 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 
 // TestLog_OfALossNamesTheServer, and the reason once.
 func TestLog_OfALossNamesTheServer(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=4s", "/p", "--", "sleep", "60")
+	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sleep", "60")
 	z.until(t, "started")
 	assert.Empty(t, z.err.String(), "cron mails it")
 	srv.Refuse(zktest.Label("a"))

@@ -52,6 +52,9 @@ echo "$$ $!" >"$DIR/$1.new" && mv "$DIR/$1.new" "$DIR/$1.pid"
 echo "$1 $ZKR_SHARD $WHO $ZKR_TOKEN $ZKR_PATH" >>"$DIR/log"
 wait`
 
+// long is for tests in which no member is to lose its session, also if the machine stands still for a while.
+const long = "--session-timeout=30"
+
 // start starts a member under a label of its own.
 func (s *shardStage) start(who string, flags ...string) *zkr {
 	s.Helper()
@@ -114,10 +117,10 @@ func (s *shardStage) pids() (all []int) {
 func TestShard_DividesAndHandsOver(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
-	first := s.start("first")
+	first := s.start("first", long)
 	s.served(map[string]int{"first": 4})
 	before := s.pids()
-	second := s.start("second")
+	second := s.start("second", long)
 	s.served(map[string]int{"first": 2, "second": 2})
 	stayed := 0
 	for i, pid := range s.pids() {
@@ -170,15 +173,15 @@ func TestShard_Exclusion(t *testing.T) {
 func TestShard_ReturnGrace(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
-	first := s.start("first", "--id=m1", "--return-grace=10m")
+	first := s.start("first", long, "--id=m1", "--return-grace=10m")
 	s.served(map[string]int{"first": 4})
-	s.start("second", "--id=m2", "--return-grace=10m")
+	s.start("second", long, "--id=m2", "--return-grace=10m")
 	s.served(map[string]int{"first": 2, "second": 2})
 	before := s.owners()
 	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 0, first.status(t))
 	s.served(map[string]int{"second": 2})
-	s.start("first", "--id=m1", "--return-grace=10m")
+	s.start("first", long, "--id=m1", "--return-grace=10m")
 	s.served(map[string]int{"first": 2, "second": 2})
 	require.Equal(t, before, s.owners())
 }
@@ -199,7 +202,7 @@ func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
 func TestShard_GuardKilled(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
-	s.start("first")
+	s.start("first", long)
 	s.served(map[string]int{"first": 4})
 	before := s.pids()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", before[0]))
