@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 )
 
@@ -52,10 +54,10 @@ func program(t *testing.T) string {
 // freeAddress returns an address that a process may listen on, also when it is started again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	host := loopback.Block()(1)
+	ports, err := loopback.FreePorts(host, 1)
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return net.JoinHostPort(host, strconv.Itoa(ports[0]))
 }
 
 // start starts the process, the first time or again.
