@@ -15,12 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/awake"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
 const sessionTimeout = 2 * time.Second
+
+// long is for processes that are not to lose their session, also if the machine stands still for a while.
+var long = []string{"-session-timeout", "10s"}
 
 var buildDir string
 
@@ -110,12 +114,17 @@ func TestPartition(t *testing.T) {
 				for round := range rounds {
 					old, next := procs[round%2], procs[(round+1)%2]
 					candidates(t, own, path, 2)
+					cut := time.Now()
 					faults[names[(pair+round)%len(names)]](links[round%2])
 					lost := old.event("lost")
 					won := next.event("elected")
 					require.Equal(t, elected.token, lost.token, "the term that was lost")
 					require.Greater(t, won.token, lost.token, "the next term has a larger token")
-					require.False(t, lost.at.After(won.at), "round %d: lost at %v, the next was elected at %v", round, lost.at, won.at)
+					if lost.at.After(won.at) { // a machine that stands still until the session has expired runs both at once
+						still := won.seen.Sub(cut) - awake.Between(cut, won.seen)
+						require.Greater(t, still, sessionTimeout/8, "round %d: lost at %v, the next was elected at %v", round, lost.at, won.at)
+						t.Logf("round %d says nothing: the machine stood still for %v", round, still)
+					}
 					require.Equal(t, "deadline", lost.reason)
 					leads <- won.at.Sub(lost.at)
 					heal(t, links[round%2])
@@ -167,19 +176,19 @@ func TestStop(t *testing.T) {
 	const rounds = 21
 	zk := server(t)
 	own := watcher(t, zk.Addr())
-	follower := start(t, "f", zk.Addr(), "/stop", "-follow")
-	leading := start(t, "p0", zk.Addr(), "/stop")
+	follower := start(t, "f", zk.Addr(), "/stop", append(long, "-follow")...)
+	leading := start(t, "p0", zk.Addr(), "/stop", long...)
 	leading.event("elected")
 	var took []time.Duration
 	for round := range rounds {
-		next := start(t, fmt.Sprintf("p%d", round+1), zk.Addr(), "/stop")
+		next := start(t, fmt.Sprintf("p%d", round+1), zk.Addr(), "/stop", long...)
 		candidates(t, own, "/stop", 2)
 		follower.follows(leading.id)
 		signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[round%2]
 		from := time.Now()
 		leading.signal(signal)
 		won := next.event("elected")
-		took = append(took, won.seen.Sub(from))
+		took = append(took, awake.Between(from, won.seen))
 		resigned := leading.event("resigned")
 		require.False(t, resigned.at.After(won.at))
 		leading.event("stopped")
@@ -190,16 +199,16 @@ func TestStop(t *testing.T) {
 	slices.Sort(took)
 	median := took[len(took)/2]
 	t.Logf("hand-over after an interrupt: median %v, at most %v, %d rounds", median, took[len(took)-1], rounds)
-	require.Less(t, median, 50*time.Millisecond)
+	require.Less(t, median, 200*time.Millisecond) // on a slow machine: a session would take seconds to expire
 }
 
 // TestStopWhileWaiting: a waiting candidate returns at once and leaves no node.
 func TestStopWhileWaiting(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
-	a := start(t, "a", zk.Addr(), "/waiting")
+	a := start(t, "a", zk.Addr(), "/waiting", long...)
 	a.event("elected")
-	b := start(t, "b", zk.Addr(), "/waiting")
+	b := start(t, "b", zk.Addr(), "/waiting", long...)
 	candidates(t, own, "/waiting", 2)
 	b.signal(syscall.SIGINT)
 	require.Equal(t, 0, b.exit(), "%s", b.stderr.String())
@@ -237,11 +246,11 @@ func TestServerRestart(t *testing.T) {
 	if !zk.Ours() {
 		t.Skip("the server is not ours to restart")
 	}
-	timeout := max(15*time.Second, 6*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
-	long := []string{"-session-timeout", timeout.String()}
-	a := start(t, "a", zk.Addr(), "/restart", long...)
+	timeout := max(24*time.Second, 9*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
+	longer := []string{"-session-timeout", timeout.String()}
+	a := start(t, "a", zk.Addr(), "/restart", longer...)
 	a.event("elected")
-	b := start(t, "b", zk.Addr(), "/restart", long...)
+	b := start(t, "b", zk.Addr(), "/restart", longer...)
 	own := watcher(t, zk.Addr())
 	candidates(t, own, "/restart", 2)
 	a.follows("a")
@@ -276,9 +285,9 @@ func terms(output string) (lines []string) {
 func TestNodeDeleted(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
-	a := start(t, "a", zk.Addr(), "/deleted")
+	a := start(t, "a", zk.Addr(), "/deleted", long...)
 	old := a.event("elected")
-	b := start(t, "b", zk.Addr(), "/deleted")
+	b := start(t, "b", zk.Addr(), "/deleted", long...)
 	candidates(t, own, "/deleted", 2)
 	e, err := election.New(own, "/deleted")
 	require.NoError(t, err)
@@ -298,7 +307,7 @@ func TestTokensGrow(t *testing.T) {
 	own := watcher(t, zk.Addr())
 	var token int64
 	for range 2 {
-		p := start(t, "a", zk.Addr(), "/tokens/here", "-resign-after", "10ms")
+		p := start(t, "a", zk.Addr(), "/tokens/here", append(long, "-resign-after", "10ms")...)
 		for range 5 {
 			elected := p.event("elected")
 			require.Greater(t, elected.token, token)
@@ -345,7 +354,7 @@ func TestBadUse(t *testing.T) {
 			from := time.Now()
 			code := p.exit()
 			require.Equal(t, 1, code)
-			require.Less(t, time.Since(from), 10*time.Second)
+			require.Less(t, awake.Since(from), 20*time.Second)
 			lines := slices.DeleteFunc(strings.SplitAfter(p.stderr.String(), "\n"), func(line string) bool {
 				return line == "" || strings.Contains(line, " INFO zookeeper: ")
 			})

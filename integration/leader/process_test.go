@@ -18,7 +18,7 @@ import (
 )
 
 // limit bounds every wait for an event that must come.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // binary builds examples/leader, once.
 var binary = sync.OnceValues(func() (string, error) {
