@@ -219,7 +219,7 @@ func (s *stage) restart() {
 	require.NoError(s.t, s.zk.Restart())
 	up := time.Now()
 	for _, p := range s.processes {
-		s.within(2*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up, p.shows("connected", state("connected")))
+		s.within(4*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up, p.shows("connected", state("connected")))
 	}
 	leads, _ := s.leader()
 	s.excerpt(leads, start)
