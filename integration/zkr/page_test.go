@@ -29,6 +29,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
+// patience is how long a test waits for what must happen, on a machine that is busy with other tests as well.
+const patience = 5 * time.Minute
+
 // tab is a page of zkr serve in a browser.
 type tab struct{ *browser.Tab }
 
@@ -159,8 +162,8 @@ func TestPage_InABrowser(t *testing.T) {
 	require.Eventually(t, func() bool {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
-	}, 30*time.Second, 10*time.Millisecond)
-	p.shows(".queue .waiting", "1 waits, for 0 s") // else the page may see the lock free for an instant
+	}, patience, 10*time.Millisecond)
+	p.shows(".queue .waiting", "1 waits, for ") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
 	t.Logf("the next holder is on the page %v after its grant", p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
@@ -199,7 +202,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.click("#really")
 	select {
 	case <-second.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "the holder has its lock still")
 	}
 	p.shows("#changes li", "web2/7 → free")
@@ -408,7 +411,7 @@ func queues(t *testing.T, servers, long string) int {
 		require.Eventually(t, func() bool {
 			queue, err := one.Queue(t.Context())
 			return err == nil && len(queue) == i+2
-		}, 30*time.Second, 10*time.Millisecond)
+		}, patience, 10*time.Millisecond)
 	}
 	c, err := conn.Dial(t.Context(), servers, conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
@@ -425,10 +428,10 @@ func queues(t *testing.T, servers, long string) int {
 
 // TestPage_OwnDeadline: the page shows the deadline of the candidate that it knows, and of no other one.
 func TestPage_OwnDeadline(t *testing.T) {
-	server := zkserver.Start(t)
+	server := zkserver.Start(t, zkserver.WithSessionTimeouts(0, time.Minute))
 	_, err := locker(t, server.Addr(), "web1/42", "/app/other").Lock(t.Context())
 	require.NoError(t, err)
-	url, _, _ := serve(t, server.Addr(), "--elect=/app/leader", "--id=pod-1", "--session-timeout=8s")
+	url, _, _ := serve(t, server.Addr(), "--elect=/app/leader", "--id=pod-1", "--session-timeout=30s")
 	p := browse(t, url)
 	p.shows(".queue .holder", "pod-1")
 	for range 2 {
@@ -439,7 +442,7 @@ func TestPage_OwnDeadline(t *testing.T) {
 	require.Equal(t, 1, p.count(".left"))
 	for range 3 {
 		left := browser.Evaluate[string](p.Tab, `document.querySelector('.left').textContent`)
-		require.Regexp(t, `^[2-7] s$`, left)
+		require.Regexp(t, `^([5-9]|[12][0-9]) s$`, left)
 		p.Do(chromedp.Sleep(time.Second))
 	}
 	p.Picture(browser.Seen, "own")

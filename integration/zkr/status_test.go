@@ -171,7 +171,7 @@ func (w *workers) toldUntil(t *testing.T, moment int64) {
 			}
 		}
 		return true
-	}, 30*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 }
 
 // start starts two processes of each library, which contend for the rest of the test.
