@@ -10,8 +10,9 @@ if docker info >/dev/null 2>&1; then
 fi
 if ! command -v dockerd >/dev/null || ! command -v docker >/dev/null; then
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -q
-  apt-get install -qy --no-install-recommends docker.io
+  again=$(dirname "$0")/../../.ci/again
+  "$again" apt-get update -q
+  "$again" apt-get install -qy --no-install-recommends docker.io
 fi
 
 # The daemon needs the cgroup controllers mounted, which an init system would have done.
@@ -22,7 +23,7 @@ fi
 start() {
   setsid dockerd "$@" >"$log" 2>&1 </dev/null &
   local daemon=$!
-  for _ in $(seq 120); do
+  for _ in $(seq 480); do
     docker info >/dev/null 2>&1 && return 0
     kill -0 "$daemon" 2>/dev/null || return 1
     sleep 0.25
