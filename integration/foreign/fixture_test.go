@@ -21,11 +21,14 @@ func buildZktestd(t *testing.T) string {
 // runFixture runs a test runner, whose exit status says whether all is well.
 func runFixture(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first time Maven fetches for a while
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time Maven fetches for a while
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "ZKTESTD="+buildZktestd(t))...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	env = append(os.Environ(), append(env, "ZKTESTD="+buildZktestd(t))...)
+	if out, err := fetching(func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir, cmd.Env = dir, env
+		return cmd
+	}); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, out)
 	}
 }

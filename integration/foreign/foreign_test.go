@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,13 +46,29 @@ func run(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin = strings.NewReader(input)
-	out, err := cmd.CombinedOutput()
+	out, err := fetching(func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Stdin = strings.NewReader(input)
+		return cmd
+	})
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
 	return string(out)
+}
+
+// unfetched is what Maven and pip say when a registry has not answered.
+var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError`)
+
+// fetching runs a command, and again if it could not fetch something, three times in all: a registry may answer late once.
+func fetching(command func() *exec.Cmd) (out []byte, err error) {
+	for range 3 {
+		if out, err = command().CombinedOutput(); err == nil || !unfetched.Match(out) {
+			break
+		}
+		time.Sleep(5 * time.Second)
+	}
+	return out, err
 }
 
 func exists(paths ...string) bool {

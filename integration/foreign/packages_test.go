@@ -119,8 +119,7 @@ func buildPackages(t *testing.T, target string, variables ...string) (bin string
 	args := append([]string{"-C", "../..", target, "BIN=" + bin, "PLATFORMS=" + strings.Join(platforms(), " ")}, variables...)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "make", args...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := fetching(func() *exec.Cmd { return exec.CommandContext(ctx, "make", args...) }); err != nil {
 		t.Fatalf("make %s: %v\n%s", target, err, tail(out))
 	}
 	return bin
@@ -226,11 +225,13 @@ func copyTo(t *testing.T, dir, file string) {
 // runProject runs the tests of a project to their successful end, without ZKTESTD.
 func runProject(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "ZKTESTD=")...)
-	out, err := cmd.CombinedOutput()
+	out, err := fetching(func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "ZKTESTD=")...)
+		return cmd
+	})
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, tail(out))
 	}
