@@ -18,7 +18,7 @@ func TestKafkaSuite(t *testing.T) {
 	}
 	t.Run("zktest", func(t *testing.T) {
 		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"), "FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.8.4")}
-		judge(t, "zktest", junit(t, ours+":"+jars, env, selected...), nil)
+		judge(t, "zktest", twice(t, nil, func() results { return junit(t, ours+":"+jars, env, selected...) }), nil)
 	})
 	if everything() {
 		t.Run("zookeeper", func(t *testing.T) { judge(t, "zookeeper", junit(t, jars, nil, selected...), nil) })

@@ -187,6 +187,21 @@ func (r *results) again(other results) {
 	})
 }
 
+// twice runs a suite, and once more if a test has failed that may not. Suites of others have limits in seconds, which a busy machine may
+// break.
+func twice(t *testing.T, declared map[string]string, run func() results) results {
+	t.Helper()
+	r := run()
+	failed := slices.DeleteFunc(slices.Clone(r.failed), func(name string) bool { return declared[bare(name)] != "" })
+	for _, name := range failed {
+		t.Logf("again, as %s has failed: %s", name, r.why[name])
+	}
+	if len(failed) > 0 {
+		r.again(run())
+	}
+	return r
+}
+
 // readXML reads the reports that pytest and JUnit write below a directory.
 func readXML(t *testing.T, dir string) (r results) {
 	t.Helper()
