@@ -20,7 +20,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-const session = 3 * time.Second
+// session is the session timeout of those that outlive the pauses of a loaded machine, and short that of processes that are killed.
+const (
+	session = 10 * time.Second
+	short   = 3 * time.Second
+)
 
 // classes is the directory of the compiled Java program. All tests share it.
 var classes string
@@ -54,7 +58,7 @@ func open(t *testing.T) *stage {
 	s := &stage{classes: classes}
 	curator.Compile(t, s.classes)
 	s.addr = zkserver.Start(t).Addr()
-	s.peer = s.start(t)
+	s.peer = s.start(t, session, s.event)
 	for i := range s.clients {
 		s.clients[i] = s.dial(t, fmt.Sprint("go-", i))
 	}
@@ -66,12 +70,7 @@ func open(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) start(t *testing.T) *peer.Peer {
-	t.Helper()
-	return s.startWith(t, s.event)
-}
-
-func (s *stage) startWith(t *testing.T, event func(check.Event)) *peer.Peer {
+func (s *stage) start(t *testing.T, session time.Duration, event func(check.Event)) *peer.Peer {
 	t.Helper()
 	return curator.Start(t, s.classes, s.addr, session, event)
 }

@@ -43,11 +43,11 @@ func TestContentionWithKills(t *testing.T) {
 				Ours: func(id string) *exec.Cmd {
 					return exec.CommandContext(t.Context(), worker, append([]string{
 						"-id", id, "-servers", s.addr, "-path", path, "-sets", sets,
-						"-resource", s.socket, "-session-timeout", session.String(), "-section", "4ms",
+						"-resource", s.socket, "-session-timeout", short.String(), "-section", "4ms",
 					}, m.ours...)...)
 				},
 				Theirs: func(id string, event func(check.Event)) func() {
-					p := s.startWith(t, event)
+					p := s.start(t, short, event)
 					p.Loop(t, id, m.peers[id[len("peer-")]-'0'], path, m.arg, 1<<30, s.socket)
 					return p.Kill
 				},

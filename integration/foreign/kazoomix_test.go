@@ -30,8 +30,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// kazooSession is the session timeout of both sides: how long a killed process is in the way of the others.
-const kazooSession = 3 * time.Second
+// kazooSession is the session timeout of processes that are killed: how long they are in the way of the others. Others have longerSession,
+// so that they outlive the pauses of a loaded machine.
+const (
+	kazooSession  = 3 * time.Second
+	longerSession = 10 * time.Second
+)
 
 // kazooServers start servers that grant such a timeout.
 var kazooServers = map[string]func(t *testing.T) (addr string){
@@ -40,10 +44,10 @@ var kazooServers = map[string]func(t *testing.T) (addr string){
 }
 
 // kazooPeer starts a process of kazoo.
-func kazooPeer(t *testing.T, addr string, event func(check.Event)) *peer.Peer {
+func kazooPeer(t *testing.T, addr string, session time.Duration, event func(check.Event)) *peer.Peer {
 	t.Helper()
 	interpreter := python(t, "ssl", "apt-get install python3 python3-pip")
-	p := exec.Command(interpreter, "testdata/kazoo_peer.py", addr, strconv.FormatInt(kazooSession.Milliseconds(), 10))
+	p := exec.Command(interpreter, "testdata/kazoo_peer.py", addr, strconv.FormatInt(session.Milliseconds(), 10))
 	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+kazooSource(t, interpreter))
 	return peer.Start(t, p, event)
 }
@@ -92,10 +96,10 @@ func TestKazooBesideUs_Arrival(t *testing.T) {
 	for name, start := range kazooServers {
 		t.Run(name, func(t *testing.T) {
 			addr := start(t)
-			c, err := conn.Dial(t.Context(), addr, conn.WithIdentity("go"), conn.WithSessionTimeout(kazooSession))
+			c, err := conn.Dial(t.Context(), addr, conn.WithIdentity("go"), conn.WithSessionTimeout(longerSession))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			python := kazooPeer(t, addr, nil)
+			python := kazooPeer(t, addr, longerSession, nil)
 			for _, kinds := range [][2]string{ // ours, kazoo's
 				{"mutex", "mutex"}, {"election", "election"}, {"write", "write"}, {"write", "read"}, {"read", "write"}, {"semaphore", "semaphore"},
 			} {
@@ -122,7 +126,7 @@ type grant struct {
 }
 
 func (a arrival) run() {
-	ctx, cancel := context.WithTimeout(a.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.Context(), 3*time.Minute)
 	defer cancel()
 	side := recipesBesideKazoo(a.T, a.client, a.path)[a.ours]
 	ask := func(p *peer.Peer, words ...any) {
@@ -162,7 +166,7 @@ func (a arrival) run() {
 	ask(a.python, "give", name)
 
 	// The holder of kazoo is killed.
-	doomed := kazooPeer(a.T, a.addr, nil)
+	doomed := kazooPeer(a.T, a.addr, kazooSession, nil)
 	ask(doomed, "take", "doomed", a.its, a.path, 1)
 	granted = start()
 	a.sameQueue(ctx, side, "doomed", "go")
@@ -222,7 +226,7 @@ func contendWithKazoo(t *testing.T, addr string) {
 	sets, err := resource.Serve(socket)
 	require.NoError(t, err)
 	t.Cleanup(sets.Close)
-	client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(kazooSession))
+	client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(longerSession))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 
@@ -254,7 +258,7 @@ func contendWithKazoo(t *testing.T, addr string) {
 					}, m.ours...)...)
 				},
 				Theirs: func(id string, event func(check.Event)) func() {
-					p := kazooPeer(t, addr, event)
+					p := kazooPeer(t, addr, kazooSession, event)
 					p.Loop(t, id, m.peers[id[len("peer-")]-'0'], lock, max(m.limit, 1), 1<<30, socket)
 					return p.Kill
 				},
