@@ -38,7 +38,7 @@ func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	counter, err := resource.Serve(socket)
 	require.NoError(t, err)
 	t.Cleanup(counter.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	theirs := java.Begin("loop", "java", "mutex", "/counter", "-", sections, socket)
 	var ours sync.WaitGroup

@@ -30,7 +30,7 @@ func TestEnforced_EachScheme(t *testing.T) {
 				}
 			}
 			for _, opts := range c.out {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				outsider, err := conn.Dial(ctx, s.Addr(), append(opts, silent)...)
 				require.NoError(t, err, "the session is there before the identity")
 				_, _, err = outsider.Get(ctx, "/")

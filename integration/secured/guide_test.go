@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -151,7 +152,7 @@ func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
 	plain, err := conn.Dial(t.Context(), s.Addr(), silent)
 	require.NoError(t, err, "the session is there before the identity")
 	defer plain.Close() //nolint:errcheck // it returns nil
-	ctx, cancel := context.WithTimeout(t.Context(), refusal)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, _, err = plain.Get(ctx, "/")
 	require.Error(t, err)

@@ -96,14 +96,14 @@ func (a *authority) write(name string, text []byte) {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// issue writes a new certificate and its key into one file, as a name that lives for a minute.
+// issue writes a new certificate and its key into one file, as a name that lives for ten minutes.
 func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	a.last++
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Minute),
+		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(10 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: addresses,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, &key.PublicKey, a.key)
