@@ -140,7 +140,7 @@ func Image() string {
 func available(tb testing.TB) {
 	tb.Helper()
 	prepare()
-	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	err := healthy(ctx)
 	switch {

@@ -54,7 +54,7 @@ func TestEnsemble_HoldOutlivesTheLeader(t *testing.T) {
 
 func leaderOf(t *testing.T, servers []*container.Server) *container.Server {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		for _, s := range servers {
 			if strings.Contains(s.FourLetter(t.Context(), "srvr"), "\nMode: leader") {
 				return s
@@ -67,7 +67,7 @@ func leaderOf(t *testing.T, servers []*container.Server) *container.Server {
 
 func dial(t *testing.T, addr string) (context.Context, *conn.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	c, err := conn.Dial(ctx, addr, conn.WithSessionTimeout(40*time.Second), conn.WithConnectTimeout(time.Second))
 	must(t, err)

@@ -42,9 +42,9 @@ func (p *pod) lock(t *testing.T, word, line string) testcontainers.Container {
 	t.Helper()
 	c, err := testcontainers.Run(t.Context(), container.Image(),
 		testcontainers.WithEntrypoint("/zkr"), testcontainers.WithCmd("lock", "-v", "/p", "--shell", line),
-		testcontainers.WithEnv(map[string]string{"ZKR_SERVERS": "zk:2181", "ZKR_SESSION_TIMEOUT": "5s"}),
+		testcontainers.WithEnv(map[string]string{"ZKR_SERVERS": "zk:2181", "ZKR_SESSION_TIMEOUT": "8s"}),
 		testcontainers.WithFiles(testcontainers.ContainerFile{HostFilePath: p.zkr, ContainerFilePath: "/zkr", FileMode: 0o755}),
-		network.WithNetwork(nil, p.net), testcontainers.WithWaitStrategy(wait.ForLog(word).WithStartupTimeout(30*time.Second)))
+		network.WithNetwork(nil, p.net), testcontainers.WithWaitStrategy(wait.ForLog(word).WithStartupTimeout(3*time.Minute)))
 	testcontainers.CleanupContainer(t, c, testcontainers.StopTimeout(0))
 	require.NoError(t, err)
 	return c
@@ -53,7 +53,7 @@ func (p *pod) lock(t *testing.T, word, line string) testcontainers.Container {
 // ended waits for the end of a container, and returns its exit status and what it has said.
 func ended(t *testing.T, c testcontainers.Container) (status int, said string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, wait.ForExit().WaitUntilReady(ctx, c))
 	state, err := c.State(ctx)
@@ -100,12 +100,10 @@ echo "zombies $n"; exit 3`)
 	})
 	t.Run("docker stop", func(t *testing.T) {
 		c := p.lock(t, "ready", `trap "echo asked; exit 4" TERM; echo ready; while :; do sleep 0.05; done`)
-		began := time.Now()
-		require.NoError(t, c.Stop(ctx, nil))
+		require.NoError(t, c.Stop(ctx, nil)) // Docker kills after ten seconds
 		status, said := ended(t, c)
 		assert.Equal(t, 4, status, said)
 		assert.Contains(t, said, "asked\n")
-		assert.Less(t, time.Since(began), 9*time.Second, "Docker kills after ten seconds")
 		free(t)
 	})
 	t.Run("docker kill with a signal", func(t *testing.T) {
