@@ -39,6 +39,7 @@ func dial(t *testing.T, srv *zktest.Server, options ...conn.Option) *conn.Client
 type told struct {
 	*zkr
 	events *bufio.Scanner
+	late   float64 // seconds in which zkr did not run, as rest has read
 }
 
 // start starts zkr under a label of its own. It is killed if it outlives the test.
@@ -51,7 +52,7 @@ func start(t *testing.T, srv *zktest.Server, label string, args ...string) *told
 	require.NoError(t, z.Start())
 	require.NoError(t, write.Close())
 	t.Cleanup(func() { assert.NoError(t, read.Close()) })
-	return &told{z, bufio.NewScanner(read)}
+	return &told{zkr: z, events: bufio.NewScanner(read)}
 }
 
 // until waits for an event, and returns its keys.
@@ -74,9 +75,14 @@ func (s *told) until(t *testing.T, event string) map[string]any {
 func (s *told) rest(t *testing.T) (seen []string) {
 	t.Helper()
 	for s.events.Scan() {
-		var line struct{ Event string }
+		var line struct {
+			Event   string
+			Seconds float64
+		}
 		require.NoError(t, json.Unmarshal(s.events.Bytes(), &line))
-		if line.Event != "late" {
+		if line.Event == "late" {
+			s.late += line.Seconds
+		} else {
 			seen = append(seen, line.Event)
 		}
 	}
@@ -190,7 +196,7 @@ func TestLoss_KillsAfterTheGrace(t *testing.T) {
 // TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program another one.
 func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	t.Parallel()
-	const grace = 4 * time.Second
+	const grace = 8 * time.Second
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "lock", "--loss-grace", grace.String(), "/p", "--", "sh", "-c",
 		`trap '' TERM; echo "$$"; while :; do sleep 0.05; done`)
@@ -205,7 +211,7 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	<-time.After(grace * 3 / 4)
 	require.NoError(t, z.Process.Signal(syscall.SIGSTOP))
 	eventually(t, "the guard kills the program", func() bool { return gone(pid) })
-	assert.Less(t, time.Since(lost), grace*3/2)
+	assert.Less(t, time.Since(lost), grace*13/8) // another grace would end after 14/8
 	require.NoError(t, z.Process.Signal(syscall.SIGCONT))
 	assert.Equal(t, exit.Lost, z.status(t))
 }
@@ -242,8 +248,12 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 	}
 	<-time.After(timeout * 3 / 8) // contacts from after the pause count by then
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
-	assert.Equal(t, []string{"exited", "released"}, z.rest(t))
+	status, seen := z.status(t), z.rest(t)
+	if z.late > timeout.Seconds()/8 {
+		t.Skipf("the machine is too busy: zkr did not run for %v s more", z.late)
+	}
+	assert.Equal(t, 143, status)
+	assert.Equal(t, []string{"exited", "released"}, seen)
 }
 
 func TestReconnect_LeavesTheProgramAlone(t *testing.T) {
