@@ -119,7 +119,7 @@ func sweep() {
 // start starts the line of the crontab on a machine whose cron believes that it is the hour.
 func (w *world) start(hour time.Time, f firing) *exec.Cmd {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), 3*time.Minute)
 	w.t.Cleanup(cancel)
 	clock := hour.Add(f.wrong).Format(time.DateTime)
 	sweep()
@@ -218,7 +218,7 @@ func (w *world) during(plan string) (done func()) {
 	working.Go(func() {
 		switch plan {
 		case "freezes": // until another machine runs the job
-			if assert.Eventually(w.t, func() bool { return len(w.noted("start")) == 2 }, 30*time.Second, 10*time.Millisecond) {
+			if assert.Eventually(w.t, func() bool { return len(w.noted("start")) == 2 }, 2*time.Minute, 10*time.Millisecond) {
 				frozen := w.noted("start")[0]
 				for _, pid := range []int{frozen.zkr, frozen.guard, frozen.pid} {
 					_ = syscall.Kill(pid, syscall.SIGCONT) // zkr kills the others when it goes on
@@ -228,7 +228,7 @@ func (w *world) during(plan string) (done func()) {
 			assert.Eventually(w.t, func() bool {
 				queue, err := w.client.Children(w.t.Context(), "/jobs/nightly")
 				return err == nil && len(queue) == 3 && len(w.noted("start")) == 1
-			}, 30*time.Second, 10*time.Millisecond)
+			}, 2*time.Minute, 10*time.Millisecond)
 			assert.NoError(w.t, w.srv.Kill())
 			assert.NoError(w.t, w.srv.Restart())
 			assert.NoError(w.t, os.WriteFile(w.plan, []byte("go on"), 0o600))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/integration/awake"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 )
 
@@ -156,8 +157,9 @@ func TestProxy_DelayKeepsOrderAndRate(t *testing.T) {
 	for xid := range int32(20) {
 		c.expect(xid)
 	}
-	if d := time.Since(start); d < 100*time.Millisecond || d > time.Second {
-		t.Errorf("20 requests with 50 ms each way took %v", d)
+	d := time.Since(start)
+	if ran := awake.Between(start, start.Add(d)); d < 100*time.Millisecond || ran > time.Second {
+		t.Errorf("20 requests with 50 ms each way took %v, of which the machine ran %v", d, ran)
 	}
 }
 
@@ -360,7 +362,7 @@ func (c *client) send(xid, op int32, path string) {
 
 func (c *client) expect(xid int32) {
 	c.t.Helper()
-	c.deadline(5 * time.Second)
+	c.deadline(time.Minute)
 	b, err := read(c.conn)
 	if err != nil {
 		c.t.Fatalf("reply to %d: %v", xid, err)
@@ -380,7 +382,7 @@ func (c *client) expectSilence() {
 
 func (c *client) expectEnd() {
 	c.t.Helper()
-	c.deadline(5 * time.Second)
+	c.deadline(time.Minute)
 	if b, err := read(c.conn); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Fatalf("got %x, %v; want the end of the connection", b, err)
 	}
@@ -407,7 +409,7 @@ func framed(b []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, 
 
 func wait(t *testing.T, trap *proxy.Trap) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := trap.Wait(ctx); err != nil {
 		t.Fatal(err)
@@ -416,9 +418,9 @@ func wait(t *testing.T, trap *proxy.Trap) {
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the condition is still false after 5 s")
+			t.Fatal("the condition is still false after a minute")
 		}
 	}
 }

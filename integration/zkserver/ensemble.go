@@ -122,20 +122,20 @@ func (s *Server) is(mode string) bool {
 }
 
 func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for _, s := range e.Servers {
 			if s.Running() && !s.paused && ok(s) {
 				return s, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("no server %s after %v", what, limit)
+	return nil, fmt.Errorf("no server %s after %v", what, most)
 }
 
 // WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may go on serving
 // until it notices.
 func (e *Ensemble) WaitReady() error {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		leaders := 0
 		for _, s := range e.Servers {
 			if !s.Running() {
@@ -152,7 +152,7 @@ func (e *Ensemble) WaitReady() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no single leader after %v", limit)
+	return fmt.Errorf("no single leader after %v", most)
 }
 
 // Close kills all servers and removes what they wrote.

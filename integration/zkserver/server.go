@@ -24,8 +24,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
-// limit is how long a server may take to answer, to end, or to elect a leader.
-const limit = 30 * time.Second
+// limit is how long a server may take to serve on a machine that is free, and most is how long it may take to serve, to end, or to elect a
+// leader on one that is loaded.
+const (
+	limit = 30 * time.Second
+	most  = 6 * limit
+)
 
 // ErrExternal is the error of a method that works only on a server that this package has started.
 var ErrExternal = errors.New("server that is not ours: unset ZKRECIPES_SERVERS to have one started")
@@ -222,7 +226,7 @@ func (s *Server) arguments() []string {
 // tooLong reports that a server which does not serve yet will not. A start takes about two seconds of processor time, which on
 // a loaded machine may take much longer than limit.
 func tooLong(passed, cpu time.Duration) bool {
-	return passed > limit && cpu > 10*time.Second || passed > 6*limit
+	return passed > limit && cpu > 10*time.Second || passed > most
 }
 
 // waitReady returns once the server executes requests. Its port opens earlier.
@@ -279,8 +283,8 @@ func (s *Server) end(sig syscall.Signal) error {
 	select {
 	case <-s.ended:
 		return nil
-	case <-time.After(limit):
-		return fmt.Errorf("zookeeper survives %v for %v, see %s", sig, limit, s.Log())
+	case <-time.After(most):
+		return fmt.Errorf("zookeeper survives %v for %v, see %s", sig, most, s.Log())
 	}
 }
 
@@ -289,9 +293,9 @@ func (s *Server) Pause() error {
 	if err := s.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(limit); !stopped(s.proc.Process.Pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(most); !stopped(s.proc.Process.Pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("zookeeper still runs %v after %v", limit, syscall.SIGSTOP)
+			return fmt.Errorf("zookeeper still runs %v after %v", most, syscall.SIGSTOP)
 		}
 	}
 	return nil
