@@ -326,12 +326,12 @@ func (s *Server) PID() int {
 // FourLetter sends one of ZooKeeper's four-letter words, such as "wchs", and returns the answer.
 func (s *Server) FourLetter(word string) (string, error) {
 	first, _, _ := strings.Cut(s.Addr(), ",")
-	conn, err := net.DialTimeout("tcp", first, time.Second)
+	conn, err := net.DialTimeout("tcp", first, 5*time.Second)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(conn, word); err != nil {
