@@ -159,10 +159,10 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 		s.queue = s.queue[1:]
 	}
 	s.stop(t)
-	gaps, overloaded := s.apart(t)
+	gaps, left, overloaded := s.apart(t)
 	slices.Sort(gaps)
 	overlaps := slices.IndexFunc(append(gaps, time.Hour), func(gap time.Duration) bool { return gap > 0 })
-	t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; too busy: %d of %d zkr did not run in time, "+
+	t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
 		"%d of them killed after the next had started; %d lost the lock without a fault",
-		s.Rounds, gaps[0], gaps[len(gaps)-1], overloaded, len(s.all), overlaps, s.disturbed)
+		s.Rounds, gaps[0], gaps[len(gaps)-1], left, overloaded, len(s.all), overlaps, s.disturbed)
 }

@@ -4,6 +4,7 @@ package exclusion
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -97,6 +98,7 @@ func proven() string {
 		Until int64 `json:"valid_until_boot_ns"`
 	}
 	text, err := os.ReadFile(os.Getenv("ZKR_STATE"))
+	_, text, _ = bytes.Cut(text, []byte(" ")) // a checksum stands first
 	if err != nil || json.Unmarshal(text, &state) != nil || state.Until == 0 {
 		return "lost"
 	}

@@ -23,8 +23,8 @@ type signs struct {
 type life struct {
 	first, last time.Duration // on the boot clock
 	processes   map[int]bool
-	late        int // signs in the half of the kill lead before the last deadline that the program could read, and after it
-	refused     int // signs that the fence has refused
+	left        time.Duration // the least time from a sign to the deadline that the program could read then
+	refused     int           // signs that the fence has refused
 }
 
 // read reads what is new.
@@ -61,13 +61,13 @@ func (s *signs) add(words []string) {
 	at := time.Duration(nanoseconds)
 	l := s.of[token]
 	if l == nil {
-		l = &life{first: at, processes: map[int]bool{}}
+		l = &life{first: at, processes: map[int]bool{}, left: time.Hour}
 		s.of[token] = l
 	}
 	l.first, l.last = min(l.first, at), max(l.last, at)
 	l.processes[pid] = true
-	if until, err := strconv.ParseInt(words[3], 10, 64); err == nil && at >= time.Duration(until)-lead/2 {
-		l.late++
+	if until, err := strconv.ParseInt(words[3], 10, 64); err == nil {
+		l.left = min(l.left, time.Duration(until)-at)
 	}
 	if words[3] == "refused" {
 		l.refused++
