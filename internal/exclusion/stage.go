@@ -157,8 +157,9 @@ func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
 }
 
 // apart compares each holder with the next, and returns the times between the last sign of the one and the first of the other, and the
-// least time from a sign to the deadline that its program could read. It counts the holders whose zkr did not run in time, as that tells. A process that is not run cannot kill: only if zkr did not
-// run from when it had to kill, until it was too late, may the two overlap. The guard of a zkr that was stopped has no such excuse.
+// least time from a sign to the deadline that its program could read. It counts the holders whose zkr did not run in time, as that
+// tells. A process that is not run cannot kill: only if zkr did not run from when it had to kill, until it was too late, may the two
+// overlap. The guard of a zkr that was stopped has no such excuse.
 func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, overloaded int) {
 	t.Helper()
 	left = time.Hour
