@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// lateness tells when zkr itself did not run for so long that a kill may have come late. The programs of a runner share one: what is
-// told of one of them is not told again of the others, but for what has come since.
+// lateness tells when zkr itself did not run for so long that a kill may have come late. The programs of a runner share one, so that
+// a gap is told once. Another one is told if more than the limit of it is new. It is zkr's own, so it names no shard.
 type lateness struct {
-	events *events
-	mu     sync.Mutex
-	told   time.Time
+	events   *events
+	mu       sync.Mutex
+	from, to time.Time // of the gap that was told last
 }
 
 // look tells of the time from the last look at a program to now, if it is longer than the limit.
 func (l *lateness) look(last, now time.Time, limit time.Duration) {
 	gap := now.Sub(last)
-	if last.IsZero() || gap <= limit || !l.news(now, limit) {
+	if last.IsZero() || gap <= limit || !l.news(last, now, limit) {
 		return
 	}
 	l.events.say(slog.LevelWarn, "late", fields{"seconds": gap.Seconds()},
 		"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
 }
 
-// news reports whether more than the limit has passed since something was told.
-func (l *lateness) news(now time.Time, limit time.Duration) bool {
+// news reports whether more than the limit of a gap is outside the one that was told last.
+func (l *lateness) news(last, now time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.told) <= limit {
+	if max(l.from.Sub(last), 0)+max(now.Sub(l.to), 0) <= limit {
 		return false
 	}
-	l.told = now
+	l.from, l.to = last, now
 	return true
 }

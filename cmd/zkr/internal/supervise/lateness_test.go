@@ -28,9 +28,11 @@ func TestLateness(t *testing.T) {
 	look(1001, 2002)
 	look(1300, 2003)
 	look(1090, 2400)
+	look(3000, 3350)
+	look(2500, 3400) // it began before
 	e.close()
-	require.Equal(t, 3, strings.Count(log.String(), "event=late"), log.String())
-	for _, gap := range []string{"1s", "1.001s", "1.31s"} {
+	require.Equal(t, 5, strings.Count(log.String(), "event=late"), log.String())
+	for _, gap := range []string{"1s", "1.001s", "1.31s", "350ms", "900ms"} {
 		require.Contains(t, log.String(), "did not run for "+gap+":")
 	}
 }
