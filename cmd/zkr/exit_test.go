@@ -104,7 +104,7 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"bad signal", []string{"lock", "--signal", "HOPE", "/p", "--", "true"}, exit.Usage},
 		{"bad format", []string{"leader", "-o", "yaml", "/held"}, exit.Usage},
 		{"help", []string{"lock", "--help"}, 0},
-		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "60"}, exit.MaxRun},
+		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "300"}, exit.MaxRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, _, errs := run(t, srv.Addr(), c.args...)
@@ -128,7 +128,7 @@ func TestEnvironment_SetsFlags(t *testing.T) {
 		args []string
 		want int
 	}{
-		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "60"}, exit.MaxRun},
+		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "300"}, exit.MaxRun},
 		{"what is typed goes first", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "--max-run=60s", "/p", "--", "sleep", "0.3"}, 0},
 		{"a global flag", []string{"ZKR_OUTPUT=yaml"}, []string{"leader", "/p"}, exit.Usage},
 		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
@@ -211,7 +211,7 @@ func TestExit_OwnStatus(t *testing.T) {
 		{[]string{"/p", "--", "sh", "-c", "exit 64"}, 64},
 		{[]string{"p", "--", "true"}, 193},
 		{[]string{"/p", "--", "no-such-program"}, 196},
-		{[]string{"--max-run=0.1", "/p", "--", "sleep", "60"}, 197},
+		{[]string{"--max-run=0.1", "/p", "--", "sleep", "300"}, 197},
 		{[]string{"/p", "--shell", `test -z "$ZKR_OWN_STATUS" && exit 127`}, exit.NotFound},
 		{[]string{"--own-status=64", "/p", "--", "true"}, exit.Usage},
 		{[]string{"--such", "/p", "--", "true"}, 193},

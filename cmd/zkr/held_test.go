@@ -30,7 +30,7 @@ func TestHeld_InACleanedDirectory(t *testing.T) {
 func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sleep", "60")
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sleep", "300")
 	z.until(t, "started")
 	require.NoError(t, z.Process.Kill())
 	z.status(t)

@@ -32,7 +32,7 @@ func logged(z *zkr, words ...string) string {
 // TestLog_OfAServiceTellsEachChange: there is no terminal, as below systemd.
 func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "60")
+	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "300")
 	z.until(t, "started")
 	srv.Cut(zktest.Label("a"))
 	eventually(t, "it is connected again", func() bool {
@@ -50,7 +50,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 func TestLog_OfALossNamesTheServer(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sleep", "60")
+	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sleep", "300")
 	z.until(t, "started")
 	assert.Empty(t, z.err.String(), "cron mails it")
 	srv.Refuse(zktest.Label("a"))

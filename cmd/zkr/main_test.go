@@ -117,8 +117,8 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	return status, z.out.String(), z.err.String()
 }
 
-// withLimit runs zkr with a limit that it cannot keep, until the message has all of the words: on a busy machine zkr may not have
-// found out by a short one what is in the way. It returns the limit.
+// withLimit runs zkr with longer and longer limits, until its message has all words. By a short limit, a slow zkr may not know yet what is
+// in the way. It returns the limit.
 func withLimit(t *testing.T, flag string, want int, words []string, servers string, args ...string) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
@@ -133,7 +133,7 @@ func withLimit(t *testing.T, flag string, want int, words []string, servers stri
 	}
 }
 
-// eventually waits until a condition holds, for less time than the programs of tests run that nothing ends.
+// eventually waits for a condition, for less time than programs of the tests sleep.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, 50*time.Second, 20*time.Millisecond, what)

@@ -48,7 +48,7 @@ func TestMetrics_OfAJob(t *testing.T) {
 func TestMetrics_OfALeader(t *testing.T) {
 	srv := zktest.Run(t)
 	socket := filepath.Join(t.TempDir(), "s")
-	z := start(t, srv, "a", "elect", "--metrics-http", "unix:"+socket, "/app/leader", "--", "sleep", "60")
+	z := start(t, srv, "a", "elect", "--metrics-http", "unix:"+socket, "/app/leader", "--", "sleep", "300")
 	z.until(t, "started")
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -65,7 +65,7 @@ func TestMetrics_OfALeader(t *testing.T) {
 	assert.Contains(t, other.err.String(), "there are no metrics")
 	require.NoError(t, z.Process.Kill())
 	z.status(t)
-	next := start(t, srv, "c", "elect", "--metrics-http", "unix:"+socket, "/next", "--", "sleep", "60")
+	next := start(t, srv, "c", "elect", "--metrics-http", "unix:"+socket, "/next", "--", "sleep", "300")
 	next.until(t, "started")
 	eventually(t, "the socket that a killed zkr has left is no obstacle", func() bool {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)

@@ -98,7 +98,7 @@ func TestEvents_TellOneTerm(t *testing.T) {
 
 func TestLock_TellsWhereItWaits(t *testing.T) {
 	srv := zktest.Run(t)
-	first := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "60")
+	first := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "300")
 	first.until(t, "started")
 	second := start(t, srv, "b", "lock", "/p", "--", "true")
 	waits := second.until(t, "waiting")
@@ -148,7 +148,7 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Run(t)
-			z := start(t, srv, "a", "lock", "/p", "--", "sleep", "60")
+			z := start(t, srv, "a", "lock", "/p", "--", "sleep", "300")
 			acquired := z.until(t, "acquired")
 			z.until(t, "started")
 			node, _ := acquired["node"].(string)
@@ -163,7 +163,7 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 // left the traps of its shell, the signal is lost on it.
 func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 60' & wait")
+	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Expire(srv.SessionOf("a"))
@@ -177,7 +177,7 @@ func TestLoss_KillsAfterTheGrace(t *testing.T) {
 	const grace = time.Second
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "lock", "--loss-grace", grace.String(), "/p", "--", "sh", "-c",
-		"(trap '' TERM; echo ready; exec sleep 60) & trap 'exit 0' TERM; wait")
+		"(trap '' TERM; echo ready; exec sleep 300) & trap 'exit 0' TERM; wait")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	expired := time.Now()
@@ -233,7 +233,7 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 	t.Parallel()
 	const timeout, pause = 8 * time.Second, 3400 * time.Millisecond
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--session-timeout", timeout.String(), "/p", "--", "sleep", "60")
+	z := start(t, srv, "a", "lock", "--session-timeout", timeout.String(), "/p", "--", "sleep", "300")
 	group, _ := z.until(t, "started")["pgid"].(float64)
 	require.Greater(t, group, 1.0)
 	<-time.After(timeout / 4)
@@ -243,13 +243,15 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 	all(syscall.SIGSTOP)
 	<-time.After(pause)
 	all(syscall.SIGCONT)
-	if late, _ := z.until(t, "late")["seconds"].(float64); late > 1.1*pause.Seconds() {
-		t.Skipf("the machine is too busy: the pause took %v s", late)
+	for late := 0.0; late < 0.9*pause.Seconds(); { // a short one may have come before
+		if late, _ = z.until(t, "late")["seconds"].(float64); late > 1.1*pause.Seconds() {
+			t.Skipf("the machine is too busy: the pause took %v s", late)
+		}
 	}
 	<-time.After(timeout * 3 / 8) // contacts from after the pause count by then
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	status, seen := z.status(t), z.rest(t)
-	if z.late > timeout.Seconds()/8 {
+	if status != 143 && z.late > timeout.Seconds()/8 {
 		t.Skipf("the machine is too busy: zkr did not run for %v s more", z.late)
 	}
 	assert.Equal(t, 143, status)
@@ -281,7 +283,7 @@ func attached(srv *zktest.Server, session int64) bool {
 }
 
 func TestLeftovers(t *testing.T) {
-	leave := "sleep 60 & exit 3"
+	leave := "sleep 300 & exit 3"
 	t.Run("kill", func(t *testing.T) {
 		z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", leave)
 		assert.Equal(t, 3, z.status(t))
@@ -289,7 +291,7 @@ func TestLeftovers(t *testing.T) {
 		assert.Contains(t, z.err.String(), "left processes behind")
 	})
 	t.Run("kill the deaf", func(t *testing.T) {
-		z := start(t, zktest.Run(t), "a", "lock", "--grace=100ms", "/p", "--", "sh", "-c", "trap '' TERM; sleep 60 & exit 3")
+		z := start(t, zktest.Run(t), "a", "lock", "--grace=100ms", "/p", "--", "sh", "-c", "trap '' TERM; sleep 300 & exit 3")
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	})
@@ -345,7 +347,7 @@ func TestForward_PassesSignalsOn(t *testing.T) {
 
 func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--on-revoke=term", "/p", "--", "sleep", "60")
+	z := start(t, srv, "a", "lock", "--on-revoke=term", "/p", "--", "sleep", "300")
 	z.until(t, "started")
 	m, err := mutex.New(dial(t, srv), "/p")
 	require.NoError(t, err)
@@ -376,7 +378,7 @@ func TestEnvironment_OfSeveralPathsHasALineForEach(t *testing.T) {
 
 func TestElect_EachTermHasANewToken(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "elect", "/e", "--", "sleep", "60")
+	z := start(t, srv, "a", "elect", "/e", "--", "sleep", "300")
 	first := z.until(t, "acquired")
 	z.until(t, "started")
 	srv.Expire(srv.SessionOf("a"))

@@ -124,7 +124,7 @@ func TestRegister_SecondSignal(t *testing.T) {
 func TestRegister_ProgramEnds(t *testing.T) {
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "end")
-	z := registering(t, srv, `sleep 60 & while ! test -e `+file+`; do sleep 0.02; done; exit 5`, "--check=none", "--id=a")
+	z := registering(t, srv, `sleep 300 & while ! test -e `+file+`; do sleep 0.02; done; exit 5`, "--check=none", "--id=a")
 	eventually(t, "listed", func() bool { return srv.Exists(ordersNode + "/a") })
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.Equal(t, 5, z.status(t), z.err.String())

@@ -72,6 +72,9 @@ func TestSetuid(t *testing.T) {
 		})
 		require.NoError(t, hold.Close())
 		<-ended
+		if status == 0 {
+			assert.Contains(t, z.err.String(), told)
+		}
 		return status, z.err.String()
 	}
 	status, errs := as(nil, "/p", "--", root)

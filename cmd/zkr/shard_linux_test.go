@@ -222,7 +222,7 @@ func TestShard_GuardKilled(t *testing.T) {
 func TestShard_GivesAway(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "shard", "--shards=a,b", "--give-up=1", "--settle=0", "--id=m1", "/p", "--",
-		"sh", "-c", `echo "in $1"; test "$1" = a && exit 3; exec sleep 60`, "sh", "{}")
+		"sh", "-c", `echo "in $1"; test "$1" = a && exit 3; exec sleep 300`, "sh", "{}")
 	require.NoError(t, z.Start())
 	eventually(t, "b runs", func() bool { return strings.Contains(z.out.String(), "in b\n") })
 	observer, err := shard.New(dial(t, srv), "/p")
@@ -296,7 +296,7 @@ func TestShard_WrongUsage(t *testing.T) {
 func TestShard_BelowOtherZkr(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
-		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo \"second \$ZKR_SHARD\""; exec sleep 60'`)
+		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo \"second \$ZKR_SHARD\""; exec sleep 300'`)
 	require.NoError(t, z.Start())
 	eventually(t, "the inner programs run", func() bool {
 		return strings.Contains(z.out.String(), "first a\n") && strings.Contains(z.out.String(), "second a\n")

@@ -172,7 +172,7 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 
 func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 	srv := zktest.Run(t)
-	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "60")
+	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "300")
 	holder.until(t, "started")
 	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
 	x.shows(t, "zkr: waiting for /p with 1 ahead: held by alice since ")
@@ -192,7 +192,7 @@ func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
 func TestTerminal_ShowsIDsOfOthersAsText(t *testing.T) {
 	srv := zktest.Run(t)
 	orders := regexp.MustCompile("[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]")
-	holder := start(t, srv, "a", "lock", "--id=a\x1b]0;title\a\u009b31m\u202eb\nc", "/p", "--", "sleep", "60")
+	holder := start(t, srv, "a", "lock", "--id=a\x1b]0;title\a\u009b31m\u202eb\nc", "/p", "--", "sleep", "300")
 	acquired := holder.until(t, "acquired")
 	holder.until(t, "started")
 	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))

@@ -40,7 +40,7 @@ func init() {
 		}
 		fmt.Println("root")
 		if len(os.Args) > 2 {
-			time.Sleep(time.Minute) // only a control group ends it
+			time.Sleep(5 * time.Minute) // only a control group ends it
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin) // the host may not be able to end it
 	}
@@ -75,6 +75,7 @@ func foreignInCgroup() error {
 	if err != nil {
 		return err
 	}
+	_ = write.Close() // the program has its own
 	said, err := bufio.NewReader(read).ReadString('\n')
 	if err != nil {
 		return err
@@ -163,6 +164,7 @@ func foreign(setuid bool) error {
 		return err
 	}
 	defer c.Close()
+	_ = write.Close() // the program has its own
 	said, err := bufio.NewReader(read).ReadString('\n')
 	if err != nil {
 		return err

@@ -47,13 +47,13 @@ var programs = map[string]func(){}
 
 var scenarios = map[string]func() error{
 	"kill": func() error {
-		return tree("(setsid sh -c 'sleep 60 & sleep 60' &); sleep 60 & sh -c 'trap \"\" TERM; sleep 60'", 5, (*child.Child).Kill)
+		return tree("(setsid sh -c 'sleep 300 & sleep 300' &); sleep 300 & sh -c 'trap \"\" TERM; sleep 300'", 5, (*child.Child).Kill)
 	},
 	"stop": func() error {
-		return tree("(setsid sleep 60 &); sleep 60 & kill -STOP $!; sleep 60", 4, func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
+		return tree("(setsid sleep 300 &); sleep 300 & kill -STOP $!; sleep 300", 4, func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
 	},
 	"terminal": func() error {
-		return treeOf(child.Command{Terminal: true}, "(setsid sleep 60 &); sleep 60 & sleep 60", 4, (*child.Child).Kill)
+		return treeOf(child.Command{Terminal: true}, "(setsid sleep 300 &); sleep 300 & sleep 300", 4, (*child.Child).Kill)
 	},
 	"stranger": stranger,
 	"several":  several,
@@ -107,7 +107,7 @@ var scenarios = map[string]func() error{
 		if err != nil {
 			return err
 		}
-		c, err := run(h, child.Command{KillAt: clock() + time.Hour}, "sleep 60")
+		c, err := run(h, child.Command{KillAt: clock() + time.Hour}, "sleep 300")
 		if err != nil {
 			return err
 		}
@@ -229,18 +229,17 @@ func status(c child.Command, line string) (child.Status, error) {
 }
 
 func await(condition func() bool) error {
-	for range 5000 {
-		if condition() {
-			return nil
+	for end := time.Now().Add(50 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return errors.New("not within 50 s")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("not within 50 s")
+	return nil
 }
 
 // stranger is a process below the host that the command has not started: a shell that becomes zkr by exec may have some.
 func stranger() error {
-	other := exec.Command("sleep", "60") //nolint:noctx // it is to outlive the command
+	other := exec.Command("sleep", "300") //nolint:noctx // it is to outlive the command
 	if err := other.Start(); err != nil {
 		return err
 	}
@@ -248,7 +247,7 @@ func stranger() error {
 	if err != nil {
 		return err
 	}
-	one, err := run(h, child.Command{}, "sleep 60")
+	one, err := run(h, child.Command{}, "sleep 300")
 	if err != nil {
 		return err
 	}
@@ -272,7 +271,7 @@ func several() error {
 	}
 	var all [3]*child.Child
 	for i := range all {
-		if all[i], err = run(h, child.Command{}, "(setsid sleep 60 &); sleep 60 & sleep 60"); err != nil {
+		if all[i], err = run(h, child.Command{}, "(setsid sleep 300 &); sleep 300 & sleep 300"); err != nil {
 			return err
 		}
 		if err := await(func() bool { return all[i].Left() >= 3 }); err != nil {
@@ -314,7 +313,7 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 60 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 60 & echo $! >&3); sleep 60' & sleep 60")
+	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 
 // TestSignal_SparesAnotherProcessWithTheSamePid has a command that the guard has reaped, and whose pid another process has.
 func TestSignal_SparesAnotherProcessWithTheSamePid(t *testing.T) {
-	other := exec.CommandContext(t.Context(), "sleep", "60")
+	other := exec.CommandContext(t.Context(), "sleep", "300")
 	require.NoError(t, other.Start())
 	c := &Child{pid: other.Process.Pid, guard: &guard{pid: 1}, host: &Host{list: processes}, done: make(chan struct{})}
 	require.ErrorIs(t, c.Forward(syscall.SIGKILL), os.ErrProcessDone)
