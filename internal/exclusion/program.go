@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"os"
 	"os/exec"
@@ -92,13 +93,16 @@ func admitted(address string) func() string {
 	}
 }
 
-// proven is the deadline of the lock on the boot clock, or "lost".
+// proven is the deadline of the lock on the boot clock, "lost", or "torn" for a record that is not whole.
 func proven() string {
 	var state struct {
 		Until int64 `json:"valid_until_boot_ns"`
 	}
-	text, err := os.ReadFile(os.Getenv("ZKR_STATE"))
-	_, text, _ = bytes.Cut(text, []byte(" ")) // a checksum stands first
+	record, err := os.ReadFile(os.Getenv("ZKR_STATE"))
+	sum, text, _ := bytes.Cut(record, []byte(" "))
+	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(text)) { // zkr may be writing the record
+		return "torn"
+	}
 	if err != nil || json.Unmarshal(text, &state) != nil || state.Until == 0 {
 		return "lost"
 	}

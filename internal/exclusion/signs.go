@@ -27,6 +27,16 @@ type life struct {
 	refused     int           // signs that the fence has refused
 }
 
+// known reports whether a program could read its deadline.
+func (s *signs) known() bool {
+	for _, l := range s.of {
+		if l.left < time.Hour {
+			return true
+		}
+	}
+	return false
+}
+
 // read reads what is new.
 func (s *signs) read() error {
 	f, err := os.Open(s.file)

@@ -156,9 +156,9 @@ func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
 	return succeeded
 }
 
-// apart compares each holder with the next, and returns the times between the last sign of the one and the first of the other, and the
-// least time from a sign to the deadline that its program could read. It counts the holders whose zkr did not run in time, as that
-// tells. A process that is not run cannot kill: only if zkr did not run from when it had to kill, until it was too late, may the two
+// apart compares each holder with the next. It returns the times from the last sign of the one to the first of the other. left is the
+// least time from a sign to the deadline that its program could read. overloaded counts the holders whose zkr did not run in time, as
+// zkr tells. A process that is not run cannot kill: only if zkr did not run from when it had to kill, until it was too late, may the two
 // overlap. The guard of a zkr that was stopped has no such excuse.
 func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, overloaded int) {
 	t.Helper()
@@ -192,6 +192,7 @@ func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, o
 			left = min(left, one.left)
 		}
 	}
+	require.True(t, s.signs.known(), "no program could read its deadline")
 	return gaps, left, overloaded
 }
 
