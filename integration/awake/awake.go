@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// beat is how often the process looks whether it runs. A look that is late by as much is no pause.
+// beat is how often the process looks whether it runs. A look that is late by ten beats is a pause: a busy machine is not one that
+// stands still.
 const beat = 10 * time.Millisecond
 
 var (
@@ -31,31 +32,48 @@ func init() {
 
 // note notes a pause if two looks are too far apart.
 func note(last, now time.Time) {
-	if now.Sub(last) > 2*beat {
+	if now.Sub(last) > 10*beat {
 		mu.Lock()
 		defer mu.Unlock()
 		pauses = append(pauses, pause{last.Add(beat), now})
 	}
 }
 
-// Between returns how long this process ran between two moments. A pause that has just ended may not have been noted yet, so Between
-// takes some beats.
+// Between returns how long this process ran between two moments.
 func Between(from, to time.Time) time.Duration {
+	d := to.Sub(from)
+	for _, p := range between(from, to) {
+		d -= p.to.Sub(p.from)
+	}
+	return d
+}
+
+// between returns the parts of pauses that lie between two moments. A pause that has just ended may not have been noted yet, so it
+// takes some beats.
+func between(from, to time.Time) (parts []pause) {
 	time.Sleep(2 * beat)
 	mu.Lock()
 	defer mu.Unlock()
-	d := to.Sub(from)
 	for _, p := range pauses {
-		begin, end := p.from, p.to
-		if begin.Before(from) {
-			begin = from
+		if p.from.Before(from) {
+			p.from = from
 		}
-		if end.After(to) {
-			end = to
+		if p.to.After(to) {
+			p.to = to
 		}
-		d -= max(end.Sub(begin), 0)
+		if p.from.Before(p.to) {
+			parts = append(parts, p)
+		}
 	}
-	return d
+	return parts
+}
+
+// Longest returns the longest time between two moments in which this process did not run.
+func Longest(from, to time.Time) (longest time.Duration) {
+	for _, p := range between(from, to) {
+		longest = max(longest, p.to.Sub(p.from))
+	}
+	return longest
 }
 
 // Since returns how long this process has run since a moment.
