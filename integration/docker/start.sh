@@ -9,10 +9,7 @@ if docker info >/dev/null 2>&1; then
   exit 0
 fi
 if ! command -v dockerd >/dev/null || ! command -v docker >/dev/null; then
-  export DEBIAN_FRONTEND=noninteractive
-  again=$(dirname "$0")/../../.ci/again
-  "$again" apt-get update -q
-  "$again" apt-get install -qy --no-install-recommends docker.io
+  "$(dirname "$0")/../../.ci/install" docker.io
 fi
 
 # The daemon needs the cgroup controllers mounted, which an init system would have done.
