@@ -35,15 +35,7 @@ func TestCuratorSuite(t *testing.T) {
 			t.Run(part.name, func(t *testing.T) {
 				r := junit(t, path, env, part.selected...)
 				for range 2 { // as Curator's own build does it, because its tests wait for fixed times
-					var failed []string
-					for _, name := range r.failed {
-						if curatorDeclared[bare(name)] == "" {
-							failed = append(failed, "--select-class="+r.class[name])
-						}
-					}
-					if slices.Sort(failed); len(failed) > 0 {
-						r.again(junit(t, path, env, slices.Compact(failed)...))
-					}
+					r.again(t, curatorDeclared, func(failed []string) results { return junit(t, path, env, r.classes(failed)...) })
 				}
 				judge(t, server, r, curatorDeclared)
 			})

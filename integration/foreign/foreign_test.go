@@ -58,17 +58,16 @@ func run(t *testing.T, input string, name string, args ...string) string {
 }
 
 // unfetched is what Maven and pip say when a registry has not answered.
-var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError`)
+var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
 
 // fetching runs a command, and again if it could not fetch something, three times in all: a registry may answer late once.
 func fetching(command func() *exec.Cmd) (out []byte, err error) {
-	for range 3 {
-		if out, err = command().CombinedOutput(); err == nil || !unfetched.Match(out) {
-			break
+	for tries := 1; ; tries++ {
+		if out, err = command().CombinedOutput(); err == nil || tries == 3 || !unfetched.Match(out) {
+			return out, err
 		}
 		time.Sleep(5 * time.Second)
 	}
-	return out, err
 }
 
 func exists(paths ...string) bool {

@@ -18,7 +18,9 @@ func TestKafkaSuite(t *testing.T) {
 	}
 	t.Run("zktest", func(t *testing.T) {
 		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"), "FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.8.4")}
-		judge(t, "zktest", twice(t, nil, func() results { return junit(t, ours+":"+jars, env, selected...) }), nil)
+		r := junit(t, ours+":"+jars, env, selected...)
+		r.again(t, nil, func(failed []string) results { return junit(t, ours+":"+jars, env, r.classes(failed)...) })
+		judge(t, "zktest", r, nil)
 	})
 	if everything() {
 		t.Run("zookeeper", func(t *testing.T) { judge(t, "zookeeper", junit(t, jars, nil, selected...), nil) })

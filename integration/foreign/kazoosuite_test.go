@@ -66,12 +66,24 @@ func TestKazooSuite(t *testing.T) {
 		r.took = time.Since(started)
 		return r
 	}
+	run := func(t *testing.T, env []string) results {
+		t.Helper()
+		r := pytest(t, env, selected...)
+		r.again(t, kazooDeclared, func(failed []string) results {
+			var ids []string
+			for _, name := range failed {
+				ids = append(ids, nodeID(r.class[name], name))
+			}
+			return pytest(t, env, ids...)
+		})
+		return r
+	}
 	t.Run("zktest", func(t *testing.T) {
 		env := []string{
 			"PATH=" + standin(t, "java") + ":" + os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none",
 			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES=" + startEnsembles(t, zktest.ReleaseDebian),
 		}
-		judge(t, "zktest", twice(t, kazooDeclared, func() results { return pytest(t, env, selected...) }), kazooDeclared)
+		judge(t, "zktest", run(t, env), kazooDeclared)
 	})
 	if !everything() {
 		return
@@ -86,16 +98,7 @@ func TestKazooSuite(t *testing.T) {
 			"ZOOKEEPER_CLASSPATH=" + strings.Join(jars, ":"), "ZOOKEEPER_PORT_OFFSET=26000",
 			"JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", // so that three servers start in time
 		}
-		r := pytest(t, env, selected...)
-		var failed []string
-		for _, name := range r.failed { // a test fails if its servers start late, and on a busy machine some do
-			failed = append(failed, nodeID(r.class[name], name))
-		}
-		if len(failed) > 0 {
-			t.Logf("again: %q", failed)
-			r.again(pytest(t, env, failed...))
-		}
-		judge(t, "zookeeper", r, kazooDeclared)
+		judge(t, "zookeeper", run(t, env), kazooDeclared)
 	})
 }
 

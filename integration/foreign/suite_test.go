@@ -176,30 +176,33 @@ func (r *results) merge(more results) {
 	maps.Copy(r.why, more.why)
 }
 
-// again counts tests as passed that failed first and passed in another run.
-func (r *results) again(other results) {
-	r.failed = slices.DeleteFunc(r.failed, func(name string) bool {
-		passed := slices.Contains(other.passed, name)
-		if passed {
-			r.passed = append(r.passed, name)
-		}
-		return passed
-	})
-}
-
-// twice runs a suite, and once more if a test has failed that may not. Suites of others have limits in seconds, which a busy machine may
-// break.
-func twice(t *testing.T, declared map[string]string, run func() results) results {
+// again runs tests once more that have failed and may not, and counts as passed what passes then. Suites of others have limits in seconds,
+// which a busy machine may break.
+func (r *results) again(t *testing.T, declared map[string]string, run func(failed []string) results) {
 	t.Helper()
-	r := run()
 	failed := slices.DeleteFunc(slices.Clone(r.failed), func(name string) bool { return declared[bare(name)] != "" })
+	if len(failed) == 0 {
+		return
+	}
 	for _, name := range failed {
 		t.Logf("again, as %s has failed: %s", name, r.why[name])
 	}
-	if len(failed) > 0 {
-		r.again(run())
+	passed := run(failed).passed
+	r.failed = slices.DeleteFunc(r.failed, func(name string) bool { return slices.Contains(passed, name) })
+	for _, name := range failed {
+		if slices.Contains(passed, name) {
+			r.passed = append(r.passed, name)
+		}
 	}
-	return r
+}
+
+// classes selects the classes of tests, for JUnit.
+func (r *results) classes(names []string) (args []string) {
+	for _, name := range names {
+		args = append(args, "--select-class="+r.class[name])
+	}
+	slices.Sort(args)
+	return slices.Compact(args)
 }
 
 // readXML reads the reports that pytest and JUnit write below a directory.
