@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for a page, on a machine that is busy with other tests as well.
-const patience = 5 * time.Minute
+// Patience is how long a test waits for a page, or for what the page is to show, on a machine that is busy with other tests as well.
+const Patience = 5 * time.Minute
 
 // Tab is a page in a browser of its own. A failure of the browser ends the test.
 type Tab struct {
@@ -28,18 +28,13 @@ type Tab struct {
 // Open opens a page in Chromium, which ends with the test. Without Chromium the test is skipped; with REQUIRE_REAL=1 it fails.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	if deadline, ok := t.Deadline(); ok { // a page that hangs
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-10*time.Second))
-		t.Cleanup(cancel)
-	}
-	ctx, cancel := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	p := &Tab{t, ctx}
+	require.NoError(t, chromedp.Do(ctx)) // starts the browser, which would end with the context of an action
 	p.Do(chromedp.Navigate(url))
 	return p
 }
@@ -59,16 +54,20 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// Do runs actions of chromedp.
+// Do runs actions of chromedp, for as long as patience lasts.
 func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	require.NoError(p, chromedp.Do(p.Context, actions...))
+	ctx, cancel := context.WithTimeout(p.Context, Patience)
+	defer cancel()
+	require.NoError(p, chromedp.Do(ctx, actions...))
 }
 
 // Evaluate returns the value of an expression.
 func Evaluate[T any](p *Tab, expression string) T {
 	p.Helper()
-	value, err := chromedp.Run(p.Context, chromedp.Evaluate[T](expression))
+	ctx, cancel := context.WithTimeout(p.Context, Patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	require.NoError(p, err)
 	return value
 }
@@ -82,7 +81,7 @@ func (p *Tab) Await(expression string) {
 // Poll waits until an expression is true. A page that has just been loaded may end a poll: the next one finds it.
 func (p *Tab) Poll(expression string) (err error) {
 	for range 3 {
-		_, err = chromedp.Run(p.Context, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		_, err = chromedp.Run(p.Context, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(Patience)))
 		if err == nil || errors.Is(err, chromedp.ErrPollingTimeout) {
 			return err
 		}

@@ -29,9 +29,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// patience is how long a test waits for what must happen, on a machine that is busy with other tests as well.
-const patience = 5 * time.Minute
-
 // tab is a page of zkr serve in a browser.
 type tab struct{ *browser.Tab }
 
@@ -162,7 +159,7 @@ func TestPage_InABrowser(t *testing.T) {
 	require.Eventually(t, func() bool {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
-	}, patience, 10*time.Millisecond)
+	}, browser.Patience, 10*time.Millisecond)
 	p.shows(".queue .waiting", "1 waits, for ") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
@@ -202,7 +199,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.click("#really")
 	select {
 	case <-second.Done():
-	case <-time.After(patience):
+	case <-time.After(browser.Patience):
 		require.Fail(t, "the holder has its lock still")
 	}
 	p.shows("#changes li", "web2/7 → free")
@@ -411,7 +408,7 @@ func queues(t *testing.T, servers, long string) int {
 		require.Eventually(t, func() bool {
 			queue, err := one.Queue(t.Context())
 			return err == nil && len(queue) == i+2
-		}, patience, 10*time.Millisecond)
+		}, browser.Patience, 10*time.Millisecond)
 	}
 	c, err := conn.Dial(t.Context(), servers, conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/integration/browser"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/curator"
 	"github.com/zkrecipes/zkrecipes/integration/peer"
@@ -171,7 +172,7 @@ func (w *workers) toldUntil(t *testing.T, moment int64) {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond)
+	}, browser.Patience, 10*time.Millisecond)
 }
 
 // start starts two processes of each library, which contend for the rest of the test.
