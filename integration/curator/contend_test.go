@@ -20,7 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// session is the session timeout of those that outlive the pauses of a loaded machine, and short that of processes that are killed.
+// session is the session timeout of clients that live on, also beside pauses of a loaded machine. short is that of processes that a test
+// kills.
 const (
 	session = 10 * time.Second
 	short   = 3 * time.Second

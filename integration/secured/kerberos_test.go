@@ -106,7 +106,7 @@ func failure(t *testing.T, says string, call func(ctx context.Context) error) (e
 	return err
 }
 
-// unknown calls a server as nobody, until it says what it wants.
+// unknown calls a server without credentials, until the error says what the server wants.
 func unknown(t *testing.T, addr string) {
 	t.Helper()
 	fails(t, "the server wants SASL", func(ctx context.Context) error {

@@ -24,8 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
-// limit is how long a server may take to serve on a machine that is free, and most is how long it may take to serve, to end, or to elect a
-// leader on one that is loaded.
+// limit is how long a start may take on a free machine. most is how long a loaded machine may take for a start, an end or an election.
 const (
 	limit = 30 * time.Second
 	most  = 6 * limit

@@ -155,7 +155,7 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			dials := 0
 			again := conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {

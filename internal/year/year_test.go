@@ -157,7 +157,7 @@ func (y *year) measure() sizes {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	watches, _ := y.srv.Watches()
-	return sizes{m.HeapAlloc, runtime.NumGoroutine(), watches, len(y.srv.Tree("/"))}
+	return sizes{m.HeapAlloc, bubble.Goroutines(), watches, len(y.srv.Tree("/"))}
 }
 
 // flat requires that no size grows. The first fifth is for what is made once.
