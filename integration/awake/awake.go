@@ -1,5 +1,5 @@
 // Package awake measures time without that in which the machine has stood still, for limits in tests. A host may stop a virtual machine
-// for seconds, and a busy machine may not run a process for a while. Neither is a delay of what is measured.
+// for seconds. That is no delay of what is measured.
 package awake
 
 import (
