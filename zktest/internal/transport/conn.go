@@ -142,8 +142,8 @@ func (c *Conn) Await(ch <-chan struct{}) bool {
 
 // Pause waits for a time; false means that the connection ended first.
 //
-// No timer is made that is due already. Two such timers of one bubble, read by two threads at once, can crash the race detector of
-// Go 1.26: its runtime lets both use one context.
+// No timer is made that is due already. If two threads read such timers of one bubble at once, the race detector of Go 1.26 crashes:
+// the runtime gives both threads one context. TestPause_OfNoTime shows it.
 func (c *Conn) Pause(d time.Duration) bool {
 	if d <= 0 {
 		select {
