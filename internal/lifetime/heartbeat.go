@@ -14,7 +14,7 @@ import (
 // runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
 // due, so an extra step does no harm, and no step is ever cancelled.
 func (l *Lifetime) runHeartbeat() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Until(l.heartbeat(time.Now())))
 	for {
 		select {
 		case <-timer.C:
