@@ -32,4 +32,4 @@ var (
 )
 
 // mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
-var mutants = slices.Concat(clientMutants, queueMutants, nodeMutants, recipeMutants)
+var mutants = slices.Concat(clientMutants, queueMutants, holdMutants, nodeMutants, recipeMutants)

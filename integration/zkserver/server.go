@@ -10,12 +10,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -320,52 +318,6 @@ func (s *Server) PID() int {
 		return 0
 	}
 	return s.proc.Process.Pid
-}
-
-// FourLetter sends one of ZooKeeper's four-letter words, such as "wchs", and returns the answer.
-func (s *Server) FourLetter(word string) (string, error) {
-	first, _, _ := strings.Cut(s.Addr(), ",")
-	conn, err := net.DialTimeout("tcp", first, 5*time.Second)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(conn)
-	return string(answer), err
-}
-
-// Version is what the server says it is: the number of its release, a hyphen, and the commit that it was built from.
-func (s *Server) Version() (string, error) {
-	answer, err := s.FourLetter("srvr")
-	if err != nil {
-		return "", err
-	}
-	version, _, _ := strings.Cut(answer, ",")
-	version, found := strings.CutPrefix(version, "Zookeeper version: ")
-	if !found {
-		return "", fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
-	}
-	return version, nil
-}
-
-// Mode is "standalone", "leader" or "follower"; an error means that the server does not serve.
-func (s *Server) Mode() (string, error) {
-	answer, err := s.FourLetter("srvr")
-	if err != nil {
-		return "", err
-	}
-	_, rest, ok := strings.Cut(answer, "\nMode: ")
-	if !ok {
-		return "", fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
-	}
-	mode, _, _ := strings.Cut(rest, "\n")
-	return mode, nil
 }
 
 // Close kills the server and removes its data and its log.
