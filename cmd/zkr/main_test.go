@@ -76,7 +76,7 @@ func address(t *testing.T, srv *zktest.Server, label string) string {
 // command prepares zkr; the test may change it before it starts.
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // one that hangs
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // a zkr that hangs
 	z := &zkr{Cmd: exec.CommandContext(ctx, os.Args[0], args...)}
 	t.Cleanup(func() {
 		cancel()

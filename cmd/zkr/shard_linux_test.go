@@ -237,7 +237,7 @@ func TestShard_GivesAway(t *testing.T) {
 	assert.Equal(t, 0, z.status(t))
 }
 
-// TestShard_Signals: zkr passes on a signal that does not stop it. The first one that does makes it ask its programs. SIGKILL follows.
+// TestShard_Signals: zkr passes on a signal that does not stop it. At the first other signal zkr asks its programs to stop. SIGKILL follows.
 func TestShard_Signals(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",

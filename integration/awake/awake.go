@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// beat is how often the process looks whether it runs. A look that is late by ten beats is a pause: a busy machine is not one that
-// stands still.
+// beat is how often the process looks whether it runs. If a look is late by ten beats, the machine stood still. On a busy machine, looks
+// are late by less.
 const beat = 10 * time.Millisecond
 
 var (

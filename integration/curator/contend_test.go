@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// session is the session timeout of clients that live on, also beside pauses of a loaded machine. short is that of processes that a test
+// session is the session timeout of clients that live on, also on a loaded machine. short is the session timeout of processes that a test
 // kills.
 const (
 	session = 10 * time.Second

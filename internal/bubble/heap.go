@@ -12,7 +12,7 @@ func Heap() int64 {
 }
 
 // Goroutines counts with the world stopped, which is what a profile that does not fit is good for. Without, NumGoroutine
-// counts dozens too many while the runtime moves those that have ended from one of its lists to another.
+// counts dozens too many while the runtime moves ended goroutines from one of its lists to another.
 func Goroutines() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	return n

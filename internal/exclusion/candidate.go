@@ -71,7 +71,7 @@ func (c *candidate) told(names ...string) (event, bool) {
 	return event{}, false
 }
 
-// tokens are those that zkr has had. A zkr that divides shards goes on after it has lost its lock, and may get it again.
+// tokens are the tokens that zkr has had. A zkr that divides shards goes on after it has lost its lock, and may get it again.
 func (c *candidate) tokens() (all []int64) {
 	for _, e := range c.events() {
 		if token, err := strconv.ParseInt(e.Token, 10, 64); err == nil && e.Event == "acquired" {

@@ -94,7 +94,7 @@ type Child struct {
 	ownGroup bool
 	// mayBeForeign says that processes of other users may appear below the command, which this process may not signal.
 	mayBeForeign bool
-	strange      map[int]string // start times of processes below this one that were there before the command
+	strange      map[int]string // start times of processes that zkr had below it before the command started
 	done         chan struct{}
 	status       Status
 	guard        *guard

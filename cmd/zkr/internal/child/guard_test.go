@@ -100,7 +100,7 @@ func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 	})
 }
 
-// TestLook_BeginsAfterTheCall: callers that share a look do not get one that had begun before they asked.
+// TestLook_BeginsAfterTheCall: callers that share a look do not get a look that had begun before their calls.
 func TestLook_BeginsAfterTheCall(t *testing.T) {
 	var looks atomic.Int64
 	host := &Host{list: func() ([]process, error) {

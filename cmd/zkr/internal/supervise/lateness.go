@@ -24,7 +24,7 @@ func (l *lateness) look(last, now time.Time, limit time.Duration) {
 		"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
 }
 
-// news reports whether more than the limit of a gap is outside the one that was told last.
+// news reports whether more than the limit of a gap lies outside the gap that zkr told last.
 func (l *lateness) news(last, now time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
