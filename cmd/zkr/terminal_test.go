@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,16 @@ const (
 	ctrlZ = "\x1a"
 )
 
+// pid waits until the program has told its number.
+func (x *terminal) pid(t *testing.T) int {
+	t.Helper()
+	number := regexp.MustCompile(`pid:(\d+):`)
+	eventually(t, "the program tells its number", func() bool { return number.MatchString(x.seen()) })
+	pid, err := strconv.Atoi(number.FindStringSubmatch(x.seen())[1])
+	require.NoError(t, err)
+	return pid
+}
+
 func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 	srv := zktest.Run(t)
 	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", os.Args[0], asProgram))
@@ -134,10 +145,11 @@ func TestTerminal_ProgramReadsTheKeyboard(t *testing.T) {
 func TestTerminal_StoppedAndContinued(t *testing.T) {
 	srv := zktest.Run(t)
 	x := shell(t, srv)
-	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo rea""dy; read line; echo "got $line"; exit 6'; echo "status:"$?`+"\n")
-	x.shows(t, "ready")
+	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; read line; echo "got $line"; exit 6'; echo "status:"$?`+"\n")
+	pid := x.pid(t)
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148") // stopped by SIGTSTP
+	eventually(t, "the program is stopped, else it may take the first of the next keys", func() bool { return stopped(pid) })
 	x.presses(t, "fg\n")
 	x.presses(t, "hello\n")
 	x.shows(t, "got hello")
@@ -147,6 +159,15 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	x.status(t)
 }
 
+// stopped reports whether a process has stopped. A bare system has no ps, and macOS has no /proc.
+func stopped(pid int) bool {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		return bytes.Contains(stat, []byte(") T "))
+	}
+	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
+	return bytes.HasPrefix(state, []byte("T"))
+}
+
 // TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on. The program, which
 // is stopped as well, is dead before the session ends: it cannot go on together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
@@ -154,10 +175,7 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
 	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=6s")
 	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
-	number := regexp.MustCompile(`pid:(\d+):`)
-	eventually(t, "the program tells its number", func() bool { return number.MatchString(x.seen()) })
-	pid, err := strconv.Atoi(number.FindStringSubmatch(x.seen())[1])
-	require.NoError(t, err)
+	pid := x.pid(t)
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148")
 	eventually(t, "the session ends", func() bool { return len(srv.Sessions()) == 0 })
