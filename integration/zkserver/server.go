@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -195,7 +197,9 @@ func (s *Server) launch() error {
 	proc.Stdout, proc.Stderr, proc.Dir = s.log, s.log, s.dir
 	proc.SysProcAttr = processAttr(s.uid)
 	proc.Env = append(os.Environ(), s.cfg.env...)
-	if err := proc.Start(); err != nil {
+	started := make(chan error)
+	toStart() <- func() { started <- proc.Start() }
+	if err := <-started; err != nil {
 		return fmt.Errorf("start zookeeper: %w", err)
 	}
 	ended := make(chan struct{})
@@ -206,6 +210,19 @@ func (s *Server) launch() error {
 	s.proc, s.ended, s.paused = proc, ended, false
 	return nil
 }
+
+// toStart takes what starts servers to one thread, which never ends. The kernel kills a server when the thread ends that has started
+// it, and threads of a test may end.
+var toStart = sync.OnceValue(func() chan<- func() {
+	starts := make(chan func())
+	go func() { // ends with the process
+		runtime.LockOSThread()
+		for start := range starts {
+			start()
+		}
+	}()
+	return starts
+})
 
 func (s *Server) arguments() []string {
 	args := []string{

@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +48,24 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 	}
 	must(t, s.Pause())
 	must(t, s.Stop()) // Stop ends a paused server too
+}
+
+// TestServer_OutlivesThreads: a thread ends with a goroutine that is locked to it, also the thread that was there when the server was
+// started.
+func TestServer_OutlivesThreads(t *testing.T) {
+	s := ours(t, zkserver.Start(t))
+	var locked sync.WaitGroup
+	for range 200 {
+		locked.Go(func() {
+			runtime.LockOSThread()
+			time.Sleep(10 * time.Millisecond) // all of them at once
+		})
+	}
+	locked.Wait()
+	time.Sleep(100 * time.Millisecond) // the threads end
+	if answer, err := s.FourLetter("ruok"); err != nil || answer != "imok" {
+		t.Errorf("%q, %v", answer, err)
+	}
 }
 
 func TestServer_TakesOptions(t *testing.T) {
