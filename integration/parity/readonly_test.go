@@ -41,30 +41,32 @@ func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 		release(t, alone)
 }
 
-// keepAwake pings a server until it ends the connection. A server of an ensemble may forget what waits in its queue until
-// another request arrives: ZOOKEEPER-4537, in 3.6.0 to 3.8.0. A script sends nothing more before it has its answers.
+// keepAwake pings a server until the connection or the test ends. A server of an ensemble may leave a request in its queue until
+// another one arrives: ZOOKEEPER-4537, mended in 3.8.1. A script sends nothing more before it has its answers.
 func keepAwake(t *testing.T, addr string) {
 	t.Helper()
 	r := newRun(addr)
-	if _, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 1_200_000}); err != nil {
-		t.Fatal(err)
-	}
+	said, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 1_200_000})
 	s := r.slots[0]
+	if err != nil || s == nil {
+		t.Fatalf("the server does not take the session that keeps it awake: %s %v", said, err)
+	}
 	if err := s.SetReadDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
+	hungUp := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(hungUp)
+		_, _ = io.Copy(io.Discard, s.in)
+	}()
 	over := t.Context().Done()
-	go func() { _, _ = io.Copy(io.Discard, s.in) }()
-	go func() {
+	go func() { // ends with the connection or the test
 		defer func() { _ = s.Close() }()
-		var ping writer
-		ping.int(pingXid)
-		ping.int(int32(opPing))
 		for {
-			if _, err := s.Write(framed(ping)); err != nil { // the server has been stopped
-				return
-			}
+			s.send(r, Op{Code: opPing})
 			select {
+			case <-hungUp:
+				return
 			case <-over:
 				return
 			case <-time.After(100 * time.Millisecond):

@@ -211,8 +211,8 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// toStart takes what starts servers to one thread, which never ends. The kernel kills a server when the thread ends that has started
-// it, and threads of a test may end.
+// toStart receives functions that start servers. One thread calls them, and it never ends: when a thread ends, the kernel kills the
+// servers that it has started, and a thread of a test may end.
 var toStart = sync.OnceValue(func() chan<- func() {
 	starts := make(chan func())
 	go func() { // ends with the process

@@ -50,8 +50,8 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 	must(t, s.Stop()) // Stop ends a paused server too
 }
 
-// TestServer_OutlivesThreads: a thread ends with a goroutine that is locked to it, also the thread that was there when the server was
-// started.
+// TestServer_OutlivesThreads ends all threads that wait for work. One of them may have been in Start. A thread ends with a goroutine
+// that is locked to it.
 func TestServer_OutlivesThreads(t *testing.T) {
 	s := ours(t, zkserver.Start(t))
 	var locked sync.WaitGroup
