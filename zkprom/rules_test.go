@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/zkprom"
@@ -19,14 +20,8 @@ import (
 
 // The rules fire when they should: docs/operations/alerts_test.yaml and jobs_test.yaml say when that is.
 func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		const missing = "no promtool: install Prometheus"
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	need.Asked(t, "promtool")
+	promtool := need.Program(t, "promtool", "apt-get install prometheus")
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml", "jobs_test.yaml"}} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
 		cmd.Dir = filepath.Join("..", "docs", "operations")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -17,6 +18,7 @@ import (
 // asProcess1 makes zkr process 1 of a process namespace, as in a container, with a /proc of its own.
 func asProcess1(t *testing.T, z *zkr) {
 	t.Helper()
+	need.Asked(t, "a process namespace")
 	unshare := []string{"--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.CommandContext(t.Context(), "unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
 		t.Skipf("this system does not let a test make a process namespace: %v %s", err, out)

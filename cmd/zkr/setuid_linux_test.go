@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -31,9 +32,7 @@ func init() {
 
 // TestSetuid runs zkr as a user. Nothing told of a program that had become root and could not be stopped.
 func TestSetuid(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root makes a program that becomes root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	binary, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)

@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // Patience is how long a test waits for a page, or for what the page is to show, on a machine that is busy with other tests as well.
@@ -25,7 +27,7 @@ type Tab struct {
 	Context context.Context // for chromedp; it lives for the cleanups of the test, too
 }
 
-// Open opens a page in Chromium, which ends with the test. Without Chromium the test is skipped; with REQUIRE_REAL=1 it fails.
+// Open opens a page in Chromium, which ends with the test. The test is skipped unless REQUIRE_REAL=1.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:],
@@ -42,15 +44,13 @@ func Open(t *testing.T, url string) *Tab {
 // chromium is the path of the browser.
 func chromium(t *testing.T) string {
 	t.Helper()
+	need.Asked(t, "a browser")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	if os.Getenv("REQUIRE_REAL") == "1" {
-		t.Fatal("no Chromium: apt-get install chromium")
-	}
-	t.Skip("no Chromium: apt-get install chromium")
+	need.Missing(t, "no Chromium: apt-get install chromium")
 	return ""
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/network"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 const port = "2181/tcp"
@@ -136,19 +138,15 @@ func Image() string {
 	return "zookeeper"
 }
 
-// available skips the test unless Docker runs and has the image. With REQUIRE_REAL=1 the test fails instead.
+// available skips the test unless REQUIRE_REAL=1, and fails it unless Docker runs and has the image.
 func available(tb testing.TB) {
 	tb.Helper()
+	need.Asked(tb, "Docker")
 	prepare()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
-	err := healthy(ctx)
-	switch {
-	case err == nil:
-	case os.Getenv("REQUIRE_REAL") == "1":
+	if err := healthy(ctx); err != nil {
 		tb.Fatalf("no containers: %v: see integration/docker/start.sh", err)
-	default:
-		tb.Skipf("no containers: %v: see integration/docker/start.sh", err)
 	}
 }
 

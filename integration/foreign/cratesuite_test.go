@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 const crate = "zookeeper-0.8.0"
@@ -19,7 +21,7 @@ func TestCrateSuite(t *testing.T) {
 		t.Skip("FOREIGN=all runs it")
 	}
 	if _, err := exec.LookPath("cargo"); err != nil {
-		missing(t, "cargo", "https://rustup.rs")
+		need.Missing(t, "cargo not found: https://rustup.rs")
 	}
 	source := crateSource(t)
 	test := func(t *testing.T, server string, env ...string) {

@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/integration/versions"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 func TestCurator(t *testing.T) {
 	jars, err := versions.Curator.ClassPath("")
 	if err != nil {
-		missing(t, "Curator", err.Error())
+		need.Missing(t, "Curator"+" not found: "+err.Error())
 	}
 	if _, err := exec.LookPath("javac"); err != nil {
-		missing(t, "javac", "apt-get install default-jdk-headless")
+		need.Missing(t, "javac not found: apt-get install default-jdk-headless")
 	}
 	classes := t.TempDir()
 	path := jars + ":" + classes

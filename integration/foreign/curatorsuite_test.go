@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 const curatorTests = "curatortests-5.9.0"
@@ -130,7 +132,7 @@ func needJava(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"mvn", "javac"} {
 		if _, err := exec.LookPath(program); err != nil {
-			missing(t, program, "apt-get install maven default-jdk-headless")
+			need.Missing(t, program+" not found: "+"apt-get install maven default-jdk-headless")
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // The fixtures for other languages run here, with the ten lines of a project each, on a program that is built for it.
@@ -47,7 +49,7 @@ func TestPytestFixture(t *testing.T) {
 func TestJUnitExtension(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("mvn"); err != nil {
-		missing(t, "mvn", "apt-get install maven default-jdk-headless")
+		need.Missing(t, "mvn not found: apt-get install maven default-jdk-headless")
 	}
 	runFixture(t, "../../zktest/java", nil, "mvn", "-q", "-B", "test")
 }

@@ -32,15 +32,6 @@ func startReal(t *testing.T) string {
 		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
 }
 
-// missing skips a test because a program is missing. With REQUIRE_REAL=1 the test fails instead.
-func missing(t *testing.T, what, install string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_REAL") == "1" {
-		t.Fatalf("%s not found: %s", what, install)
-	}
-	t.Skipf("%s not found: %s", what, install)
-}
-
 // run runs a program to its successful end and returns its output.
 func run(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()

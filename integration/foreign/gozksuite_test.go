@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -56,7 +57,7 @@ func TestGoZookeeperSuite(t *testing.T) {
 	}
 	t.Run("zookeeper", func(t *testing.T) {
 		if !exists(filepath.Dir(zkCli)) {
-			missing(t, zkCli, "apt-get install zookeeper")
+			need.Missing(t, zkCli+" not found: "+"apt-get install zookeeper")
 		}
 		test(t, "zookeeper", "ZOOKEEPER_BIN_PATH="+filepath.Dir(zkCli))
 	})

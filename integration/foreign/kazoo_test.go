@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // pythonWithKazoo returns a Python that has kazoo.
@@ -14,7 +16,7 @@ func pythonWithKazoo(t *testing.T) string {
 			return candidate
 		}
 	}
-	missing(t, "kazoo", "apt-get install python3-kazoo")
+	need.Missing(t, "kazoo not found: apt-get install python3-kazoo")
 	return ""
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -21,7 +22,7 @@ func python(t *testing.T, modules, install string) string {
 			return candidate
 		}
 	}
-	missing(t, modules, install)
+	need.Missing(t, modules+" not found: "+install)
 	return ""
 }
 
@@ -92,7 +93,7 @@ func TestKazooSuite(t *testing.T) {
 		jars, err := filepath.Glob("/usr/share/java/netty-*.jar") // which zookeeper.jar does not name all
 		jars = append(jars, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar")
 		if err != nil || !exists(jars...) {
-			missing(t, "ZooKeeper", "apt-get install zookeeper default-jdk-headless libslf4j-java")
+			need.Missing(t, "ZooKeeper not found: apt-get install zookeeper default-jdk-headless libslf4j-java")
 		}
 		env := []string{
 			"ZOOKEEPER_CLASSPATH=" + strings.Join(jars, ":"), "ZOOKEEPER_PORT_OFFSET=26000",

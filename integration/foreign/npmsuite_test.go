@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // TestNPMSuite runs the tests of the npm package zookeeper that ask a server, with FOREIGN=all: compiling ZooKeeper's client
@@ -16,7 +18,7 @@ func TestNPMSuite(t *testing.T) {
 	}
 	for _, program := range []string{"npm", "node", "make", "g++"} {
 		if _, err := exec.LookPath(program); err != nil {
-			missing(t, program, "apt-get install npm make g++")
+			need.Missing(t, program+" not found: "+"apt-get install npm make g++")
 		}
 	}
 	project := cache(t, "npm-7.3.0")

@@ -23,6 +23,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // The job notes when it starts and ends. The first run of a night does what the test has planned. Its parent is the guard of zkr.
@@ -72,12 +73,7 @@ type firing struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if _, err := exec.LookPath("faketime"); err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatalf("no faketime: %v", err)
-		}
-		t.Skipf("no faketime: %v", err)
-	}
+	need.Program(t, "faketime", "apt-get install faketime")
 	srv := zkserver.Start(t, zkserver.WithTickTime(100*time.Millisecond), zkserver.WithSessionTimeouts(time.Second, time.Minute))
 	client, err := conn.Dial(t.Context(), srv.Addr())
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -27,18 +27,12 @@ const (
 	packing = "../../cmd/zkr/packaging"
 )
 
-// need skips a test without a program, or fails it if the machine should have all.
-func need(t *testing.T, programs ...string) {
+// needs skips a test that builds and installs packages, unless REQUIRE_REAL=1.
+func needs(t *testing.T, programs ...string) {
 	t.Helper()
+	need.Root(t)
 	for _, name := range programs {
-		if _, err := exec.LookPath(name); err == nil {
-			continue
-		}
-		text := fmt.Sprintf("%s is missing: apt-get install dpkg rpm docker.io", name)
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal(text)
-		}
-		t.Skip(text)
+		need.Program(t, name, "apt-get install dpkg rpm docker.io")
 	}
 }
 
@@ -77,10 +71,7 @@ func contents(t *testing.T, dir string) map[string]string {
 }
 
 func TestPackages(t *testing.T) {
-	need(t, "dpkg", "rpm", "docker", "bash", "tar")
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to install into a directory")
-	}
+	needs(t, "dpkg", "rpm", "docker", "bash", "tar")
 	dir := build(t)
 
 	t.Run("the same bytes each time", func(t *testing.T) {
@@ -181,7 +172,6 @@ func TestGuide_ManifestsAreValid(t *testing.T) {
 // The first manifest's command is one that zkr takes.
 func TestGuide_CommandIsOne(t *testing.T) {
 	t.Parallel()
-	need(t, "go")
 	guide, err := os.ReadFile("../../docs/guides/kubernetes.md")
 	require.NoError(t, err)
 	line := regexp.MustCompile(`command: \[zkr, (.*), worker\]`).FindSubmatch(guide)

@@ -205,10 +205,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // TestUnit_UnderSystemd runs the unit of the package as the guide prints it.
 func TestUnit_UnderSystemd(t *testing.T) {
 	t.Parallel()
-	need(t, "apt-get", "dpkg", "nsenter", "unshare", "tar", "bash")
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to boot a Debian")
-	}
+	needs(t, "apt-get", "dpkg", "nsenter", "unshare", "tar", "bash")
 	m := boot(t, build(t))
 	for name, scene := range map[string]func(*testing.T, *machine){
 		"stops":     stops,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/versions"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -27,10 +28,7 @@ func (j Java) Compile(tb testing.TB, dir string) {
 		_, err = exec.LookPath("javac")
 	}
 	if err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			tb.Fatal(err)
-		}
-		tb.Skip(err)
+		need.Missing(tb, err.Error())
 	}
 	tb.Logf("class path of %s: %s", j.Product, jars)
 	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {

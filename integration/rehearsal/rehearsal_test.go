@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // project has the same parts as ours, and no dependencies: a root module, a library and a program in modules of their own.
@@ -102,12 +104,7 @@ func main() {
 // write makes a clone of the project, changed by edits: file, old text, new text.
 func write(t *testing.T, tree string, edits ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal("git is missing: apt-get install git")
-		}
-		t.Skip("git is missing: apt-get install git")
-	}
+	need.Program(t, "git", "apt-get install git")
 	for name, text := range project {
 		for edit := edits; len(edit) > 0; edit = edit[3:] {
 			if edit[0] == name {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 const operations = "../../docs/operations"
@@ -43,8 +45,8 @@ func prometheus(t *testing.T, targets []target) *server {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal("no Prometheus: install it")
+		if need.All() {
+			t.Fatal("no Prometheus: apt-get install prometheus")
 		}
 		return nil
 	}

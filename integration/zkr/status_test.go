@@ -24,6 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/curator"
 	"github.com/zkrecipes/zkrecipes/integration/peer"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -180,10 +181,7 @@ func (w *workers) start(t *testing.T, address string) {
 	t.Helper()
 	python := "/usr/bin/python3" // Debian's python finds Debian's modules
 	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			require.NoError(t, err)
-		}
-		t.Skip("no kazoo: apt-get install python3-kazoo")
+		need.Missing(t, "no kazoo: apt-get install python3-kazoo")
 	}
 	const session = 10 * time.Second
 	curator.Compile(t, directory)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // Isolates reports whether servers can be isolated on this machine. With REQUIRE_REAL=1 it ends the test if not.
@@ -17,7 +19,7 @@ func Isolates(tb testing.TB) bool {
 	tb.Helper()
 	_, err := exec.LookPath("iptables")
 	can := err == nil && os.Geteuid() == 0
-	if !can && os.Getenv("REQUIRE_REAL") == "1" {
+	if !can && need.All() {
 		tb.Fatal("isolation takes root and iptables: apt-get install iptables")
 	}
 	return can

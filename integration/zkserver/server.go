@@ -22,6 +22,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/integration/loopback"
 	"github.com/zkrecipes/zkrecipes/integration/versions"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // limit is how long a start may take on a free machine. most is how long a loaded machine may take for a start, an end or an election.
@@ -89,8 +90,8 @@ func require(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case (errors.Is(err, versions.ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
-		tb.Skip(err)
+	case errors.Is(err, versions.ErrNotInstalled), errors.Is(err, ErrExternal):
+		need.Missing(tb, err.Error())
 	default:
 		tb.Fatal(err)
 	}

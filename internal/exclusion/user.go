@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 // nobody is the user that zkr or a process of the program is in the rows of another user.
@@ -37,9 +39,7 @@ type cast struct {
 // the reason, where the system does not let it.
 func (s *stage) recast(t *testing.T, u user) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root runs programs as other users")
-	}
+	need.Root(t)
 	dir := filepath.Dir(s.signs.file)
 	for _, one := range []string{dir, filepath.Dir(dir)} {
 		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user looks for files there

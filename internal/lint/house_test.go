@@ -32,7 +32,7 @@ const (
 )
 
 // besides are directories that are no rooms of the library: programs, and what only tests use.
-var besides = []string{"cmd", "docs", "examples", "internal/bubble", "internal/exclusion", "internal/faults", "internal/lint", "internal/playground", "internal/trial", "internal/year"}
+var besides = []string{"cmd", "docs", "examples", "internal/bubble", "internal/exclusion", "internal/faults", "internal/lint", "internal/playground", "internal/testkit", "internal/trial", "internal/year"}
 
 // room is a package: what its documentation says of it, and on which other rooms it stands.
 type room struct {

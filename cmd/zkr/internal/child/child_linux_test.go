@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
 func init() {
@@ -265,9 +266,7 @@ func ownGroup(t *testing.T) string {
 // setuidProgram makes the program that becomes root.
 func setuidProgram(t *testing.T) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root makes a program that becomes root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "root")
 	binary, err := os.ReadFile(os.Args[0])

@@ -1,0 +1,51 @@
+// Package need decides which tests run when a machine lacks what they use.
+//
+// With REQUIRE_REAL=1 everything runs, and what is missing fails the test. Without it, a test that needs something missing is skipped,
+// and a test that installs, builds packages, opens a browser or uses the rights of root is skipped even where it could run: what
+// `make test` does must not depend on the machine.
+package need
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// All reports whether this run asks for everything.
+func All() bool { return os.Getenv("REQUIRE_REAL") == "1" }
+
+// Asked skips the test unless the run asks for everything. What names what the test uses, such as "a browser".
+func Asked(tb testing.TB, what string) {
+	tb.Helper()
+	if !All() {
+		tb.Skipf("%s: runs with REQUIRE_REAL=1 alone", what)
+	}
+}
+
+// Root is Asked for a test that also needs the rights of root.
+func Root(tb testing.TB) {
+	tb.Helper()
+	Asked(tb, "root")
+	if os.Geteuid() != 0 {
+		Missing(tb, "root: run the test as root")
+	}
+}
+
+// Program returns the path of a program, and ends the test without it. Cure says how to get it.
+func Program(tb testing.TB, name, cure string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(tb, name+" not found: "+cure)
+	}
+	return path
+}
+
+// Missing skips a test because something is missing, or fails it if the run asks for everything. The text says what, and how to get it.
+func Missing(tb testing.TB, text string) {
+	tb.Helper()
+	if All() {
+		tb.Fatal(text)
+	}
+	tb.Skip(text)
+}

@@ -1,0 +1,19 @@
+#!/bin/bash
+# Runs tests of several modules. At the end it prints why tests were skipped, with counts, and then what failed.
+#
+#   tools/test.sh 'DIRECTORY ARGUMENT...'...   the arguments are those of go test
+set -uo pipefail
+cd "$(dirname "$0")/.."
+events=$(mktemp -d)
+trap 'rm -rf "$events"' EXIT
+gotestsum=$(go tool -modfile=tools/go.mod -n gotestsum) || exit
+
+status=0 n=0
+for run; do
+  read -ra words <<<"$run"
+  printf '\n== %s\n' "$run"
+  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/${words[0]//\//-}-$((++n)).json" --raw-command -- \
+    go -C "${words[0]}" test -json -vet=off "${words[@]:1}" || status=1
+done
+go run ./internal/testkit/testsum "$events"/*.json || status=1
+exit "$status"
