@@ -191,5 +191,5 @@ func healthy(ctx context.Context) (err error) {
 		}
 	}
 	// A test never pulls an image by itself: the network may be missing or metered.
-	return fmt.Errorf("no image %s: docker pull it, or make containers, which builds one", Image())
+	return fmt.Errorf("no image %s: docker pull it, or make nightly PART=containers, which builds one", Image())
 }

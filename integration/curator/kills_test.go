@@ -11,7 +11,7 @@ import (
 )
 
 // Two processes of each side contend, and are killed by turns while they hold or wait. MIXED_SECTIONS=10000 is the long
-// form, on all recipes; see `make mixed`.
+// form, on all recipes; see `make nightly PART=contention`.
 func TestContentionWithKills(t *testing.T) {
 	s := open(t)
 	worker, err := chaos.Build(t.TempDir())

@@ -213,7 +213,7 @@ func (a arrival) lister() string {
 }
 
 // Two processes of each side contend, and are killed by turns while they hold or wait. MIXED_SECTIONS=10000 is the long
-// form; see `make mixed`.
+// form; see `make nightly PART=contention`.
 func TestKazooBesideUs_ContentionWithKills(t *testing.T) {
 	contendWithKazoo(t, kazooServers["zookeeper"](t))
 }

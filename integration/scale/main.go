@@ -5,7 +5,7 @@
 //	go run ./scale -only storm
 //
 // Requests, bytes and allocations do not depend on other load of the machine. Times do, and so do the holds that a storm loses.
-// `make scale` runs the command, which takes ten minutes.
+// `cd integration && go run ./scale` runs the command, which takes ten minutes.
 //
 // Other commands measure the rest: counters beside Curator by `go run ./bench -only Counter -slice 2s`, a cache of 500,000 nodes by
 // `go run ./caches -nodes 500000`.

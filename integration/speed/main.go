@@ -3,7 +3,7 @@
 // keeps its log in memory where /dev/shm exists, and has the settings of production.
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
-// both sides. The processor time of a server for one operation says more when the machine has other work. `make speed` runs the
+// both sides. The processor time of a server for one operation says more when the machine has other work. `cd integration && go run ./speed` runs the
 // command, and docs/zktest.md has its table.
 //
 //	go run ./speed

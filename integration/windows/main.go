@@ -1,5 +1,5 @@
 // Command windows runs zkr.exe under wine on a real server, and checks what the guide of zkr promises for Windows. It prints a line for
-// each scene, and ends with 1 if a scene failed. `make zkr-windows` runs it.
+// each scene, and ends with 1 if a scene failed. `make nightly PART=platforms` runs it.
 //
 //	.ci/wine go -C integration run ./windows -rounds 10
 //

@@ -13,7 +13,7 @@
 //	U5  no goroutine is left (the bubble checks this), and the number of watches does not grow
 //	U6  no call outlives its context (random schedules)
 //
-// TestRandom takes three seeds an hour, from 1 on. By default each recipe gets fifteen of them; "make storms" runs more.
+// TestRandom takes three seeds an hour, from 1 on. By default each recipe gets fifteen of them; "make nightly PART=virtual" runs more.
 //
 // TestHandOver lets crowds hand a lock over under such storms, in thousands of short sections. It judges each grant by the log of
 // the server: who was ahead, and which contenders were deleted by hand. "make relays" runs millions of grants, and prints how many

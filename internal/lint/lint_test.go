@@ -188,8 +188,10 @@ func TestOffences_AreFound(t *testing.T) {
 	for _, f := range found {
 		places = append(places, strings.SplitN(f, ":", 2)[0])
 	}
-	assert.Equal(t, []string{"conn/a.go", "fence/b.go", "hold.go", "internal/znode/a.go", "internal/znode/b.go", "recipes/mutex/a.go",
-		"recipes/mutex/kit.go", "zktest/internal/x/a.go"}, places)
+	assert.Equal(t, []string{
+		"conn/a.go", "fence/b.go", "hold.go", "internal/znode/a.go", "internal/znode/b.go", "recipes/mutex/a.go",
+		"recipes/mutex/kit.go", "zktest/internal/x/a.go",
+	}, places)
 	_, err = offences(fstest.MapFS{"hold.go": source("not Go")})
 	require.Error(t, err)
 }
