@@ -21,6 +21,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -196,6 +197,7 @@ func TestLoss_KillsAfterTheGrace(t *testing.T) {
 // TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program another one.
 func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "a quiet machine")
 	const grace = 8 * time.Second
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "lock", "--loss-grace", grace.String(), "/p", "--", "sh", "-c",
@@ -231,6 +233,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 // TestPause_OfZkrEndsNothing: the program was stopped as soon as zkr went on, though servers answered.
 func TestPause_OfZkrEndsNothing(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "a quiet machine")
 	const timeout, pause = 8 * time.Second, 3400 * time.Millisecond
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "lock", "--session-timeout", timeout.String(), "/p", "--", "sleep", "300")
