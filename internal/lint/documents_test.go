@@ -160,10 +160,3 @@ func TestDocuments_BrokenOnesAreFound(t *testing.T) {
 		"docs/b.md: the link to p.svg leads nowhere",
 	}, broken)
 }
-
-// TestReadme_IsAFrontPage: what does not fit has a page of its own.
-func TestReadme_IsAFrontPage(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	assert.LessOrEqual(t, strings.Count(string(readme), "\n"), 150, "lines of README.md")
-}
