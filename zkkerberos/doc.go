@@ -23,6 +23,13 @@
 //
 // If a server refuses a ticket, the next connection asks for a new one.
 //
+// # Wrong keys
+//
+// Many realms lock a principal after a few attempts with a wrong key. If the key distribution center refuses a key (it is wrong or has
+// expired, or the principal is unknown or locked), the mechanism does not try the same key again for a minute, then for 5 and for 25 minutes,
+// and then for an hour each time. Meanwhile Start fails with the reason of the first refusal. A keytab that has changed is tried at once.
+// This is per [Mechanism]: share one among the clients of a process.
+//
 // # Where settings come from
 //
 // KRB5_CONFIG names the configuration, else it is /etc/krb5.conf. It is read again for each ticket. The directives include and includedir

@@ -111,8 +111,7 @@ func newMechanism(s source, opts []Option) (*Mechanism, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zkkerberos: %w", err)
 	}
-	c := &center{s, who, o.config, o.noFAST}
-	return &Mechanism{who, o.server, newTickets(c.ask, o.log)}, nil
+	return &Mechanism{who, o.server, newTickets(newCenter(s, who, o).ask, o.log)}, nil
 }
 
 // String is "GSSAPI as" and the principal of the client.

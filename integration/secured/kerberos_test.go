@@ -254,6 +254,29 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
+// A client with an old keytab reconnects without pause. It asked for a ticket each time, and with five failures allowed the principal was
+// locked within a second. Now the center sees one attempt, and the new keytab is tried at once.
+func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
+	k := realm(t)
+	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
+	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict", "addprinc -randkey +requires_preauth -policy strict erin")
+	file := k.Keytab("erin.keytab", "erin")
+	newer := k.Keytab("erin-newer.keytab", "erin")
+	mechanism, err := zkkerberos.Keytab(file, "erin", zkkerberos.WithConfig(k.Config()))
+	m := made(t, mechanism, err)
+	for n := range 100 {
+		_, _, err := m.Start(t.Context(), []string{"localhost", "elsewhere"}[n%2])
+		require.ErrorContains(t, err, "wrong key of erin@EXAMPLE.COM")
+		require.ErrorContains(t, err, "does not try the same key again before")
+	}
+	log, err := os.ReadFile(k.Path("kdc.log"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(log), "PREAUTH_FAILED"))
+	require.NoError(t, os.Rename(newer, file))
+	c, _ := reach(t, s.Addr(), m)
+	require.Equal(t, "GSSAPI as erin@EXAMPLE.COM", c.Status().Identity)
+}
+
 // A session moves without the center, while its ticket lives.
 func TestKerberos_CenterIsDown(t *testing.T) {
 	k := realm(t)
