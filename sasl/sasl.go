@@ -36,7 +36,8 @@ type Exchange interface {
 }
 
 // Refused may be implemented by an [Exchange] that keeps something for the next one, such as a ticket. It is called when the server
-// refuses a token.
+// refuses a token. What was kept may be stale, so the mechanism must discard it: the client calls Start again at once, for one more
+// attempt on the same server, and takes only the refusal of that attempt for an answer.
 type Refused interface{ Refused() }
 
 // ErrUnproven says that the server has ended an exchange without a proof. It has no SASL, or not this mechanism, or it lets

@@ -21,7 +21,8 @@
 // A keytab and a cache are read again for each ticket, so they may be replaced. A cache must be renewed by others, as by kinit -R in a timer.
 // The principal must stay the same: the mechanism refuses another one.
 //
-// If a server refuses a ticket, the next connection asks for a new one.
+// If a server refuses a ticket, its key may be newer than the ticket. The client discards the ticket, and tries the same server once more with
+// a fresh one. So a session and its holds survive a change of the server's key.
 //
 // # Wrong keys
 //
