@@ -19,6 +19,7 @@
 // end of a ticket ends no connection, and no session.
 //
 // A keytab and a cache are read again for each ticket, so they may be replaced. A cache must be renewed by others, as by kinit -R in a timer.
+// The log warns if a new ticket ends no later than the old one: then nothing has renewed the cache.
 // The principal must stay the same: the mechanism refuses another one.
 //
 // If a server refuses a ticket, its key may be newer than the ticket. The client discards the ticket, and tries the same server once more with

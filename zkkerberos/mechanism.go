@@ -59,7 +59,7 @@ func WithoutFAST() Option {
 	}
 }
 
-// WithLogger sets where to log that a ticket cannot be renewed; default [slog.Default], as it is when the mechanism is made.
+// WithLogger sets where to log that a ticket cannot be renewed, or that its renewal does not extend it; default [slog.Default], as it is when the mechanism is made.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {

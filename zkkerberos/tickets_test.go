@@ -18,6 +18,7 @@ import (
 type fakeCenter struct {
 	mu    sync.Mutex
 	ended bool            // all tickets have ended
+	until time.Time       // when all tickets end; zero is in an hour
 	asked []time.Duration // since the start
 	err   error
 	start time.Time
@@ -32,6 +33,9 @@ func (c *fakeCenter) ask(principal) (*ticket, error) {
 	if c.ended {
 		got.end = time.Now()
 	}
+	if !c.until.IsZero() {
+		got.end = c.until
+	}
 	return got, c.err
 }
 
@@ -41,6 +45,13 @@ func (c *fakeCenter) questions() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.asked)
+}
+
+// cache makes the tickets end with one of kinit, which is never renewed, or was renewed until then.
+func (c *fakeCenter) cache(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
 }
 
 func (c *fakeCenter) fail(err error) {
@@ -108,6 +119,32 @@ func TestTickets_NoCenterAnswers(t *testing.T) {
 		c.fail(nil)
 		_, err = ts.to(t.Context(), zk1)
 		require.NoError(t, err)
+	})
+}
+
+// A ticket ends no later than that in the credential cache. If nobody renews that, each new ticket ends at the same time, and nothing said so
+// until a reconnect failed.
+func TestTickets_CacheIsNotRenewed(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+		const warning = "the new ticket to a server ends no later than the old one"
+		end := time.Now().Add(10 * time.Hour)
+		c.cache(end)
+		_, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		time.Sleep(8*time.Hour - time.Minute)
+		c.questions()
+		require.Empty(t, log.String())
+		time.Sleep(2 * time.Minute)
+		require.Len(t, c.questions(), 2)
+		require.Equal(t, 1, strings.Count(log.String(), warning))
+		require.Contains(t, log.String(), "server=zookeeper/zk1@TEST.LOCAL end=2000-01-01T10:00:00")
+		c.cache(end.Add(10 * time.Hour))
+		time.Sleep(2 * time.Hour)
+		require.Len(t, c.questions(), 3)
+		require.Equal(t, 1, strings.Count(log.String(), warning), "it was renewed")
+		time.Sleep(20 * time.Hour)
+		require.Less(t, len(c.questions()), 20)
+		require.Less(t, strings.Count(log.String(), warning), 15)
 	})
 }
 

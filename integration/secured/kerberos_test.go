@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kdc"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
@@ -252,6 +253,20 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.Err())
 	require.NoError(t, h.Release(t.Context()))
+}
+
+// Nobody renews the credential cache. The log says so while there is still a ticket.
+func TestKerberos_CacheIsNotRenewed(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	k := realm(t)
+	var log bubble.Buffer
+	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	m := made(t, cache, err)
+	_, _, err = m.Start(t.Context(), "localhost")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") }, time.Minute, 10*time.Millisecond)
+	_, _, err = m.Start(t.Context(), "localhost")
+	require.NoError(t, err)
 }
 
 // A client with an old keytab reconnects without pause. It asked for a ticket each time, and with five failures allowed the principal was
