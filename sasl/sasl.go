@@ -3,8 +3,8 @@
 // An identity belongs to a connection. So the client begins an exchange on each connection, also when it resumes its session,
 // and asks for nothing else before the exchange has succeeded.
 //
-// [Digest] is the mechanism DIGEST-MD5. The servers need a JAAS section Server with the users, and authProvider.sasl for access
-// lists with the scheme sasl.
+// [Digest] is the mechanism DIGEST-MD5; [DigestFunc] is for a password that changes. The servers need a JAAS section
+// Server with the users, and authProvider.sasl for access lists with the scheme sasl.
 package sasl
 
 import (
