@@ -37,7 +37,8 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	return &exchange{Exchange: e, first: first}, nil
 }
 
-// errStale says that a server has refused an exchange whose mechanism keeps something, such as a ticket. It may be of a former key.
+// errStale says that a server has refused an exchange whose mechanism keeps something, such as a ticket. It may be of a former key, so this is
+// no refusal yet: serve tries again.
 var errStale = errors.New("the server refuses what the mechanism has kept")
 
 // mostSteps bounds an exchange. Kerberos needs three.
@@ -46,7 +47,7 @@ const mostSteps = 10
 // exchange shows who the client is, before all other requests. They would run under another identity, and a server that requires
 // SASL ends the connection at the first of them.
 //
-// If the server refuses, the session ends, unless the error is errStale. If the exchange fails here, the session goes on to another server: this one may be
+// If the server refuses, the session ends. If the exchange fails here, the session goes on to another server: this one may be
 // wrong, or have no SASL yet.
 func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
