@@ -86,7 +86,7 @@ var refusals = map[string]error{
 	"the keytab has no key of alice@TEST.LOCAL": krberror.NewErrorf(krberror.DecryptingError, "matching key not found in keytab"),
 }
 
-// A client that reconnects asks each second, and each time the wrong key was tried: a policy of five failures locked the principal. In any
+// A client that reconnects asks again and again, and each time the wrong key was tried: a policy of five failures locked the principal. In any
 // half hour three attempts are made.
 func TestCaution_RefusedKey(t *testing.T) {
 	t.Parallel()
@@ -97,12 +97,12 @@ func TestCaution_RefusedKey(t *testing.T) {
 				err := ask()
 				require.ErrorContains(t, err, says)
 				require.ErrorContains(t, err, "does not try the same key again before 2000-01-01")
-				time.Sleep(time.Second)
+				time.Sleep(10 * time.Second)
 			}
 			tried := s.tries()
 			require.Len(t, tried, 7)
 			for i, pause := range []time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour, time.Hour} {
-				require.InDelta(t, float64(pause), float64(tried[i+1]-tried[i]), float64(3*time.Second))
+				require.InDelta(t, float64(pause), float64(tried[i+1]-tried[i]), float64(15*time.Second))
 			}
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 )
 
 // fakeCenter gives tickets of an hour after a second, if it has no error.
@@ -60,11 +62,11 @@ func (c *fakeCenter) fail(err error) {
 	c.err = err
 }
 
-func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder)) {
+func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCenter{start: time.Now()}
-		var log strings.Builder
+		var log bubble.Buffer
 		ts := newTickets(c.ask, slog.New(slog.NewTextHandler(&log, nil)))
 		test(t, c, ts, &log)
 		ts.close()
@@ -76,7 +78,7 @@ func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *ticket
 
 // Callers that come at once share a question. What it brings is given out until it ends, and is renewed before.
 func TestTickets_AreSharedAndRenewed(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -103,7 +105,7 @@ func TestTickets_AreSharedAndRenewed(t *testing.T) {
 
 // While no center answers, the old ticket is given out until it ends. The pauses get shorter, and people are told.
 func TestTickets_NoCenterAnswers(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
 		require.NoError(t, err)
 		c.fail(errors.New("nobody is there"))
@@ -125,7 +127,7 @@ func TestTickets_NoCenterAnswers(t *testing.T) {
 // A ticket ends no later than that in the credential cache. If nobody renews that, each new ticket ends at the same time, and nothing said so
 // until a reconnect failed.
 func TestTickets_CacheIsNotRenewed(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		const warning = "the new ticket to a server ends no later than the old one"
 		end := time.Now().Add(10 * time.Hour)
 		c.cache(end)
@@ -150,7 +152,7 @@ func TestTickets_CacheIsNotRenewed(t *testing.T) {
 
 // A caller does not wait for ever, and the next one finds what the center has answered.
 func TestTickets_SlowCenter(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := ts.to(ctx, zk1)
@@ -165,7 +167,7 @@ func TestTickets_SlowCenter(t *testing.T) {
 
 // A ticket that a server refuses is not given out again. One that was got since stays.
 func TestTickets_Refused(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
 		require.NoError(t, err)
 		ts.drop(zk1, first)
@@ -183,7 +185,7 @@ func TestTickets_Refused(t *testing.T) {
 
 // The clock of the center may be behind ours. No ticket is not one.
 func TestTickets_EndedAtOnce(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		c.ended = true
 		got, err := ts.to(t.Context(), zk1)
 		require.Nil(t, got)
