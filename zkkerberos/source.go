@@ -94,7 +94,7 @@ func (s *keytabSource) open(who principal, c *config.Config, settings ...func(*c
 	keys := sha256.New()
 	for _, e := range k.Entries {
 		if strings.Join(e.Principal.Components, "/") == who.name && e.Principal.Realm == who.realm {
-			_, _ = fmt.Fprintln(keys, e.KVNO, e.Key.KeyType, e.Key.KeyValue) // a hash never fails
+			_, _ = fmt.Fprintf(keys, "%d %d %x\n", e.KVNO, e.Key.KeyType, e.Key.KeyValue) // a hash never fails
 		}
 	}
 	return keyed(fingerprint(keys.Sum(nil)), client.NewWithKeytab(who.name, who.realm, k, c, settings...)), nil

@@ -127,7 +127,7 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 		}
 		meet("before", e.Servers...)
 		admin := func(text string, oldnew ...string) {
-			for _, line := range strings.Split(strings.NewReplacer(oldnew...).Replace(text), "\n") {
+			for line := range strings.SplitSeq(strings.NewReplacer(oldnew...).Replace(text), "\n") {
 				if command := regexp.MustCompile(`^kadmin -q "(.*)"$`).FindStringSubmatch(line); command != nil {
 					k.Admin(command[1])
 					continue
