@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,7 +110,7 @@ func (k *keeper) Refused() { k.refused++ }
 // What an exchange keeps for the next one may be what the server refuses.
 func TestSASL_RefusalIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for password, refused := range map[string]int{"secret": 0, "hunter2": 1} {
+		for password, refused := range map[string]int{"secret": 0, "hunter2": 2} {
 			m, err := sasl.Digest("bob", password)
 			require.NoError(t, err)
 			k := &keeper{Mechanism: m}
@@ -121,6 +122,77 @@ func TestSASL_RefusalIsTold(t *testing.T) {
 			require.Equal(t, refused, k.refused, password)
 		}
 	})
+}
+
+// cached is a mechanism that keeps a password until a server refuses it, as that of Kerberos keeps a ticket.
+type cached struct {
+	mu         sync.Mutex
+	kept, next string
+	starts     int
+}
+
+func (c *cached) String() string { return "DIGEST-MD5 as bob" }
+
+func (c *cached) Start(ctx context.Context, host string) (sasl.Exchange, []byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starts++
+	m, err := sasl.Digest("bob", c.kept)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, first, err := m.Start(ctx, host)
+	return &cachedExchange{e, c}, first, err
+}
+
+type cachedExchange struct {
+	sasl.Exchange
+	of *cached
+}
+
+func (e *cachedExchange) Refused() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	e.of.kept = e.of.next
+}
+
+// age sets what is kept, and what comes after a refusal.
+func (c *cached) age(kept, next string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept, c.next, c.starts = kept, next, 0
+}
+
+// After a new server key, the only server refused a ticket of the former key, and that ended the session and its hold. A fresh one is tried
+// first, once.
+func TestSASL_StaleCredentialIsReplaced(t *testing.T) {
+	for _, next := range []string{"secret", "wrong"} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := secured(t)
+			m := &cached{kept: "secret"}
+			c := bubble.Dial(t, srv, "a", conn.WithSASL(m), bobs)
+			lock, err := mutex.New(c, "/lock")
+			require.NoError(t, err)
+			h, err := lock.Lock(t.Context())
+			require.NoError(t, err)
+			session := c.Status().Session
+			m.age("old", next)
+			srv.Cut(zktest.Label("a"))
+			_, _, err = c.Get(t.Context(), "/lock")
+			if next == "wrong" {
+				require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
+				require.ErrorContains(t, h.Err(), "sasl DIGEST-MD5 as bob")
+			} else {
+				require.NoError(t, err)
+				require.NoError(t, h.Err())
+				require.Equal(t, session, c.Status().Session)
+				require.NoError(t, h.Release(t.Context()))
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				require.Equal(t, 2, m.starts)
+			}
+		})
+	}
 }
 
 // endless is a mechanism that never comes to an end, or cannot begin.

@@ -25,7 +25,19 @@ const longestChallenge = 2048
 //
 // Errors: the user or the password is empty, or the user is no text that a server takes.
 func Digest(user, password string) (Mechanism, error) {
-	if user == "" || password == "" {
+	if password == "" {
+		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
+	}
+	return DigestFunc(user, func(context.Context) (string, error) { return password, nil })
+}
+
+// DigestFunc is [Digest] for a password that may change, such as one in a file that is replaced. The client calls password before each
+// connection, from several goroutines; ctx ends when the client gives that connection up. If password fails or returns an empty string,
+// so does the attempt to connect, and the client tries another server. A connection keeps the password with which it was made.
+//
+// Errors: the user is empty or no text that a server takes, or password is nil.
+func DigestFunc(user string, password func(ctx context.Context) (string, error)) (Mechanism, error) {
+	if user == "" || password == nil {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
 	}
 	if strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
@@ -34,13 +46,23 @@ func Digest(user, password string) (Mechanism, error) {
 	return &digest{user, password}, nil
 }
 
-type digest struct{ user, password string }
+type digest struct {
+	user string
+	ask  func(context.Context) (password string, err error)
+}
 
 func (d *digest) String() string { return "DIGEST-MD5 as " + d.user }
 
 // Start returns a first token that is empty: servers with an old JVM refuse any other.
-func (d *digest) Start(context.Context, string) (Exchange, []byte, error) {
-	return &digestExchange{digest: d, cnonce: rand.Text()}, []byte{}, nil
+func (d *digest) Start(ctx context.Context, _ string) (Exchange, []byte, error) {
+	password, err := d.ask(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("cannot get the password of %s: %w", d.user, err)
+	case password == "":
+		return nil, nil, fmt.Errorf("the password of %s is empty", d.user)
+	}
+	return &digestExchange{digest: d, password: password, cnonce: rand.Text()}, []byte{}, nil
 }
 
 // GoString keeps the password out of what prints a configuration.
@@ -49,8 +71,9 @@ func (d *digest) GoString() string { return d.String() }
 // digestExchange first takes a challenge, and then the proof of the server.
 type digestExchange struct {
 	*digest
-	cnonce string
-	proof  string // that the server has to give; empty before the challenge
+	password string
+	cnonce   string
+	proof    string // that the server has to give; empty before the challenge
 }
 
 // Step takes the challenge, and then the proof.

@@ -1,6 +1,8 @@
 package sasl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,6 +109,64 @@ func TestDigest_BadInput(t *testing.T) {
 		_, err := Digest(c[0], c[1])
 		require.ErrorContains(t, err, "sasl: ")
 		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+// A password that changes was fixed when the client was made, so each change needed a new client. An exchange keeps the one with which it
+// has begun.
+func TestDigestFunc_AsksForEachExchange(t *testing.T) {
+	t.Parallel()
+	password, failure, calls := "secret", error(nil), 0
+	type key struct{}
+	m, err := DigestFunc("bob", func(ctx context.Context) (string, error) {
+		calls++
+		require.Equal(t, "of Start", ctx.Value(key{}))
+		return password, failure
+	})
+	require.NoError(t, err)
+	require.Zero(t, calls)
+	ctx := context.WithValue(t.Context(), key{}, "of Start")
+	first := func() *digestExchange {
+		e, token, err := m.Start(ctx, "zk1")
+		require.NoError(t, err)
+		require.Empty(t, token)
+		of, ok := e.(*digestExchange)
+		require.True(t, ok)
+		of.cnonce = "b2Zm"
+		return of
+	}
+	response := func(e *digestExchange) string {
+		token, _, err := e.Step([]byte(challenge))
+		require.NoError(t, err)
+		return string(token)
+	}
+	before := first()
+	password = "hunter2"
+	after := first()
+	old, now := begun(t, "bob", "secret", "b2Zm"), begun(t, "bob", "hunter2", "b2Zm")
+	require.Equal(t, response(old), response(before))
+	require.Equal(t, response(now), response(after))
+	require.Equal(t, 2, calls)
+	password = ""
+	_, _, err = m.Start(ctx, "zk1")
+	require.ErrorContains(t, err, "the password of bob is empty")
+	failure = errors.New("no such file")
+	_, _, err = m.Start(ctx, "zk1")
+	require.ErrorIs(t, err, failure)
+	require.ErrorContains(t, err, "cannot get the password of bob")
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		require.Equal(t, "DIGEST-MD5 as bob", fmt.Sprintf(format, m))
+	}
+}
+
+func TestDigestFunc_BadInput(t *testing.T) {
+	t.Parallel()
+	good := func(context.Context) (string, error) { return "secret", nil }
+	_, err := DigestFunc("bob", nil)
+	require.ErrorContains(t, err, "sasl: ")
+	for _, user := range []string{"", "b\x00b", "b\xffb"} {
+		_, err := DigestFunc(user, good)
+		require.ErrorContains(t, err, "sasl: ")
 	}
 }
 

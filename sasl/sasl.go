@@ -3,8 +3,8 @@
 // An identity belongs to a connection. So the client begins an exchange on each connection, also when it resumes its session,
 // and asks for nothing else before the exchange has succeeded.
 //
-// [Digest] is the mechanism DIGEST-MD5. The servers need a JAAS section Server with the users, and authProvider.sasl for access
-// lists with the scheme sasl.
+// [Digest] is the mechanism DIGEST-MD5; [DigestFunc] is for a password that changes. The servers need a JAAS section
+// Server with the users, and authProvider.sasl for access lists with the scheme sasl.
 package sasl
 
 import (
@@ -36,7 +36,8 @@ type Exchange interface {
 }
 
 // Refused may be implemented by an [Exchange] that keeps something for the next one, such as a ticket. It is called when the server
-// refuses a token.
+// refuses a token. What was kept may be stale, so the mechanism must discard it: the client calls Start again at once, for one more
+// attempt on the same server, and takes only the refusal of that attempt for an answer.
 type Refused interface{ Refused() }
 
 // ErrUnproven says that the server has ended an exchange without a proof. It has no SASL, or not this mechanism, or it lets

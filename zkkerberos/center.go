@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
 )
 
 // center is how to get tickets from the key distribution center.
@@ -12,6 +13,13 @@ type center struct {
 	who    principal
 	config string // files
 	noFAST bool
+
+	turn    chan struct{} // full while a goroutine logs in: several at once would all try a key that is wrong
+	caution caution       // of the goroutine that logs in
+}
+
+func newCenter(s source, who principal, o *options) *center {
+	return &center{source: s, who: who, config: o.config, noFAST: o.noFAST, turn: make(chan struct{}, 1)}
 }
 
 // ask logs in and gets a ticket to a server. The source and the configuration are read each time, because they may have changed.
@@ -29,7 +37,7 @@ func (c *center) get(server principal) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	kdc, granting, err := c.source.login(c.who, config, client.DisablePAFXFAST(c.noFAST))
+	kdc, granting, err := c.login(server, config)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +54,25 @@ func (c *center) get(server principal) (*ticket, error) {
 		at = realm
 	}
 	return grant(kdc, granting, principal{server.name, at})
+}
+
+// login returns the ticket that grants others. The secret is read within the turn, so that no goroutine tries one that another has
+// replaced meanwhile.
+func (c *center) login(server principal, config *config.Config) (*client.Client, *ticket, error) {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	s, err := c.source.open(c.who, config, client.DisablePAFXFAST(c.noFAST))
+	if err != nil {
+		return nil, nil, err
+	}
+	granting, err := c.caution.try(s.key, func() (*ticket, error) {
+		got, err := s.login()
+		if err != nil {
+			return nil, explain(err, c.who, server)
+		}
+		return got, nil
+	})
+	return s.kdc, granting, err
 }
 
 // grant asks the realm of a server for a ticket to it.

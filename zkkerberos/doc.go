@@ -19,9 +19,18 @@
 // end of a ticket ends no connection, and no session.
 //
 // A keytab and a cache are read again for each ticket, so they may be replaced. A cache must be renewed by others, as by kinit -R in a timer.
+// The log warns if a new ticket ends no later than the old one: then nothing has renewed the cache.
 // The principal must stay the same: the mechanism refuses another one.
 //
-// If a server refuses a ticket, the next connection asks for a new one.
+// If a server refuses a ticket, its key may be newer than the ticket. The client discards the ticket, and tries the same server once more with
+// a fresh one. So a session and its holds survive a change of the server's key.
+//
+// # Wrong keys
+//
+// Many realms lock a principal after a few attempts with a wrong key. If the key distribution center refuses a key (it is wrong or has
+// expired, or the principal is unknown or locked), the mechanism does not try the same key again for a minute, then for 5 and for 25 minutes,
+// and then for an hour each time. Meanwhile Start fails with the reason of the first refusal. A keytab that has changed is tried at once.
+// This is per [Mechanism]: share one among the clients of a process.
 //
 // # Where settings come from
 //

@@ -59,7 +59,7 @@ func WithoutFAST() Option {
 	}
 }
 
-// WithLogger sets where to log that a ticket cannot be renewed; default [slog.Default], as it is when the mechanism is made.
+// WithLogger sets where to log that a ticket cannot be renewed, or that its renewal does not extend it; default [slog.Default], as it is when the mechanism is made.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -111,8 +111,7 @@ func newMechanism(s source, opts []Option) (*Mechanism, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zkkerberos: %w", err)
 	}
-	c := &center{s, who, o.config, o.noFAST}
-	return &Mechanism{who, o.server, newTickets(c.ask, o.log)}, nil
+	return &Mechanism{who, o.server, newTickets(newCenter(s, who, o).ask, o.log)}, nil
 }
 
 // String is "GSSAPI as" and the principal of the client.

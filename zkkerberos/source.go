@@ -2,6 +2,7 @@ package zkkerberos
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -21,8 +22,15 @@ import (
 type source interface {
 	// name returns the principal of the client.
 	name() (principal, error)
-	// login returns the ticket with which the client asks for others, and the time when it ends.
-	login(who principal, c *config.Config, settings ...func(*client.Settings)) (*client.Client, *ticket, error)
+	// open reads the secret.
+	open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error)
+}
+
+// secret is what was read from a source.
+type secret struct {
+	kdc   *client.Client
+	key   fingerprint             // of the key; zero if login sends no request
+	login func() (*ticket, error) // returns the ticket with which the client asks for others
 }
 
 // whoIs returns the principal with its realm.
@@ -78,12 +86,18 @@ func (s *keytabSource) name() (principal, error) {
 	return want, err
 }
 
-func (s *keytabSource) login(who principal, c *config.Config, settings ...func(*client.Settings)) (*client.Client, *ticket, error) {
+func (s *keytabSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
 	k, err := s.read()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return loggedIn(client.NewWithKeytab(who.name, who.realm, k, c, settings...))
+	keys := sha256.New()
+	for _, e := range k.Entries {
+		if strings.Join(e.Principal.Components, "/") == who.name && e.Principal.Realm == who.realm {
+			_, _ = fmt.Fprintf(keys, "%d %d %x\n", e.KVNO, e.Key.KeyType, e.Key.KeyValue) // a hash never fails
+		}
+	}
+	return keyed(fingerprint(keys.Sum(nil)), client.NewWithKeytab(who.name, who.realm, k, c, settings...)), nil
 }
 
 type passwordSource struct{ principal, password string }
@@ -95,21 +109,24 @@ func (s *passwordSource) name() (principal, error) {
 	return parsePrincipal(s.principal)
 }
 
-func (s *passwordSource) login(who principal, c *config.Config, settings ...func(*client.Settings)) (*client.Client, *ticket, error) {
-	return loggedIn(client.NewWithPassword(who.name, who.realm, s.password, c, settings...))
+func (s *passwordSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
+	return keyed(sha256.Sum256([]byte(s.password)), client.NewWithPassword(who.name, who.realm, s.password, c, settings...)), nil
 }
 
-// loggedIn asks for a ticket that grants others. The methods of gokrb5 that would keep it start a goroutine.
-func loggedIn(c *client.Client) (*client.Client, *ticket, error) {
-	request, err := messages.NewASReqForTGT(c.Credentials.Domain(), c.Config, c.Credentials.CName())
-	if err != nil {
-		return nil, nil, err
-	}
-	answer, err := c.ASExchange(c.Credentials.Domain(), request, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, &ticket{answer.Ticket, answer.DecryptedEncPart.Key, answer.DecryptedEncPart.EndTime}, nil
+// keyed returns a secret with which the client asks for a ticket that grants others. The methods of gokrb5 that would keep that ticket start
+// a goroutine.
+func keyed(key fingerprint, c *client.Client) *secret {
+	return &secret{c, key, func() (*ticket, error) {
+		request, err := messages.NewASReqForTGT(c.Credentials.Domain(), c.Config, c.Credentials.CName())
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.ASExchange(c.Credentials.Domain(), request, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &ticket{answer.Ticket, answer.DecryptedEncPart.Key, answer.DecryptedEncPart.EndTime}, nil
+	}}
 }
 
 type cacheSource struct{ cache string }
@@ -135,31 +152,32 @@ func (s *cacheSource) name() (principal, error) {
 	return principal{c.GetClientPrincipalName().PrincipalNameString(), c.GetClientRealm()}, nil
 }
 
-// login takes the ticket that kinit has brought. Nothing is asked for.
-func (s *cacheSource) login(who principal, c *config.Config, settings ...func(*client.Settings)) (*client.Client, *ticket, error) {
+// open takes the ticket that kinit has brought. Nothing is asked for.
+func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
 	cache, name, err := s.read()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if now := (principal{cache.GetClientPrincipalName().PrincipalNameString(), cache.GetClientRealm()}); now != who {
-		return nil, nil, fmt.Errorf("credential cache %s: its tickets are of %s now, and no more of %s", name, now, who)
+		return nil, fmt.Errorf("credential cache %s: its tickets are of %s now, and no more of %s", name, now, who)
 	}
 	for _, found := range cache.GetEntries() {
 		if found.Server.PrincipalName.PrincipalNameString() != "krbtgt/"+who.realm {
 			continue
 		}
 		if !found.EndTime.After(time.Now()) {
-			return nil, nil, fmt.Errorf("credential cache %s: the ticket of %s has ended at %s: run kinit, and let kinit -R or k5start renew it",
+			return nil, fmt.Errorf("credential cache %s: the ticket of %s has ended at %s: run kinit, and let kinit -R or k5start renew it",
 				name, who, found.EndTime.Format(time.DateTime))
 		}
 		var t messages.Ticket
 		if err := t.Unmarshal(found.Ticket); err != nil {
-			return nil, nil, fmt.Errorf("credential cache %s: %w", name, err)
+			return nil, fmt.Errorf("credential cache %s: %w", name, err)
 		}
 		// The password is never used: no login is needed with a ticket.
-		return client.NewWithPassword(who.name, who.realm, "", c, settings...), &ticket{t, found.Key, found.EndTime}, nil
+		kdc := client.NewWithPassword(who.name, who.realm, "", c, settings...)
+		return &secret{kdc: kdc, login: func() (*ticket, error) { return &ticket{t, found.Key, found.EndTime}, nil }}, nil
 	}
-	return nil, nil, fmt.Errorf("credential cache %s: it has no ticket of %s that grants others: run kinit", name, who)
+	return nil, fmt.Errorf("credential cache %s: it has no ticket of %s that grants others: run kinit", name, who)
 }
 
 // guarded calls a function of gokrb5, which panics at some bytes that it does not expect.

@@ -79,13 +79,19 @@ func (t *tickets) ask(server principal, h *held) {
 		got, err := t.center(server)
 		t.mu.Lock()
 		close(h.asking)
+		old := h.ticket
 		if h.asking, h.err = nil, err; err == nil {
 			h.ticket = got
 		}
 		later := t.renewLater(server, h)
 		t.mu.Unlock()
-		if later && err != nil {
+		switch {
+		case !later:
+		case err != nil:
 			t.log.Warn("kerberos: cannot renew the ticket to a server", "server", server.String(), "error", err)
+		case old != nil && !got.end.After(old.end):
+			t.log.Warn("kerberos: the new ticket to a server ends no later than the old one: a reconnect after its end will fail, and holds will be lost: "+
+				"let kinit -R or k5start renew the credential cache", "server", server.String(), "end", got.end)
 		}
 	}()
 }

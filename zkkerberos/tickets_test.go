@@ -12,12 +12,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 )
 
 // fakeCenter gives tickets of an hour after a second, if it has no error.
 type fakeCenter struct {
 	mu    sync.Mutex
 	ended bool            // all tickets have ended
+	until time.Time       // when all tickets end; zero is in an hour
 	asked []time.Duration // since the start
 	err   error
 	start time.Time
@@ -32,6 +35,9 @@ func (c *fakeCenter) ask(principal) (*ticket, error) {
 	if c.ended {
 		got.end = time.Now()
 	}
+	if !c.until.IsZero() {
+		got.end = c.until
+	}
 	return got, c.err
 }
 
@@ -43,17 +49,24 @@ func (c *fakeCenter) questions() []time.Duration {
 	return slices.Clone(c.asked)
 }
 
+// cache makes the tickets end with one of kinit, which is never renewed, or was renewed until then.
+func (c *fakeCenter) cache(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
+}
+
 func (c *fakeCenter) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
 }
 
-func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder)) {
+func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCenter{start: time.Now()}
-		var log strings.Builder
+		var log bubble.Buffer
 		ts := newTickets(c.ask, slog.New(slog.NewTextHandler(&log, nil)))
 		test(t, c, ts, &log)
 		ts.close()
@@ -65,7 +78,7 @@ func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *ticket
 
 // Callers that come at once share a question. What it brings is given out until it ends, and is renewed before.
 func TestTickets_AreSharedAndRenewed(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -92,7 +105,7 @@ func TestTickets_AreSharedAndRenewed(t *testing.T) {
 
 // While no center answers, the old ticket is given out until it ends. The pauses get shorter, and people are told.
 func TestTickets_NoCenterAnswers(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
 		require.NoError(t, err)
 		c.fail(errors.New("nobody is there"))
@@ -111,9 +124,35 @@ func TestTickets_NoCenterAnswers(t *testing.T) {
 	})
 }
 
+// A ticket ends no later than that in the credential cache. If nobody renews that, each new ticket ends at the same time, and nothing said so
+// until a reconnect failed.
+func TestTickets_CacheIsNotRenewed(t *testing.T) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
+		const warning = "the new ticket to a server ends no later than the old one"
+		end := time.Now().Add(10 * time.Hour)
+		c.cache(end)
+		_, err := ts.to(t.Context(), zk1)
+		require.NoError(t, err)
+		time.Sleep(8*time.Hour - time.Minute)
+		c.questions()
+		require.Empty(t, log.String())
+		time.Sleep(2 * time.Minute)
+		require.Len(t, c.questions(), 2)
+		require.Equal(t, 1, strings.Count(log.String(), warning))
+		require.Contains(t, log.String(), "server=zookeeper/zk1@TEST.LOCAL end=2000-01-01T10:00:00")
+		c.cache(end.Add(10 * time.Hour))
+		time.Sleep(2 * time.Hour)
+		require.Len(t, c.questions(), 3)
+		require.Equal(t, 1, strings.Count(log.String(), warning), "it was renewed")
+		time.Sleep(20 * time.Hour)
+		require.Less(t, len(c.questions()), 20)
+		require.Less(t, strings.Count(log.String(), warning), 15)
+	})
+}
+
 // A caller does not wait for ever, and the next one finds what the center has answered.
 func TestTickets_SlowCenter(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := ts.to(ctx, zk1)
@@ -128,7 +167,7 @@ func TestTickets_SlowCenter(t *testing.T) {
 
 // A ticket that a server refuses is not given out again. One that was got since stays.
 func TestTickets_Refused(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
 		require.NoError(t, err)
 		ts.drop(zk1, first)
@@ -146,7 +185,7 @@ func TestTickets_Refused(t *testing.T) {
 
 // The clock of the center may be behind ours. No ticket is not one.
 func TestTickets_EndedAtOnce(t *testing.T) {
-	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *strings.Builder) {
+	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		c.ended = true
 		got, err := ts.to(t.Context(), zk1)
 		require.Nil(t, got)

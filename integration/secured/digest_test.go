@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -245,4 +246,29 @@ func TestDigest_ServerWithoutSASL(t *testing.T) {
 		})
 		require.ErrorIs(t, err, sasl.ErrUnproven)
 	})
+}
+
+// The password of a user is changed on the server. A client whose password is a function resumes its session with the new one.
+func TestDigestFunc_PasswordIsChanged(t *testing.T) {
+	s := digestServer(t, "3.9", "sessionRequireClientSASLAuth")
+	var password atomic.Pointer[string]
+	set := func(text string) { password.Store(&text) }
+	set(users["bob"])
+	m, err := sasl.DigestFunc("bob", func(context.Context) (string, error) { return *password.Load(), nil })
+	require.NoError(t, err)
+	c := dial(t, s, conn.WithSASL(m), only("bob"), long)
+	lock, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	h, err := lock.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Stop())
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	require.NoError(t, os.WriteFile(jaas, []byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"), 0o600))
+	require.NoError(t, s.Configure(zkserver.WithProperty("java.security.auth.login.config", jaas)))
+	set("newer")
+	require.NoError(t, s.Restart())
+	_, _, err = c.Get(t.Context(), "/lock")
+	require.NoError(t, err)
+	require.NoError(t, h.Err())
+	require.NoError(t, h.Release(t.Context()))
 }

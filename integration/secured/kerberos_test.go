@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kdc"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
@@ -254,6 +255,43 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
+// Nobody renews the credential cache. The log says so while there is still a ticket.
+func TestKerberos_CacheIsNotRenewed(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	k := realm(t)
+	var log bubble.Buffer
+	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	m := made(t, cache, err)
+	_, _, err = m.Start(t.Context(), "localhost")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") }, time.Minute, 10*time.Millisecond)
+	_, _, err = m.Start(t.Context(), "localhost")
+	require.NoError(t, err)
+}
+
+// A client with an old keytab reconnects without pause. It asked for a ticket each time, and with five failures allowed the principal was
+// locked within a second. Now the center sees one attempt, and the new keytab is tried at once.
+func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
+	k := realm(t)
+	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
+	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict", "addprinc -randkey +requires_preauth -policy strict erin")
+	file := k.Keytab("erin.keytab", "erin")
+	newer := k.Keytab("erin-newer.keytab", "erin")
+	mechanism, err := zkkerberos.Keytab(file, "erin", zkkerberos.WithConfig(k.Config()))
+	m := made(t, mechanism, err)
+	for n := range 100 {
+		_, _, err := m.Start(t.Context(), []string{"localhost", "elsewhere"}[n%2])
+		require.ErrorContains(t, err, "wrong key of erin@EXAMPLE.COM")
+		require.ErrorContains(t, err, "does not try the same key again before")
+	}
+	log, err := os.ReadFile(k.Path("kdc.log"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(log), "PREAUTH_FAILED"))
+	require.NoError(t, os.Rename(newer, file))
+	c, _ := reach(t, s.Addr(), m)
+	require.Equal(t, "GSSAPI as erin@EXAMPLE.COM", c.Status().Identity)
+}
+
 // A session moves without the center, while its ticket lives.
 func TestKerberos_CenterIsDown(t *testing.T) {
 	k := realm(t)
@@ -274,20 +312,25 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	require.ErrorIs(t, err, zkkerberos.ErrClosed)
 }
 
-// The key of the server is changed. Its refusal ends the session, and the next one begins with another ticket.
+// The key of the only server is changed, so that it refuses the ticket that the client has. That ended the session and its hold. Now the client
+// gets another ticket first.
 func TestKerberos_KeyOfTheServerIsReplaced(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
-	c, _ := reach(t, s.Addr(), keytab(t, k, "alice"))
+	c, _ := reach(t, s.Addr(), keytab(t, k, "alice"), long)
+	m, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
 	before := c.Status().Session
 	require.NoError(t, s.Stop())
 	k.Keytab("zk.keytab", "zookeeper/localhost")
 	require.NoError(t, s.Restart())
-	require.Eventually(t, func() bool {
-		_, _, err := c.Get(t.Context(), "/")
-		return err == nil
-	}, 2*time.Minute, 10*time.Millisecond)
-	require.NotEqual(t, before, c.Status().Session)
+	_, _, err = c.Get(t.Context(), "/lock")
+	require.NoError(t, err)
+	require.Equal(t, before, c.Status().Session)
+	require.NoError(t, h.Err())
+	require.NoError(t, h.Release(t.Context()))
 }
 
 // A server refuses tickets to another one, and those of another time.

@@ -2,6 +2,7 @@ package lifetime
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -33,10 +34,24 @@ func (l *Lifetime) goRound() {
 }
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
+//
+// If the server refuses what the mechanism of SASL has kept, such as a ticket, its key may be newer than that. So the same server gets one
+// more attempt at once: by then the mechanism has discarded what was refused.
 func (l *Lifetime) serve(server Server) error {
+	err := l.attempt(server, false)
+	if errors.Is(err, errStale) && !l.Ended() {
+		err = l.attempt(server, true)
+	}
+	return err
+}
+
+func (l *Lifetime) attempt(server Server, again bool) error {
 	who, err := l.startExchange(server)
 	if err != nil {
 		return err
+	}
+	if who != nil {
+		who.again = again
 	}
 	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
 	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, linkOwner{l})

@@ -15,6 +15,7 @@ import (
 type exchange struct {
 	sasl.Exchange
 	first []byte // token
+	again bool   // a server has refused the exchange before
 }
 
 // startExchange begins an exchange for a connection to the server; nil if there is no mechanism. A mechanism may have to ask
@@ -33,8 +34,12 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sasl %v: %w", l.opts.SASL, err)
 	}
-	return &exchange{e, first}, nil
+	return &exchange{Exchange: e, first: first}, nil
 }
+
+// errStale says that a server has refused an exchange whose mechanism keeps something, such as a ticket. It may be of a former key, so this is
+// no refusal yet: serve tries again.
+var errStale = errors.New("the server refuses what the mechanism has kept")
 
 // mostSteps bounds an exchange. Kerberos needs three.
 const mostSteps = 10
@@ -55,6 +60,9 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 		case code != 0:
 			if e, ok := who.Exchange.(sasl.Refused); ok {
 				e.Refused()
+				if !who.again {
+					return failed(fmt.Errorf("%w (%d)", errStale, code))
+				}
 			}
 			return l.refused(fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code))
 		}
