@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -130,12 +131,84 @@ func TestSpring_Status(t *testing.T) {
 	}
 }
 
+// TestDecode_NamesInTheirCase: Java's readers do not know a name in another case.
+func TestDecode_NamesInTheirCase(t *testing.T) {
+	for data, want := range map[string]struct {
+		codec    discovery.Codec
+		instance discovery.Instance
+	}{
+		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {discovery.Curator(), discovery.Instance{
+			Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
+		}},
+		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {discovery.Spring(), discovery.Instance{
+			Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`), Metadata: map[string]string{"zone": "a"},
+		}},
+		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {discovery.Finagle(), discovery.Instance{
+			Service: "s", ID: "1", Address: "h", Port: 2,
+		}},
+	} {
+		i, err := want.codec.Decode("s", discovery.Node{Name: "member_1", Data: []byte(data)})
+		require.NoError(t, err, data)
+		want.instance.Type, want.instance.Registered = discovery.Dynamic, i.Registered
+		require.Equal(t, want.instance, i, data)
+	}
+}
+
+// TestDecode_JavaNull: what is null in Java is not there, and a payload of which Spring reads nothing has no metadata.
+func TestDecode_JavaNull(t *testing.T) {
+	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
+		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic, Registered: time.UnixMilli(0)}, i)
+	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(
+		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Port: 1, Type: discovery.Dynamic}, i)
+	for payload, metadata := range map[string]map[string]string{
+		`null`:                                   nil,
+		`"text"`:                                 nil,
+		`{"metadata":null}`:                      nil,
+		`{"metadata":["a"]}`:                     nil,
+		`{"metadata":{"a":{}}}`:                  nil,
+		`{"more":1}`:                             nil,
+		`{"metadata":{"a":1,"b":true,"c":null}}`: {"a": "1", "b": "true", "c": ""},
+		`{"metadata":{"a":"b"},"metadata":{"c":" "}}`: {"c": " "},
+	} {
+		i, err := discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
+		require.NoError(t, err, payload)
+		require.Equal(t, metadata, i.Metadata, payload)
+		require.Equal(t, payload == "null", i.Payload == nil, payload)
+	}
+}
+
+// TestDecode_NotUTF8: Jackson refuses it, and encoding/json would change it.
+func TestDecode_NotUTF8(t *testing.T) {
+	_, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte("{\"address\":\"h\xff\"}")})
+	require.ErrorContains(t, err, "UTF-8")
+}
+
 // TestDecode_CuratorEnabled: a newer mode of Curator says whether an instance is enabled.
 func TestDecode_CuratorEnabled(t *testing.T) {
 	for text, disabled := range map[string]bool{`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false} {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, disabled, i.Disabled, text)
+	}
+}
+
+// TestDecode_CuratorAsJackson: names match and types are coerced as Jackson does both. The file has what Curator 5.9 makes of each node: see
+// integration/discovery.
+func TestDecode_CuratorAsJackson(t *testing.T) {
+	lines, err := os.ReadFile("testdata/jackson.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(lines)) {
+		data, want, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "x", Data: []byte(data)})
+		got := "error"
+		if err == nil {
+			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q", i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
+		}
+		require.Equal(t, want, got, data)
 	}
 }
 
