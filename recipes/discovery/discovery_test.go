@@ -446,6 +446,59 @@ func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	})
 }
 
+// TestInstances_NobodyCanCall: net.Dial of ":8080" would call this machine. Such an entry has an error, and shows what its node says.
+func TestInstances_NobodyCanCall(t *testing.T) {
+	dubbo := func(authority string) string { return "dubbo%3A%2F%2F" + authority + "%2Forg.Orders" }
+	for _, c := range []struct {
+		codec            discovery.Codec
+		name, data, want string
+		port             int
+	}{
+		{discovery.Curator(), "1", `null`, "want a JSON object", 0},
+		{discovery.Curator(), "1", `{}`, "no address", 0},
+		{discovery.Curator(), "1", `{"name":"orders","id":"1","address":null,"port":8080}`, "no address", 8080},
+		{discovery.Curator(), "1", `{"address":"h","port":99999999999}`, `field "port" is 99999999999`, 0},
+		{discovery.Curator(), "1", `{"address":"h","port":65536}`, "port 65536", 65536},
+		{discovery.Curator(), "1", `{"address":"h","port":-7}`, "port -7", -7},
+		{discovery.Curator(), "1", `{"address":"h","port":8080,"sslPort":-1}`, "port -1", 8080},
+		{discovery.Spring(), "1", `{"port":8080,"payload":{"metadata":{"zone":"a"}}}`, "no address", 8080},
+		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`, "port 70000", 70000},
+		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
+		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
+	} {
+		t.Run(c.name+c.data, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(c.codec))
+				at := base
+				below, err := c.codec.Folder("orders")
+				require.NoError(t, err)
+				for _, name := range []string{"", below, c.name} {
+					for step := range strings.SplitSeq(name, "/") {
+						at = path.Join(at, step)
+						if !srv.Exists(at) {
+							_, err = srv.Create(at, []byte(c.data), zktest.Persistent)
+							require.NoError(t, err)
+						}
+					}
+				}
+				told := watch(t, d, "orders").last()
+				read, err := d.Instances(t.Context(), "orders")
+				require.NoError(t, err)
+				for _, v := range []discovery.View{told, read} {
+					require.Empty(t, v.Instances())
+					require.Len(t, v.Entries, 1)
+					require.ErrorContains(t, v.Entries[0].Err, c.want)
+					require.ErrorContains(t, v.Entries[0].Err, at)
+					require.Equal(t, c.port, v.Entries[0].Port)
+				}
+			})
+		})
+	}
+}
+
 // TestWatch_CallerChangesItsView: the caller may sort the entries of its view.
 func TestWatch_CallerChangesItsView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
