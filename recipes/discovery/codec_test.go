@@ -212,6 +212,17 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 	}
 }
 
+func TestHostPort(t *testing.T) {
+	for want, i := range map[string]discovery.Instance{
+		"h":                {Address: "h"},
+		"h:8080":           {Address: "h", Port: 8080, TLSPort: 8443},
+		"h:8443":           {Address: "h", TLSPort: 8443},
+		"[2001:db8::1]:80": {Address: "2001:db8::1", Port: 80},
+	} {
+		require.Equal(t, want, i.HostPort())
+	}
+}
+
 const provider = "dubbo%3A%2F%2F10.0.0.7%3A20880%2Forg.apache.dubbo.demo.DemoService%3Fanyhost%3Dtrue%26application%3Ddemo-provider%26" +
 	"deprecated%3Dfalse%26dubbo%3D2.0.2%26dynamic%3Dtrue%26generic%3Dfalse%26interface%3Dorg.apache.dubbo.demo.DemoService%26" +
 	"methods%3DsayHello%2CsayHelloAsync%26pid%3D42%26side%3Dprovider%26timestamp%3D1700000000123"
