@@ -160,6 +160,9 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic, Registered: time.UnixMilli(0)}, i)
+	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
 	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(
 		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
 	require.NoError(t, err)
@@ -193,6 +196,9 @@ func TestDecode_CuratorEnabled(t *testing.T) {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, disabled, i.Disabled, text)
+		i, err = discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
+		require.NoError(t, err)
+		require.Equal(t, disabled, i.Disabled, text)
 	}
 }
 
@@ -209,6 +215,15 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q", i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
 		}
 		require.Equal(t, want, got, data)
+	}
+}
+
+// TestParseURISpec: the parts are those of Curator, so that the bytes are, too.
+func TestParseURISpec(t *testing.T) {
+	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}}, uri(t, "a { port }/{}"))
+	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
+		_, err := discovery.ParseURISpec(bad)
+		require.ErrorContains(t, err, fmt.Sprintf("URI %q: a brace is not", bad))
 	}
 }
 

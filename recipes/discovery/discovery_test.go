@@ -429,7 +429,7 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 		srv.SetLatency(latency)
 		hasty, cancel := context.WithCancel(t.Context())
 		cancel()
-		for port := range 500 {
+		for port := range 300 {
 			r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: port + 1})
 			updated := make(chan error, 1)
 			go func() {
@@ -522,6 +522,26 @@ func TestRegister_ContextEnds(t *testing.T) {
 		cancel()
 		require.NoError(t, r.Update(t.Context(), orders("1", 2)))
 		require.True(t, srv.Exists(r.Path()))
+	})
+}
+
+// TestWatch_Disconnected: the last view is told again at once when it is current no more, and when it is current again.
+func TestWatch_Disconnected(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
+		srv.Refuse(zktest.Label("b"))
+		srv.Cut(zktest.Label("b"))
+		require.False(t, told.last().Current)
+		srv.Accept(zktest.Label("b"))
+		time.Sleep(bubble.Timeout)
+		all := told.all()
+		require.Len(t, all, 3)
+		require.True(t, all[2].Current)
+		for _, v := range all {
+			require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(v))
+			require.Equal(t, all[0].Zxid, v.Zxid)
+		}
 	})
 }
 
@@ -642,6 +662,7 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 		{discovery.Curator(), "1", `{}`, "no address", 0},
 		{discovery.Curator(), "1", `{"name":"orders","id":"1","address":null,"port":8080}`, "no address", 8080},
 		{discovery.Curator(), "1", `{"address":"h","port":99999999999}`, `field "port" is 99999999999`, 0},
+		{discovery.Curator(), "1", `{"address":"h","port":true,"sslPort":false}`, `field "port" is true`, 0},
 		{discovery.Curator(), "1", `{"address":"h","port":65536}`, "port 65536", 65536},
 		{discovery.Curator(), "1", `{"address":"h","port":-7}`, "port -7", -7},
 		{discovery.Curator(), "1", `{"address":"h","port":8080,"sslPort":-1}`, "port -1", 8080},
