@@ -167,6 +167,10 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Port: 1, Type: discovery.Dynamic}, i)
+	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
+	require.NoError(t, err)
+	require.True(t, i.Disabled, "it does not say that it is alive")
+	require.Equal(t, map[string]string{"status": ""}, i.Metadata)
 	for payload, metadata := range map[string]map[string]string{
 		`null`:                                   nil,
 		`"text"`:                                 nil,

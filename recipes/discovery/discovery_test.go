@@ -298,7 +298,9 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "2", last.Entries[0].Metadata["weight"])
 		require.Equal(t, before.Registered, last.Entries[0].Registered)
 		require.Equal(t, r.State().Czxid, last.Entries[0].Czxid)
+		time.Sleep(time.Second)
 		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9}), "the rest stays as it is")
+		require.Equal(t, before.Registered, told.last().Entries[0].Registered)
 		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.last()))
 
 		for want, change := range map[string]func(i *discovery.Instance){
@@ -347,6 +349,7 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 			}
 		}()
 		told := watch(t, d, "org.Orders")
+		require.NoError(t, r.Update(t.Context(), r.Instance()), "the node stays")
 		changed := r.Instance()
 		changed.Metadata["weight"] = "50"
 		old := r.Path()
