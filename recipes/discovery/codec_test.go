@@ -231,6 +231,17 @@ func TestParseURISpec(t *testing.T) {
 	}
 }
 
+func TestURL_Scheme(t *testing.T) {
+	for want, i := range map[string]discovery.Instance{
+		"http 8080 ":      {Port: 8080},
+		"https 8080 8443": {Port: 8080, TLSPort: 8443},
+		"https  8443":     {TLSPort: 8443},
+	} {
+		i.URI = uri(t, "{scheme} {port} {ssl-port}{unknown}")
+		require.Equal(t, want, i.URL())
+	}
+}
+
 func TestHostPort(t *testing.T) {
 	for want, i := range map[string]discovery.Instance{
 		"h":                {Address: "h"},
@@ -276,6 +287,12 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
+	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1, Metadata: map[string]string{"interface": "other"}})
+	require.NoError(t, err)
+	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
+	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
+	require.NoError(t, err)
+	require.Equal(t, "a:1", user.HostPort())
 	static, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%3Fdynamic%3Dfalse"})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Static, static.Type)
@@ -305,6 +322,7 @@ func TestFinagle(t *testing.T) {
 	n, err := discovery.Finagle().Encode(discovery.Instance{Address: "a", Service: "orders", Port: 1, Disabled: true})
 	require.NoError(t, err)
 	require.Regexp(t, "^member_[0-9]{10}$", n.Name)
+	require.Greater(t, n.Name, "member_2147483647", "no server counts up to it")
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 

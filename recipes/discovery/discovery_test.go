@@ -761,7 +761,7 @@ func TestNames_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
 		var order []zktest.Op
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(q zktest.Request) bool {
+		seen := srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(q zktest.Request) bool {
 			order = append(order, q.Op)
 			return true
 		}}, zktest.Proceed())
@@ -769,6 +769,10 @@ func TestNames_AsksTheLeader(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, zktest.OpSync, order[0])
 		require.Len(t, order, 2)
+		seen.Remove()
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: order[1]}, zktest.Fail(zktest.CodeNoAuth))
+		_, err = d.Names(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
 	})
 }
 
