@@ -293,6 +293,9 @@ func TestDubbo(t *testing.T) {
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
 	require.NoError(t, err)
 	require.Equal(t, "a:1", user.HostPort())
+	enabled, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%2Fs%3Fdisabled%3Dfalse"})
+	require.NoError(t, err)
+	require.False(t, enabled.Disabled)
 	static, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%3Fdynamic%3Dfalse"})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Static, static.Type)
@@ -369,6 +372,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{dubbo, "missing port", func(i *discovery.Instance) { i.ID = "dubbo://a/s" }},
 		{dubbo, "want 0 to 65535", func(i *discovery.Instance) { i.ID = "dubbo://a:65536/s" }},
 		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"a": "b&c"} }},
+		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"": "b"} }},
 		{finagle, "the number of a member", func(i *discovery.Instance) { i.ID = "x" }},
 		{finagle, `shard "x"`, func(i *discovery.Instance) { i.Metadata = map[string]string{"shard": "x"} }},
 		{finagle, "shard and status alone", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},
