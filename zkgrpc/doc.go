@@ -18,8 +18,8 @@
 //
 // # What is guaranteed
 //
-// A channel has the addresses of the newest view that discovery.Watch has told: those of the instances that decode, are not
-// disabled and have a port. If two instances have one address, it has the newer. A weight that changes breaks no connection.
+// A channel has the addresses of the newest view that discovery.Watch has told: those of the instances whose entry has no
+// error, and which are not disabled and have a port. If two instances have one address, it has the newer. A weight that changes breaks no connection.
 //
 // [Serve] registers the server after its listener takes connections, and stops it only when it is out of ZooKeeper and the settle time
 // is over, or when that took too long. Calls that are under way at a drain end as usual.
@@ -42,7 +42,7 @@
 //     long that was.
 //   - Warn, "service cannot be followed": the watch has ended with an error, or has never begun.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
-//   - Warn, "instance is left out": its node does not decode, or it has no port of the kind that is wanted. It is logged once.
+//   - Warn, "instance is left out": its entry has an error, or it has no port of the kind that is wanted. It is logged once.
 //
 // # What is not guaranteed
 //

@@ -22,8 +22,8 @@ import (
 const roundRobin = `{"loadBalancingConfig": [{"round_robin": {}}]}`
 
 // newServer returns a server that answers every call with its name, after work.
-func newServer(name string, work func(ctx context.Context) error) *grpc.Server {
-	return grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+func newServer(name string, work func(ctx context.Context) error, opts ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(opts, grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func newServer(name string, work func(ctx context.Context) error) *grpc.Server {
 			return err
 		}
 		return stream.SendMsg(wrapperspb.String(name))
-	}))
+	}))...)
 }
 
 func noWork(context.Context) error { return nil }

@@ -368,6 +368,10 @@ func TestResolver_LeavesOutWhatItCannotCall(t *testing.T) {
 		w.register(t, orders("new", 2, "version", "2"))
 		_, err := w.srv.Create(root+"/orders/bad", []byte("not JSON"), zktest.Persistent)
 		require.NoError(t, err)
+		for id, data := range map[string]string{"null": `null`, "homeless": `{"port":8080}`, "below": `{"address":"h","port":-7}`} {
+			_, err := w.srv.Create(root+"/orders/"+id, []byte(data), zktest.Persistent)
+			require.NoError(t, err)
+		}
 
 		plain := resolve(t, w.builder(t, w.caller))
 		require.Equal(t, []string{"443 1 2"}, plain.told())
@@ -380,6 +384,7 @@ func TestResolver_LeavesOutWhatItCannotCall(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Equal(t, 2, strings.Count(w.log.String(), "decode /services/orders/bad"), "once for each channel")
+		require.Equal(t, 2, strings.Count(w.log.String(), "instance /services/orders/homeless cannot be called: no address"))
 		require.Equal(t, 1, strings.Count(w.log.String(), "it has no port\""))
 		require.Contains(t, w.log.String(), "it has no port with TLS")
 	})

@@ -69,6 +69,9 @@ func WithGrace(d time.Duration) ServeOption {
 	}
 }
 
+// linger is how long Serve waits for handlers whose calls were cut off.
+const linger = time.Second
+
 type serving struct {
 	server                 *grpc.Server
 	register               []discovery.RegisterOption
@@ -80,7 +83,8 @@ type serving struct {
 // of the listener. While ZooKeeper is away, the server serves and Serve waits.
 //
 // When ctx ends, Serve drains the server in this order: out of ZooKeeper, then the settle time, then GracefulStop. By default that takes
-// 26 s at most: 5 s, 1 s and 20 s. Give the process that much time to stop, and close its client after Serve.
+// 27 s at most: 5 s, 1 s and 20 s, then up to 1 s for the handlers of calls that were cut off. Serve does not wait longer for a handler that
+// ignores its context, even with grpc.WaitForHandlers. Give the process that much time to stop, and close its client after Serve.
 //
 // When Serve returns, the server is stopped and its listener closed, also on error. If the server fails or is stopped by another caller, Serve takes
 // it out of ZooKeeper.
@@ -120,8 +124,7 @@ func Serve(
 	} else if running.Err() != nil {
 		err = nil // it was not registered when it was to stop
 	}
-	cutOff := s.stop()
-	ended := <-served
+	ended, cutOff := s.stop(served)
 	if ended == nil || errors.Is(ended, grpc.ErrServerStopped) {
 		ended = nil
 		if err == nil && ctx.Err() == nil { // it was not this function that stopped it
@@ -169,8 +172,8 @@ func (s *serving) unregister(ctx context.Context, r *discovery.Registration, ser
 	return err
 }
 
-// stop ends the calls. A handler that goes on after its call was cut off is not waited for.
-func (s *serving) stop() error {
+// stop ends the calls, and returns what the server's Serve has returned.
+func (s *serving) stop(served <-chan error) (ended, cutOff error) {
 	graceful := make(chan struct{})
 	go func() {
 		defer close(graceful)
@@ -178,9 +181,25 @@ func (s *serving) stop() error {
 	}()
 	select {
 	case <-graceful:
-		return nil
+		return <-served, nil
 	case <-time.After(s.grace):
 	}
-	s.server.Stop()
-	return fmt.Errorf("zkgrpc: calls were cut off: they had not ended after %v", s.grace)
+	cutOff = fmt.Errorf("zkgrpc: calls were cut off: they had not ended after %v", s.grace)
+	// Stop returns once the connections are closed, unless handlers go on: it waits for them with grpc.WaitForHandlers, and
+	// always if their connections are gone, since GracefulStop then waits with the lock of the server held.
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.server.Stop()
+	}()
+	select {
+	case <-stopped:
+		return <-served, cutOff
+	case <-time.After(linger):
+	}
+	select {
+	case ended = <-served:
+	default:
+	}
+	return ended, fmt.Errorf("%w, and a handler still runs", cutOff)
 }

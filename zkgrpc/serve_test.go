@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -69,6 +70,46 @@ func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 		require.Equal(t, 7*time.Second, time.Since(began))
 		require.Equal(t, codes.Unavailable, status.Code(<-result))
 	})
+}
+
+// A handler that ignores its context does not keep Serve: neither if the server waits for handlers, nor if GracefulStop, which always
+// waits for them, has the lock of the server. A goroutine that waits for a lock would stop virtual time, so this runs in real time.
+func TestServe_HandlerGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wait, disconnect bool
+		want             string
+	}{
+		"handlers are waited for":                      {true, false, "and a handler still runs"},
+		"handlers are waited for, the client has gone": {true, true, "and a handler still runs"},
+		"handlers are not waited for":                  {false, false, "calls were cut off"},
+		"the client has gone":                          {false, true, "calls were cut off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := zktest.Run(t, zktest.InMemory())
+			d := open(t, bubble.Dial(t, srv, "server"))
+			zk, err := zkgrpc.NewResolver(d)
+			require.NoError(t, err)
+			var n network
+			i := orders("a", 1)
+			started, free := make(chan struct{}), make(chan struct{})
+			defer close(free)
+			work := func(context.Context) error { close(started); <-free; return nil }
+			s := serve(t, d, i, n.listen(i), newServer("a", work, grpc.WaitForHandlers(c.wait)), zkgrpc.WithSettle(0), zkgrpc.WithGrace(time.Millisecond))
+			channel := n.channel(t, "passthrough:///"+i.HostPort(), zk)
+			result := make(chan error, 1)
+			go func() { _, err := call(t.Context(), channel); result <- err }()
+			<-started
+			if c.disconnect {
+				require.NoError(t, channel.Close())
+				require.Error(t, <-result)
+			}
+			s.drain()
+			require.ErrorContains(t, <-s.result, c.want)
+			require.False(t, srv.Exists(root+"/orders/a"))
+		})
+	}
 }
 
 func TestServe_ZooKeeperIsAwayAtTheDrain(t *testing.T) {

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,7 @@ import org.apache.curator.x.discovery.ServiceDiscoveryBuilder;
 import org.apache.curator.x.discovery.ServiceInstance;
 import org.apache.curator.x.discovery.ServiceType;
 import org.apache.curator.x.discovery.UriSpec;
+import org.apache.curator.x.discovery.details.JsonInstanceSerializer;
 import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -34,6 +36,7 @@ import org.springframework.context.annotation.Configuration;
  *   samples base               registers the instances of which the golden files are made
  *   unregister base            closes what registered them
  *   query base service         the instances as Curator reads them, a line of id address port sslPort payload uri each
+ *   read node                  the instance that Curator makes of the data of a node, which are in hexadecimal digits; "error" if it makes none
  *   cache name base service    makes name a ServiceCache
  *   cached name                its instances, and how often it has told a change: 2 id=address:port ...
  *   application name service   runs a Spring application, which registers itself as the service
@@ -88,6 +91,8 @@ public final class Peer {
                         .map(i -> i.getId() + " " + i.getAddress() + " " + i.getPort() + " " + i.getSslPort() + " " + String.valueOf(i.getPayload()).replaceAll("[\n\r]", " ") + " "
                                 + i.buildUriSpec())
                         .sorted().collect(Collectors.joining("; "));
+            case "read":
+                return read(HexFormat.of().parseHex(q[2]));
             case "cache":
                 ServiceCache<Object> cache = discovery(q[3]).serviceCacheBuilder().name(q[4]).build();
                 AtomicInteger times = new AtomicInteger();
@@ -131,6 +136,27 @@ public final class Peer {
             discoveries.put(base, d);
         }
         return d;
+    }
+
+    /** The line is that of TestDecode_CuratorAsJackson. What Java does not have is empty, 0 or the default. */
+    static String read(byte[] node) {
+        ServiceInstance<Object> i;
+        try {
+            i = new JsonInstanceSerializer<>(Object.class).deserialize(node);
+        } catch (Exception e) {
+            return "error";
+        }
+        return quoted(i.getName()) + " " + quoted(i.getId()) + " " + quoted(i.getAddress()) + " " + number(i.getPort()) + " " + number(i.getSslPort()) + " "
+                + i.getRegistrationTimeUTC() + " " + (i.getServiceType() == null ? ServiceType.DYNAMIC : i.getServiceType()) + " " + i.isEnabled() + " "
+                + quoted(i.buildUriSpec());
+    }
+
+    static String quoted(String s) {
+        return "\"" + (s == null ? "" : s) + "\"";
+    }
+
+    static int number(Integer i) {
+        return i == null ? 0 : i;
     }
 
     static void samples(ServiceDiscovery<Object> d) throws Exception {

@@ -3,6 +3,7 @@ package discovery
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -99,6 +100,7 @@ func TestMeet(t *testing.T) {
 	s := open(t)
 	t.Run("golden files of Curator", s.goldenOfCurator)
 	t.Run("golden file of Spring", s.goldenOfSpring)
+	t.Run("what Jackson reads", s.jackson)
 	t.Run("each reads the other, Curator", s.withCurator)
 	t.Run("each reads the other, Spring", s.withSpring)
 	t.Run("no event at a reconnect", s.reconnect)
@@ -168,6 +170,24 @@ func (s *stage) goldenOfSpring(t *testing.T) {
 			t.Errorf("node %q", name)
 		}
 		golden(t, "spring", data)
+	}
+}
+
+// jackson: what Curator makes of nodes that other programs may have written is in the golden file.
+func (s *stage) jackson(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	file := filepath.Join(filepath.Dir(here), "../../recipes/discovery/testdata/jackson.txt")
+	want, err := os.ReadFile(file)
+	must(t, err)
+	var got strings.Builder
+	for line := range strings.Lines(string(want)) {
+		node, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		fmt.Fprintf(&got, "%s\t%s\n", node, s.ask(t, "read", hex.EncodeToString([]byte(node))))
+	}
+	if *update {
+		must(t, os.WriteFile(file, []byte(got.String()), 0o600))
+	} else if got.String() != string(want) {
+		t.Errorf("%s has\n%s\nand Curator reads\n%s", file, want, got.String())
 	}
 }
 

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -130,12 +131,125 @@ func TestSpring_Status(t *testing.T) {
 	}
 }
 
+// TestDecode_NamesInTheirCase: Java's readers do not know a name in another case.
+func TestDecode_NamesInTheirCase(t *testing.T) {
+	for data, want := range map[string]struct {
+		codec    discovery.Codec
+		instance discovery.Instance
+	}{
+		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {discovery.Curator(), discovery.Instance{
+			Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
+		}},
+		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {discovery.Spring(), discovery.Instance{
+			Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`), Metadata: map[string]string{"zone": "a"},
+		}},
+		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {discovery.Finagle(), discovery.Instance{
+			Service: "s", ID: "1", Address: "h", Port: 2,
+		}},
+	} {
+		i, err := want.codec.Decode("s", discovery.Node{Name: "member_1", Data: []byte(data)})
+		require.NoError(t, err, data)
+		want.instance.Type, want.instance.Registered = discovery.Dynamic, i.Registered
+		require.Equal(t, want.instance, i, data)
+	}
+}
+
+// TestDecode_JavaNull: what is null in Java is not there, and a payload of which Spring reads nothing has no metadata.
+func TestDecode_JavaNull(t *testing.T) {
+	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
+		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic, Registered: time.UnixMilli(0)}, i)
+	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
+	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(
+		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
+	require.NoError(t, err)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Port: 1, Type: discovery.Dynamic}, i)
+	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
+	require.NoError(t, err)
+	require.True(t, i.Disabled, "it does not say that it is alive")
+	require.Equal(t, map[string]string{"status": ""}, i.Metadata)
+	for payload, metadata := range map[string]map[string]string{
+		`null`:                                   nil,
+		`"text"`:                                 nil,
+		`{"metadata":null}`:                      nil,
+		`{"metadata":["a"]}`:                     nil,
+		`{"metadata":{"a":{}}}`:                  nil,
+		`{"more":1}`:                             nil,
+		`{"metadata":{"a":1,"b":true,"c":null}}`: {"a": "1", "b": "true", "c": ""},
+		`{"metadata":{"a":"b"},"metadata":{"c":" "}}`: {"c": " "},
+	} {
+		i, err := discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
+		require.NoError(t, err, payload)
+		require.Equal(t, metadata, i.Metadata, payload)
+		require.Equal(t, payload == "null", i.Payload == nil, payload)
+	}
+}
+
+// TestDecode_NotUTF8: Jackson refuses it, and encoding/json would change it.
+func TestDecode_NotUTF8(t *testing.T) {
+	_, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte("{\"address\":\"h\xff\"}")})
+	require.ErrorContains(t, err, "UTF-8")
+}
+
 // TestDecode_CuratorEnabled: a newer mode of Curator says whether an instance is enabled.
 func TestDecode_CuratorEnabled(t *testing.T) {
 	for text, disabled := range map[string]bool{`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false} {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, disabled, i.Disabled, text)
+		i, err = discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
+		require.NoError(t, err)
+		require.Equal(t, disabled, i.Disabled, text)
+	}
+}
+
+// TestDecode_CuratorAsJackson: names match and types are coerced as Jackson does both. The file has what Curator 5.9 makes of each node: see
+// integration/discovery.
+func TestDecode_CuratorAsJackson(t *testing.T) {
+	lines, err := os.ReadFile("testdata/jackson.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(lines)) {
+		data, want, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "x", Data: []byte(data)})
+		got := "error"
+		if err == nil {
+			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q", i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
+		}
+		require.Equal(t, want, got, data)
+	}
+}
+
+// TestParseURISpec: the parts are those of Curator, so that the bytes are, too.
+func TestParseURISpec(t *testing.T) {
+	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}}, uri(t, "a { port }/{}"))
+	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
+		_, err := discovery.ParseURISpec(bad)
+		require.ErrorContains(t, err, fmt.Sprintf("URI %q: a brace is not", bad))
+	}
+}
+
+func TestURL_Scheme(t *testing.T) {
+	for want, i := range map[string]discovery.Instance{
+		"http 8080 ":      {Port: 8080},
+		"https 8080 8443": {Port: 8080, TLSPort: 8443},
+		"https  8443":     {TLSPort: 8443},
+	} {
+		i.URI = uri(t, "{scheme} {port} {ssl-port}{unknown}")
+		require.Equal(t, want, i.URL())
+	}
+}
+
+func TestHostPort(t *testing.T) {
+	for want, i := range map[string]discovery.Instance{
+		"h":                {Address: "h"},
+		"h:8080":           {Address: "h", Port: 8080, TLSPort: 8443},
+		"h:8443":           {Address: "h", TLSPort: 8443},
+		"[2001:db8::1]:80": {Address: "2001:db8::1", Port: 80},
+	} {
+		require.Equal(t, want, i.HostPort())
 	}
 }
 
@@ -173,6 +287,15 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
+	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1, Metadata: map[string]string{"interface": "other"}})
+	require.NoError(t, err)
+	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
+	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
+	require.NoError(t, err)
+	require.Equal(t, "a:1", user.HostPort())
+	enabled, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%2Fs%3Fdisabled%3Dfalse"})
+	require.NoError(t, err)
+	require.False(t, enabled.Disabled)
 	static, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%3Fdynamic%3Dfalse"})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Static, static.Type)
@@ -202,6 +325,7 @@ func TestFinagle(t *testing.T) {
 	n, err := discovery.Finagle().Encode(discovery.Instance{Address: "a", Service: "orders", Port: 1, Disabled: true})
 	require.NoError(t, err)
 	require.Regexp(t, "^member_[0-9]{10}$", n.Name)
+	require.Greater(t, n.Name, "member_2147483647", "no server counts up to it")
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 
@@ -248,6 +372,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{dubbo, "missing port", func(i *discovery.Instance) { i.ID = "dubbo://a/s" }},
 		{dubbo, "want 0 to 65535", func(i *discovery.Instance) { i.ID = "dubbo://a:65536/s" }},
 		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"a": "b&c"} }},
+		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"": "b"} }},
 		{finagle, "the number of a member", func(i *discovery.Instance) { i.ID = "x" }},
 		{finagle, `shard "x"`, func(i *discovery.Instance) { i.Metadata = map[string]string{"shard": "x"} }},
 		{finagle, "shard and status alone", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},

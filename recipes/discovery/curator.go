@@ -17,6 +17,8 @@ import (
 // Curator is the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has the JSON of a
 // ServiceInstance, byte for byte as Curator 5 writes it. It has all fields but Disabled, which it reads and cannot write. The default id is a random UUID.
 //
+// It reads what Curator reads: names match in their case, and types are coerced as Jackson does, so "port":"8080" is a port.
+//
 // Metadata is the payload, as an object. Of an object that was read it has the fields that are texts, numbers and booleans, without
 // Java's @class. A Java reader casts the payload to its own class. So with Java readers leave the payload out, or
 // give it the @class that they want: a reader with Map.class takes any object.
@@ -24,44 +26,55 @@ func Curator() Codec { return curator{} }
 
 type curator struct{ plain }
 
-// serviceInstance is the JSON of Curator as it is read. Jackson has the same defaults.
-type serviceInstance struct {
-	Name                string          `json:"name"`
-	ID                  string          `json:"id"`
-	Address             string          `json:"address"`
-	Port                int             `json:"port"`
-	SSLPort             int             `json:"sslPort"`
-	Payload             json.RawMessage `json:"payload"`
-	RegistrationTimeUTC int64           `json:"registrationTimeUTC"`
-	ServiceType         Type            `json:"serviceType"`
-	URISpec             *struct {
-		Parts []struct {
-			Value    string `json:"value"`
-			Variable bool   `json:"variable"`
-		} `json:"parts"`
-	} `json:"uriSpec"`
-	Enabled *bool `json:"enabled"`
-}
-
 func (curator) Decode(_ string, n Node) (Instance, error) {
-	if len(n.Data) == 0 {
-		return Instance{}, errors.New("the node is empty: want JSON")
-	}
-	var s serviceInstance
-	if err := json.Unmarshal(n.Data, &s); err != nil {
+	r, err := read(n.Data)
+	if err != nil {
 		return Instance{}, err
 	}
 	i := Instance{
-		Service: s.Name, ID: s.ID, Address: s.Address, Port: s.Port, TLSPort: s.SSLPort, Payload: raw(s.Payload), Metadata: objectOf(s.Payload),
-		Registered: time.UnixMilli(s.RegistrationTimeUTC), Type: cmp.Or(s.ServiceType, Dynamic), Disabled: s.Enabled != nil && !*s.Enabled,
+		Service: r.text("name"), ID: r.text("id"), Address: r.text("address"), Port: r.port("port"), TLSPort: r.port("sslPort"),
+		Payload: raw(r.fields["payload"]), Metadata: objectOf(r.fields["payload"]), URI: r.uriSpec("uriSpec"),
+		Registered: time.UnixMilli(r.integer("registrationTimeUTC", 64)), Type: r.serviceType("serviceType"), Disabled: !r.boolean("enabled", true),
 	}
-	if s.URISpec != nil {
-		i.URI = URISpec{}
-		for _, part := range s.URISpec.Parts {
-			i.URI = append(i.URI, URIPart{Value: part.Value, Variable: part.Variable})
-		}
+	if *r.failed != nil {
+		return Instance{}, *r.failed
 	}
 	return i, nil
+}
+
+// serviceType returns the type of a name, or of its place in Curator's enumeration.
+func (r *reader) serviceType(name string) Type {
+	value, isText := r.scalar(name)
+	if value == "" && !isText {
+		return Dynamic
+	}
+	types := []Type{Dynamic, Static, Permanent, DynamicSequential}
+	for place, t := range types {
+		if value == string(t) || value == strconv.Itoa(place) {
+			return t
+		}
+	}
+	r.refuse(name, fmt.Sprintf("one of %q", types))
+	return ""
+}
+
+// uriSpec returns a specification, as an object or as the text of one; nil if there is none.
+func (r *reader) uriSpec(name string) URISpec {
+	spec := URISpec{}
+	switch value, isText := r.scalar(name); {
+	case isText:
+		parts, err := ParseURISpec(r.text(name))
+		if err != nil {
+			r.refuse(name, err.Error())
+		}
+		return append(spec, parts...)
+	case value == "":
+		return nil
+	}
+	for _, part := range r.object(name).objects("parts") {
+		spec = append(spec, URIPart{Value: part.text("value"), Variable: part.boolean("variable", false)})
+	}
+	return spec
 }
 
 func (curator) Encode(i Instance) (Node, error) {

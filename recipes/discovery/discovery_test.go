@@ -4,13 +4,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"path"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -294,7 +298,9 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, "2", last.Entries[0].Metadata["weight"])
 		require.Equal(t, before.Registered, last.Entries[0].Registered)
 		require.Equal(t, r.State().Czxid, last.Entries[0].Czxid)
+		time.Sleep(time.Second)
 		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9}), "the rest stays as it is")
+		require.Equal(t, before.Registered, told.last().Entries[0].Registered)
 		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.last()))
 
 		for want, change := range map[string]func(i *discovery.Instance){
@@ -308,6 +314,7 @@ func TestUpdate(t *testing.T) {
 			require.ErrorContains(t, r.Update(t.Context(), bad), want)
 		}
 		require.Equal(t, 9, r.Instance().Port)
+		require.NotContains(t, r.Instance().Metadata, "x", "what was refused is forgotten")
 	})
 }
 
@@ -342,6 +349,7 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 			}
 		}()
 		told := watch(t, d, "org.Orders")
+		require.NoError(t, r.Update(t.Context(), r.Instance()), "the node stays")
 		changed := r.Instance()
 		changed.Metadata["weight"] = "50"
 		old := r.Path()
@@ -415,6 +423,205 @@ func TestClose_EndsAnUpdate(t *testing.T) {
 	})
 }
 
+// TestClose_BesideAnUpdate: whichever is first, Close and Update leave neither node. If Close waits, they are gone when it returns.
+func TestClose_BesideAnUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const latency = 10 * time.Millisecond
+		random := rand.New(rand.NewPCG(1, 0))
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+		srv.SetLatency(latency)
+		hasty, cancel := context.WithCancel(t.Context())
+		cancel()
+		for port := range 300 {
+			r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: port + 1})
+			updated := make(chan error, 1)
+			go func() {
+				updated <- r.Update(t.Context(), discovery.Instance{ID: r.Instance().ID, Port: port + 1, Metadata: map[string]string{"weight": "1"}})
+			}()
+			time.Sleep(latency) // the answer of the server has come, too
+			for range random.IntN(100) {
+				runtime.Gosched()
+			}
+			if port%2 == 0 {
+				require.NoError(t, r.Close(t.Context()))
+				require.Empty(t, srv.Children(base+"/org.Orders/providers"))
+			} else {
+				_ = r.Close(hasty) // it goes on
+			}
+			if err := <-updated; err != nil {
+				require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			}
+			time.Sleep(bubble.Timeout)
+			require.Empty(t, srv.Children(base+"/org.Orders/providers"))
+		}
+	})
+}
+
+// TestClose_WaitsForWhatUpdateReplaced: the node that an Update could not remove is removed by Close, or Close says why not.
+func TestClose_WaitsForWhatUpdateReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+		r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880})
+		old := r.Path()
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + regexp.QuoteMeta(old) + "$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		changed := r.Instance()
+		changed.Metadata["weight"] = "50"
+		require.ErrorIs(t, r.Update(t.Context(), changed), zk.ErrNoAuth)
+		require.NotEqual(t, old, r.Path())
+		require.Equal(t, "50", r.Instance().Metadata["weight"], "the new node is there")
+		require.NoError(t, r.Update(t.Context(), r.Instance()), "which changes nothing")
+		require.ErrorIs(t, r.Close(t.Context()), zk.ErrNoAuth)
+		require.Equal(t, []string{path.Base(old)}, srv.Children(path.Dir(old)))
+		refused.Remove()
+		time.Sleep(time.Minute)
+		require.NoError(t, r.Close(t.Context()))
+		require.Empty(t, srv.Children(path.Dir(old)))
+	})
+}
+
+// TestUpdate_NotConfirmed: after an error the registration has the new instance, which is written as soon as that is possible.
+func TestUpdate_NotConfirmed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, r.Update(ctx, orders("1", 2)), context.DeadlineExceeded)
+		require.Equal(t, 2, r.Instance().Port)
+		require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(told.last()))
+		srv.Heal(zktest.Label("a"))
+		time.Sleep(bubble.Timeout)
+		require.Equal(t, []string{"10.0.0.7:2"}, hostPorts(told.last()))
+	})
+}
+
+// TestUpdate_WaitsForItsTurn: an Update that waits for another one ends with its context.
+func TestUpdate_WaitsForItsTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		first := make(chan error, 1)
+		go func() { first <- r.Update(t.Context(), orders("1", 2)) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, r.Update(ctx, orders("1", 3)), context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		require.Empty(t, first)
+		srv.Heal(zktest.Label("a"))
+		require.NoError(t, <-first)
+		require.Equal(t, 2, r.Instance().Port)
+	})
+}
+
+// TestRegister_ContextEnds: the context bounds the waiting for the node alone.
+func TestRegister_ContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := open(t, bubble.Dial(t, srv, "a")).Register(ctx, orders("1", 1))
+		require.NoError(t, err)
+		cancel()
+		require.NoError(t, r.Update(t.Context(), orders("1", 2)))
+		require.True(t, srv.Exists(r.Path()))
+	})
+}
+
+// TestWatch_Disconnected: the last view is told again at once when it is current no more, and when it is current again.
+func TestWatch_Disconnected(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
+		srv.Refuse(zktest.Label("b"))
+		srv.Cut(zktest.Label("b"))
+		require.False(t, told.last().Current)
+		srv.Accept(zktest.Label("b"))
+		time.Sleep(bubble.Timeout)
+		all := told.all()
+		require.Len(t, all, 3)
+		require.True(t, all[2].Current)
+		for _, v := range all {
+			require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(v))
+			require.Equal(t, all[0].Zxid, v.Zxid)
+		}
+	})
+}
+
+// TestWatch_MadeAgain: a node that was made again with the same data is another incarnation.
+func TestWatch_MadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		n, err := discovery.Curator().Encode(orders("1", 1))
+		require.NoError(t, err)
+		at := base + "/orders/" + n.Name
+		for _, node := range []string{base, base + "/orders", at} {
+			_, err := srv.Create(node, n.Data, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		var czxids []int64
+		for v, err := range d.Watch(t.Context(), "orders") { // while the caller is busy, nothing is told
+			require.NoError(t, err)
+			now, _ := srv.Node(at)
+			require.Equal(t, now.Stat.Czxid, v.Entries[0].Czxid)
+			require.Equal(t, time.UnixMilli(now.Stat.Ctime), v.Entries[0].Since)
+			if czxids = append(czxids, now.Stat.Czxid); len(czxids) == 3 {
+				break
+			}
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Delete(at))
+			_, err := srv.Create(at, n.Data, zktest.Persistent)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+	})
+}
+
+// counting counts what it decodes. Instances have payloads that nothing else has.
+type counting struct {
+	discovery.Codec
+	decoded *[]weak.Pointer[byte]
+}
+
+func (c counting) Decode(service string, n discovery.Node) (discovery.Instance, error) {
+	i, err := c.Codec.Decode(service, n)
+	i.Payload = make([]byte, 1<<10)
+	*c.decoded = append(*c.decoded, weak.Make(&i.Payload[0]))
+	return i, err
+}
+
+// TestWatch_DecodesWhatHasChanged: a node is decoded once, and forgotten when it has gone.
+func TestWatch_DecodesWhatHasChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		var decoded []weak.Pointer[byte]
+		follower := open(t, bubble.Dial(t, srv, "b"), discovery.WithCodec(counting{discovery.Curator(), &decoded}))
+		var entries int
+		go func() {
+			for v := range follower.Watch(t.Context(), "orders") {
+				entries = len(v.Entries)
+			}
+		}()
+		first := register(t, d, orders("1", 1))
+		for n := range 3 {
+			other := register(t, d, orders(fmt.Sprint("other", n), 1))
+			synctest.Wait()
+			require.Equal(t, 2, entries)
+			require.NoError(t, other.Close(t.Context()))
+			synctest.Wait()
+			require.Equal(t, 1, entries)
+		}
+		require.Len(t, decoded, 4)
+		require.NoError(t, first.Update(t.Context(), orders("1", 2)))
+		synctest.Wait()
+		require.Len(t, decoded, 5)
+		runtime.GC()
+		for n, payload := range decoded {
+			require.Equal(t, n == 4, payload.Value() != nil, "instance %d", n)
+		}
+	})
+}
+
 // TestWatch_EntryThatDoesNotDecode: the others are still shown, and what is no instance is not.
 func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -446,10 +653,64 @@ func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	})
 }
 
+// TestInstances_NobodyCanCall: net.Dial of ":8080" would call this machine. Such an entry has an error, and shows what its node says.
+func TestInstances_NobodyCanCall(t *testing.T) {
+	dubbo := func(authority string) string { return "dubbo%3A%2F%2F" + authority + "%2Forg.Orders" }
+	for _, c := range []struct {
+		codec            discovery.Codec
+		name, data, want string
+		port             int
+	}{
+		{discovery.Curator(), "1", `null`, "want a JSON object", 0},
+		{discovery.Curator(), "1", `{}`, "no address", 0},
+		{discovery.Curator(), "1", `{"name":"orders","id":"1","address":null,"port":8080}`, "no address", 8080},
+		{discovery.Curator(), "1", `{"address":"h","port":99999999999}`, `field "port" is 99999999999`, 0},
+		{discovery.Curator(), "1", `{"address":"h","port":true,"sslPort":false}`, `field "port" is true`, 0},
+		{discovery.Curator(), "1", `{"address":"h","port":65536}`, "port 65536", 65536},
+		{discovery.Curator(), "1", `{"address":"h","port":-7}`, "port -7", -7},
+		{discovery.Curator(), "1", `{"address":"h","port":8080,"sslPort":-1}`, "port -1", 8080},
+		{discovery.Spring(), "1", `{"port":8080,"payload":{"metadata":{"zone":"a"}}}`, "no address", 8080},
+		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`, "port 70000", 70000},
+		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
+		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
+	} {
+		t.Run(c.name+c.data, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(c.codec))
+				at := base
+				below, err := c.codec.Folder("orders")
+				require.NoError(t, err)
+				for _, name := range []string{"", below, c.name} {
+					for step := range strings.SplitSeq(name, "/") {
+						at = path.Join(at, step)
+						if !srv.Exists(at) {
+							_, err = srv.Create(at, []byte(c.data), zktest.Persistent)
+							require.NoError(t, err)
+						}
+					}
+				}
+				told := watch(t, d, "orders").last()
+				read, err := d.Instances(t.Context(), "orders")
+				require.NoError(t, err)
+				for _, v := range []discovery.View{told, read} {
+					require.Empty(t, v.Instances())
+					require.Len(t, v.Entries, 1)
+					require.ErrorContains(t, v.Entries[0].Err, c.want)
+					require.ErrorContains(t, v.Entries[0].Err, at)
+					require.Equal(t, c.port, v.Entries[0].Port)
+				}
+			})
+		})
+	}
+}
+
 // TestWatch_CallerChangesItsView: the caller may sort the entries of its view.
 func TestWatch_CallerChangesItsView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		d := open(t, bubble.Dial(t, srv, "a"))
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
 		register(t, d, orders("1", 1))
 		register(t, d, orders("2", 2))
 		n := 0
@@ -460,7 +721,10 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 				break
 			}
 			slices.Reverse(v.Entries)
-			register(t, d, orders("3", 3))
+			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent) // it is no instance: nothing is told
+			require.NoError(t, err)
+			synctest.Wait()
+			time.AfterFunc(time.Second, func() { _, _ = d.Register(t.Context(), orders("3", 3)) }) // never fails here
 		}
 	})
 }
@@ -489,6 +753,26 @@ func TestNames_NoServices(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = d.Register(t.Context(), orders("1", 1))
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestNames_AsksTheLeader: a server that lags behind would show what was.
+func TestNames_AsksTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		var order []zktest.Op
+		seen := srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(q zktest.Request) bool {
+			order = append(order, q.Op)
+			return true
+		}}, zktest.Proceed())
+		_, err := d.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, zktest.OpSync, order[0])
+		require.Len(t, order, 2)
+		seen.Remove()
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: order[1]}, zktest.Fail(zktest.CodeNoAuth))
+		_, err = d.Names(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
 	})
 }
 

@@ -18,7 +18,7 @@
 //
 // A [View] is one instant of one server, as a view of package group is. Views of [Discovery.Watch] follow each other in the order of
 // ZooKeeper's transactions, and none is told twice. After the last change, the last view shows what is there. A node that does not
-// decode is an [Entry] with an error, and the others are still shown.
+// decode, and an instance that has no address or an impossible port, is an [Entry] with an error. The others are still shown.
 //
 // # What happens on disconnect, expiry and close
 //

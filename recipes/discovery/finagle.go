@@ -43,19 +43,17 @@ func (finagle) Decode(service string, n Node) (Instance, error) {
 	if !ok {
 		return Instance{}, ErrNoInstance
 	}
-	if len(n.Data) == 0 {
-		return Instance{}, errors.New("the node is empty: want JSON")
-	}
-	var s serverset
-	if err := json.Unmarshal(n.Data, &s); err != nil {
+	r, err := read(n.Data)
+	if err != nil {
 		return Instance{}, err
 	}
-	if s.ServiceEndpoint == nil {
+	if raw(r.fields["serviceEndpoint"]) == nil {
 		return Instance{}, errors.New("no serviceEndpoint")
 	}
+	at, status := r.object("serviceEndpoint"), r.text("status")
 	i := Instance{
-		Service: service, ID: number, Address: s.ServiceEndpoint.Host, Port: s.ServiceEndpoint.Port, Type: Dynamic,
-		Disabled: s.Status != alive, Payload: raw(s.AdditionalEndpoints),
+		Service: service, ID: number, Address: at.text("host"), Port: at.port("port"), Type: Dynamic,
+		Disabled: status != alive, Payload: raw(r.fields["additionalEndpoints"]),
 	}
 	if string(i.Payload) == "{}" {
 		i.Payload = nil
@@ -66,11 +64,14 @@ func (finagle) Decode(service string, n Node) (Instance, error) {
 		}
 		i.Metadata[name] = value
 	}
-	if s.Status != alive {
-		put("status", s.Status)
+	if status != alive {
+		put("status", status)
 	}
-	if s.Shard != nil {
-		put("shard", strconv.Itoa(int(*s.Shard)))
+	if shard, _ := r.scalar("shard"); shard != "" {
+		put("shard", strconv.FormatInt(r.integer("shard", 32), 10))
+	}
+	if *r.failed != nil {
+		return Instance{}, *r.failed
 	}
 	return i, nil
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"strconv"
 	"time"
@@ -58,8 +59,13 @@ func (i Instance) HostPort() string {
 	return net.JoinHostPort(i.Address, strconv.Itoa(port))
 }
 
-// isUsable reports whether a caller may use the instance.
-func (e Entry) isUsable() bool { return e.Err == nil && !e.Disabled }
+// checkCall returns why nobody can call the instance. Without an address, net.Dial would call this machine.
+func (i Instance) checkCall() error {
+	if i.Address == "" {
+		return errors.New("no address")
+	}
+	return i.checkPorts()
+}
 
 // localAddress returns the first address of this machine that others may reach, as Curator chooses it; "" if it has none.
 func localAddress() string {

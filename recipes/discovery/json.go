@@ -3,8 +3,10 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -67,15 +69,127 @@ func portOrNull(n int) string {
 	return strconv.Itoa(n)
 }
 
+// reader reads a JSON object as Jackson does, which coerces types: integration/discovery compares the two.
+type reader struct {
+	fields map[string]json.RawMessage // names match in their case, and the last of two counts
+	failed *error                     // the first; the readers of objects within share it
+}
+
+// read returns a reader of an object. What follows the object does not count.
+func read(data []byte) (*reader, error) {
+	r := &reader{failed: new(error)}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("empty: want a JSON object")
+	}
+	switch err := json.NewDecoder(bytes.NewReader(data)).Decode(&r.fields); {
+	case err != nil:
+		return nil, fmt.Errorf("want a JSON object: %w", err)
+	case r.fields == nil:
+		return nil, errors.New("null: want a JSON object")
+	case !utf8.Valid(data):
+		return nil, errors.New("the JSON is not valid UTF-8")
+	}
+	return r, nil
+}
+
+func (r *reader) refuse(name, want string) {
+	if *r.failed == nil {
+		*r.failed = fmt.Errorf("field %q is %.100s: want %s", name, r.fields[name], want)
+	}
+}
+
+// scalar returns a text without the space around it, or another value as it is written. Null, or no such field, is "" and no text.
+func (r *reader) scalar(name string) (value string, isText bool) {
+	field := r.fields[name]
+	var text *string
+	switch err := json.Unmarshal(field, &text); {
+	case field == nil, err == nil && text == nil:
+		return "", false
+	case err == nil:
+		return strings.TrimFunc(*text, func(c rune) bool { return c <= ' ' }), true
+	}
+	return string(field), false
+}
+
+// text returns a text. Numbers and booleans are as they are written.
+func (r *reader) text(name string) string {
+	value, isText := r.scalar(name)
+	switch {
+	case isText:
+		_ = json.Unmarshal(r.fields[name], &value) // with the space around it
+	case strings.HasPrefix(value, "{"), strings.HasPrefix(value, "["):
+		r.refuse(name, "a text")
+	}
+	return value
+}
+
+// integer returns a number; 0 if there is none. What it has after the point is cut off, but not in a text.
+func (r *reader) integer(name string, bits int) int64 {
+	value, isText := r.scalar(name)
+	if value == "" || value == "null" {
+		return 0
+	}
+	n, err := strconv.ParseInt(value, 10, bits)
+	if err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(value, 64)
+	if limit := math.Ldexp(1, bits-1); isText || err != nil || f < -limit || f >= limit {
+		r.refuse(name, fmt.Sprintf("a number of %d bits", bits))
+		return 0
+	}
+	return int64(f)
+}
+
+func (r *reader) port(name string) int { return int(r.integer(name, 32)) }
+
+// boolean returns otherwise if there is no such field. Null is false, and of numbers zero alone is.
+func (r *reader) boolean(name string, otherwise bool) bool {
+	if _, ok := r.fields[name]; !ok {
+		return otherwise
+	}
+	value, isText := r.scalar(name)
+	switch value {
+	case "true", "True", "TRUE":
+		return true
+	case "false", "False", "FALSE", "", "null":
+		return false
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if isText || err != nil {
+		r.refuse(name, "true or false")
+	}
+	return n != 0
+}
+
+// object returns a reader of an object; without fields if there is none.
+func (r *reader) object(name string) *reader {
+	o := &reader{failed: r.failed}
+	if field := r.fields[name]; field != nil && json.Unmarshal(field, &o.fields) != nil {
+		r.refuse(name, "an object")
+	}
+	return o
+}
+
+// objects returns a reader of each object of a list.
+func (r *reader) objects(name string) (list []*reader) {
+	var objects []map[string]json.RawMessage
+	if field := r.fields[name]; field != nil && json.Unmarshal(field, &objects) != nil {
+		r.refuse(name, "a list of objects")
+	}
+	for _, fields := range objects {
+		list = append(list, &reader{fields, r.failed})
+	}
+	return list
+}
+
 // check returns the error of a text that JSON cannot say, or a port that there is not.
 func (i Instance) check() error {
 	if err := session.ValidateName("service", i.Service); err != nil {
 		return err
 	}
-	for _, port := range []int{i.Port, i.TLSPort} {
-		if port < 0 || port > 65535 {
-			return fmt.Errorf("port %d: want 1 to 65535, or 0 for none", port)
-		}
+	if err := i.checkPorts(); err != nil {
+		return err
 	}
 	texts := []string{i.ID, i.Address}
 	for name, value := range i.Metadata {
@@ -87,6 +201,15 @@ func (i Instance) check() error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("%q: want valid UTF-8", text)
+		}
+	}
+	return nil
+}
+
+func (i Instance) checkPorts() error {
+	for _, port := range []int{i.Port, i.TLSPort} {
+		if port < 0 || port > 65535 {
+			return fmt.Errorf("port %d: want 1 to 65535, or 0 for none", port)
 		}
 	}
 	return nil

@@ -70,12 +70,22 @@ func (i Instance) zookeeperInstance() string {
 	return b.String()
 }
 
+// springMetadata returns nil for the payload of another program: nothing in it is Spring's.
 func springMetadata(payload json.RawMessage) map[string]string {
-	var p struct {
-		Metadata map[string]string `json:"metadata"`
+	r, err := read(payload)
+	if err != nil {
+		return nil
 	}
-	if json.Unmarshal(payload, &p) != nil {
-		return nil // the payload of another program: nothing in it is Spring's
+	var metadata map[string]string
+	all := r.object("metadata")
+	for name := range all.fields {
+		if metadata == nil {
+			metadata = map[string]string{}
+		}
+		metadata[name] = all.text(name)
 	}
-	return p.Metadata
+	if *r.failed != nil {
+		return nil
+	}
+	return metadata
 }

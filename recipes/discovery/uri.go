@@ -24,6 +24,9 @@ func ParseURISpec(text string) (URISpec, error) {
 	var spec URISpec
 	for rest := text; rest != ""; {
 		fixed, after, found := strings.Cut(rest, "{")
+		if strings.Contains(fixed, "}") {
+			return nil, fmt.Errorf("discovery: URI %q: a brace is not opened", text)
+		}
 		if fixed != "" {
 			spec = append(spec, URIPart{Value: fixed})
 		}
@@ -31,10 +34,12 @@ func ParseURISpec(text string) (URISpec, error) {
 			break
 		}
 		name, after, closed := strings.Cut(after, "}")
-		if !closed {
+		if !closed || strings.Contains(name, "{") {
 			return nil, fmt.Errorf("discovery: URI %q: a brace is not closed", text)
 		}
-		spec = append(spec, URIPart{Value: strings.TrimSpace(name), Variable: true})
+		if name != "" { // Curator leaves {} out
+			spec = append(spec, URIPart{Value: strings.TrimSpace(name), Variable: true})
+		}
 		rest = after
 	}
 	return spec, nil

@@ -26,7 +26,7 @@ type View struct {
 
 // Entry is one node of a view, with the instance that it stands for.
 type Entry struct {
-	// Instance is empty, but for its Service, if Err is not nil.
+	// Instance is empty, but for its Service, if the node does not decode.
 	Instance
 	// Path of its node.
 	Path string
@@ -38,15 +38,16 @@ type Entry struct {
 	Session int64
 	// Since is when its node was made, by the clock of the servers.
 	Since time.Time
-	// Err says why the node does not decode; nil if it does.
+	// Err says why the instance cannot be called: its node does not decode, or it has no address or an impossible port. It is nil
+	// otherwise.
 	Err error
 }
 
-// Instances returns the instances that a caller may use: those that decode and are not disabled.
+// Instances returns the instances that a caller may use: those whose entry has no error, and which are not disabled.
 func (v View) Instances() []Instance {
 	var usable []Instance
 	for _, e := range v.Entries {
-		if e.isUsable() {
+		if e.Err == nil && !e.Disabled {
 			usable = append(usable, e.Instance)
 		}
 	}
@@ -80,6 +81,8 @@ func (d *decoder) entry(m group.Member) Entry {
 	i, err := d.codec.Decode(d.service, Node{Name: m.ID, Data: m.Data})
 	if err != nil {
 		i, err = Instance{Service: d.service}, fmt.Errorf("decode %s: %w", m.Path, err)
+	} else if why := i.checkCall(); why != nil {
+		err = fmt.Errorf("instance %s cannot be called: %w", m.Path, why)
 	}
 	return Entry{Instance: i, Path: m.Path, Data: m.Data, Czxid: m.Czxid, Session: m.Session, Since: m.Since, Err: err}
 }

@@ -115,8 +115,10 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		}
 		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
 		for want, f := range map[string]func() (*group.Membership, error){
-			"has a slash":         func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
-			"ends with a slash":   func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
+			`id "a/b"`:            func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			`id ".."`:             func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
+			`id "a\x01"`:          func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
+			"the id is empty":     func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
 			"too large":           func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
 			"the function is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, group.WithReplace(nil)) },
 			"option 0 is nil":     func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
@@ -231,6 +233,22 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"w1"}, ids(view))
 		require.NoError(t, m.Close(t.Context()))
+	})
+}
+
+// TestParty_IDChanges: the id is the data, which a view shows when the member is read again.
+func TestParty_IDChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
+		for _, node := range []string{"/app", path, path + "/x__party__"} {
+			_, err := srv.Create(node, []byte("old"), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		told := watch(t, g)
+		require.Equal(t, []string{"old"}, ids(told.last()))
+		require.NoError(t, srv.Set(path+"/x__party__", []byte("new")))
+		time.Sleep(10 * bubble.Timeout)
+		require.Equal(t, []string{"new"}, ids(told.last()))
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -67,8 +66,8 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	switch {
-	case strings.Contains(name, "/"):
-		return nil, fmt.Errorf("group: id %q has a slash: want the name of a node", id)
+	case session.ValidateName("id", name) != nil:
+		return nil, fmt.Errorf("group: %w", session.ValidateName("id", id)) // kazoo's names have more than the id
 	case g.layout != Curator && data != nil:
 		return nil, errors.New("group: kazoo's layouts have no data: want nil")
 	}
