@@ -50,7 +50,7 @@ func (r Request) String() string {
 	if len(r.Paths) > 0 {
 		what += fmt.Sprintf(" %v", r.Paths)
 	}
-	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, r.Session)
+	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, uint64(r.Session))
 }
 
 // Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by
