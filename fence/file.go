@@ -161,6 +161,9 @@ func resolve(path string) (string, error) {
 // Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the
 // cause of ctx, errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
+	if ctx == nil {
+		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
