@@ -13,6 +13,7 @@ const (
 	CodeThrottled      Code = -127 // the server sheds load
 	CodeRequestTimeout Code = -122 // the server gave up on the request
 	CodeNotReadOnly    Code = -119 // the server is read-only
+	CodeLocalSession   Code = -120 // the session is local, and an ephemeral node needs a global one
 	CodeNeedsSASL      Code = -124 // the server wants SASL
 )
 
@@ -29,6 +30,8 @@ func (c Code) Error() string {
 		return "the server timed the request out (-122)"
 	case CodeNotReadOnly:
 		return "the server is read-only (-119)"
+	case CodeLocalSession:
+		return "ephemeral nodes need a global session, and this one is local: want localSessionsUpgradingEnabled on the servers (-120)"
 	case CodeNeedsSASL:
 		return "the server wants SASL authentication (-124)"
 	default:

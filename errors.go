@@ -194,7 +194,7 @@ func (e *TakenError) Error() string {
 			e.Path, e.Czxid, excerpt(e.Data))
 	}
 	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node goes when that session ends",
-		e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
+		e.Path, ErrTaken, uint64(e.Session), e.Czxid, excerpt(e.Data))
 }
 
 // excerpt returns as much of data as fits into a message.
@@ -242,7 +242,7 @@ func describe(holder Participant) string {
 	case len(holder.Data) > 0:
 		name = strconv.Quote(string(excerpt(holder.Data)))
 	}
-	session := fmt.Sprintf("session 0x%x", holder.Session)
+	session := fmt.Sprintf("session 0x%x", uint64(holder.Session))
 	if holder.Session == 0 {
 		session = "not ephemeral: it stays when its process ends"
 	}

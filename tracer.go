@@ -132,7 +132,7 @@ type StateChange struct {
 
 // Request is one request to a server.
 type Request struct {
-	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch" or "close".
+	// Op is "create", "delete", "exists", "get", "set", "acl", "children", "sync", "multi", "watch", "unwatch" or "close".
 	Op string
 	// Path as the client sees it; of a transaction it is the first.
 	Path string

@@ -15,7 +15,12 @@ import (
 // per process and ensemble is enough: any number of recipes share it.
 type Client client.Client
 
-func (c *Client) inner() *client.Client { return (*client.Client)(c) }
+func (c *Client) inner() *client.Client {
+	if c == nil {
+		panic("conn: the client is nil: want one made by New or Dial")
+	}
+	return (*client.Client)(c)
+}
 
 // New makes a client of the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port. It returns at
 // once, and connects in the background for as long as it takes: a service can start, and show its health, while ZooKeeper is

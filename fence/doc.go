@@ -19,7 +19,8 @@
 //     writes after the new holder has read, and before the new holder has written. Then the new holder writes back what it
 //     read. The old holder's update was acknowledged, and is gone. The examples show this, and the cure.
 //   - Admit and the access are one step: under the mutex that guards the data, or in the transaction that reads or
-//     writes it (the example for database/sql). Otherwise a newer section comes in between the two.
+//     writes it (the example for database/sql), or while the [File] is open (the example for OpenFile). Otherwise a newer
+//     section comes in between the two.
 //
 // # What is not guaranteed
 //

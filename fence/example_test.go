@@ -108,13 +108,13 @@ func ExampleOpenFile() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "tokens")
-	for _, token := range []zkrecipes.Token{34, 33} { // the program is started twice
-		store, err := fence.OpenFile(path)
+	for _, token := range []zkrecipes.Token{34, 33} { // two processes, each with a section of its own
+		store, err := fence.OpenFile(ctx, path) // waits while the other one is in its section
 		if err != nil {
 			panic(err)
 		}
 		err = fence.New(store).Admit(ctx, "accounts/17", token)
-		fmt.Println(token, "stale:", errors.Is(err, fence.ErrStale))
+		fmt.Println(token, "stale:", errors.Is(err, fence.ErrStale)) // if not, read and write here
 		if err := store.Close(); err != nil {
 			panic(err)
 		}

@@ -62,6 +62,8 @@ func (g *Gate) Admit(ctx context.Context, resource string, t zkrecipes.Token) er
 	switch {
 	case g == nil || g.store == nil:
 		return fmt.Errorf("%w: the gate has no store", ErrInvalid)
+	case ctx == nil:
+		return fmt.Errorf("%w: %q: the context is nil", ErrInvalid, resource)
 	case resource == "":
 		return fmt.Errorf("%w: the resource is empty", ErrInvalid)
 	case t <= 0:

@@ -117,7 +117,7 @@ func TestBackwards_RejectsCorruptedHistory(t *testing.T) {
 }
 
 func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
-	file, err := fence.OpenFile(filepath.Join(t.TempDir(), "tokens"))
+	file, err := fence.OpenFile(t.Context(), filepath.Join(t.TempDir(), "tokens"))
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, file.Close()) }()
 	for name, s := range map[string]fence.Store{
@@ -184,7 +184,7 @@ func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	file, err := fence.OpenFile(filepath.Join(b.TempDir(), "tokens"))
+	file, err := fence.OpenFile(b.Context(), filepath.Join(b.TempDir(), "tokens"))
 	require.NoError(b, err)
 	defer func() { assert.NoError(b, file.Close()) }()
 	for name, s := range map[string]fence.Store{"memory": fence.NewMemory(), "file": file} {

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrInUse says that another [File], of this process or another, has the file open.
+// ErrInUse says that another [File], of this process or another, had the file open for as long as [OpenFile] waited.
 var ErrInUse = errors.New("fence file in use")
 
 // The log is written anew when it holds more than both: this many records, and this many for each resource.
@@ -29,9 +30,22 @@ const (
 // A raise is one write and one fsync; showing a token again, or a stale one, costs neither. Raises wait for each other.
 // After an error on the disk every call fails until the file is opened again: what is on the disk is not known then.
 //
-// Beside the file stand, for ever, a lock file with ".lock" at the end of its name and, for moments, one with ".tmp".
-// Deleting the file makes the fence forget. Symbolic links to it are followed; a hard link or a copy becomes a fence of
-// its own. Do not use it on a network file system whose locks or fsync are only local.
+// # Several processes
+//
+// A File has the file for itself while it is open, so processes on one machine take turns. A process that is the only one opens
+// it once. Each of several opens it for one section: open, [Gate.Admit], read or write what the lock protects, Close. That also
+// makes the check and the access one step, since no other process is admitted in between. A process that is stopped in such a
+// section keeps the others waiting until it runs on or is killed; then the system closes the file. Waiting is not fair.
+//
+// # What is beside the file, and who may use it
+//
+// Beside the file are a lock file, which stays, whose name ends in ".lock", and for moments one that ends in ".tmp". New files
+// belong to the user of the process and have mode 0600. On Unix a file that exists keeps its owner, group and mode bits, and its
+// lock file gets the same; OpenFile fails if the process may not keep them, as it is neither the owner nor root. Access control
+// lists and labels are not kept. OpenFile follows symbolic links at path, but none at the other two names.
+//
+// Deleting the file makes the fence forget, and deleting the lock file lets two processes in. A hard link or a copy becomes a
+// fence of its own. Do not use it on a network file system whose locks or fsync are only local.
 type File struct {
 	path string
 	lock *os.File
@@ -43,23 +57,28 @@ type File struct {
 	err     error // once set, the answer to every call
 }
 
-// OpenFile opens or creates the store at path, whose directory must exist. A record that a crash has left unfinished
-// at the end was never acknowledged, and is dropped.
+// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open, OpenFile waits; ctx
+// bounds the waiting. A record that a crash has left unfinished at the end was never acknowledged, and is dropped.
 //
-// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an
+// Errors: the cause of ctx, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an
 // operator has to decide about, since a fence that forgets is none; errors of the file system.
-func OpenFile(path string) (*File, error) {
+func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
-	if err := f.open(path); err != nil {
+	if err := f.open(ctx, path); err != nil {
 		return nil, fmt.Errorf("open fence file: %w", errors.Join(err, f.closeFiles()))
 	}
 	f.turn <- struct{}{}
 	return f, nil
 }
 
-func (f *File) open(path string) (err error) {
-	if path == "" {
+func (f *File) open(ctx context.Context, path string) (err error) {
+	switch {
+	case ctx == nil:
+		return fmt.Errorf("%w: the context is nil", ErrInvalid)
+	case path == "":
 		return fmt.Errorf("%w: the path is empty", ErrInvalid)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
 	if f.path, err = filepath.Abs(path); err != nil {
 		return err
@@ -67,7 +86,10 @@ func (f *File) open(path string) (err error) {
 	if f.path, err = resolve(f.path); err != nil {
 		return err
 	}
-	if f.lock, err = lockFile(f.path + ".lock"); err != nil {
+	if err := f.awaitLock(ctx); err != nil {
+		return err
+	}
+	if err := f.keepAccess(f.lock); err != nil {
 		return err
 	}
 	content, err := os.ReadFile(f.path)
@@ -82,6 +104,36 @@ func (f *File) open(path string) (err error) {
 		}
 	}
 	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
+}
+
+// awaitLock polls: the system's own waiting for a lock knows no context.
+func (f *File) awaitLock(ctx context.Context) (err error) {
+	const shortest, longest = time.Millisecond, 20 * time.Millisecond
+	for pause := shortest; ; pause = min(2*pause, longest) {
+		if f.lock, err = lockFile(f.path + ".lock"); !errors.Is(err, ErrInUse) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}
+
+// keepAccess gives a file the owner, group and mode bits of the log, if there is one.
+func (f *File) keepAccess(to *os.File) error {
+	from, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = copyAccess(from, to)
+	}
+	if err != nil {
+		return fmt.Errorf("keep owner and mode of %s: %w", f.path, err)
+	}
+	return nil
 }
 
 // resolve returns the path to which symbolic links lead, also where there is no file yet, so that one file has one lock.
@@ -109,6 +161,9 @@ func resolve(path string) (string, error) {
 // Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the
 // cause of ctx, errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
+	if ctx == nil {
+		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -166,7 +221,11 @@ func (f *File) rewrite() error {
 		content = append(content, record(resource, f.highest[resource])...)
 	}
 	tmp := f.path + ".tmp"
-	if err := writeSynced(tmp, content); err != nil {
+	file, err := createNew(tmp)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.keepAccess(file), writeSynced(file, content)); err != nil {
 		return err
 	}
 	if f.log != nil { // Windows renames nothing onto an open file
@@ -180,7 +239,6 @@ func (f *File) rewrite() error {
 	if err := syncDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}
-	var err error
 	f.log, err = os.OpenFile(f.path, os.O_APPEND|os.O_WRONLY, 0)
 	f.records = len(f.highest)
 	return err
@@ -198,16 +256,30 @@ func (f *File) closeFiles() (err error) {
 	return err
 }
 
-func writeSynced(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
+// writeSynced closes the file, too.
+func writeSynced(file *os.File, content []byte) error {
+	_, err := file.Write(content)
 	if err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// createNew creates a file in place of what a crash has left at path. It opens nothing that is there: that may be a link which
+// another user has put into a shared directory, to a file that only we can write.
+func createNew(path string) (*os.File, error) {
+	create := func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) }
+	file, err := create()
+	if !errors.Is(err, fs.ErrExist) {
+		return file, err
+	}
+	if there, e := os.Lstat(path); e == nil && there.IsDir() {
+		return nil, err // which Remove would remove as well, if it is empty
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	return create()
 }
 
 // syncDir makes a rename in dir durable. Windows has no such call, and its renames need none.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,9 +22,22 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
+// inUse asserts that a call waits for as long as its context lets it. It is for tests outside of bubbles.
+func inUse(t *testing.T, path string, why ...any) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := OpenFile(ctx, path)
+		require.ErrorIs(t, err, ErrInUse, why...)
+		require.ErrorIs(t, err, context.DeadlineExceeded, why...)
+	})
+}
+
 func openFile(t *testing.T, path string) *File {
 	t.Helper()
-	f, err := OpenFile(path)
+	f, err := OpenFile(t.Context(), path)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	return f
@@ -63,16 +77,57 @@ func TestFile_IsNotShared(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")
 	f := openFile(t, path)
-	_, err := OpenFile(path)
-	require.ErrorIs(t, err, ErrInUse)
+	inUse(t, path)
 	other := filepath.Join(dir, "other")
 	if err := os.Symlink(path, other); err == nil { // Windows may not let us
-		_, err = OpenFile(other)
-		require.ErrorIs(t, err, ErrInUse, "by another name either")
+		inUse(t, other, "by another name either")
 	}
 	raise(t, f, "a", 5, 5)
 	require.NoError(t, f.Close())
 	openFile(t, path)
+}
+
+// TestFile_StaleProcessInItsSection: it woke up and opened the file before the holder did. The holder waits for its turn, and is
+// admitted.
+func TestFile_StaleProcessInItsSection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	synctest.Test(t, func(t *testing.T) {
+		stale := openFile(t, path)
+		opened := make(chan *File)
+		go func() {
+			f, err := OpenFile(t.Context(), path)
+			assert.NoError(t, err)
+			opened <- f
+		}()
+		raise(t, stale, "a", 33, 33)
+		select {
+		case <-opened:
+			t.Fatal("while another process is in its section")
+		case <-time.After(time.Hour):
+		}
+		closed := time.Now()
+		require.NoError(t, stale.Close())
+		holder := <-opened
+		require.LessOrEqual(t, time.Since(closed), 20*time.Millisecond)
+		raise(t, holder, "a", 34, 34)
+		require.NoError(t, holder.Close())
+
+		stale = openFile(t, path) // for its next section
+		require.ErrorIs(t, New(stale).Admit(t.Context(), "a", 33), ErrStale)
+	})
+}
+
+// TestOpenFile_DeadContext makes no file.
+func TestOpenFile_DeadContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, err := OpenFile(ctx, path)
+	require.ErrorIs(t, err, why)
+	_, err = OpenFile(nil, path) //nolint:staticcheck // a slip
+	require.ErrorIs(t, err, ErrInvalid)
+	require.NoFileExists(t, path+".lock")
 }
 
 // TestFile_LinkThatLeadsNowhereYet: the file is made where the link leads, so that both names are one fence.
@@ -106,19 +161,18 @@ func TestFile_LinkThatLeadsNowhereYet(t *testing.T) {
 			}
 			target := lead(t, dir)
 			f := openFile(t, filepath.Join(dir, "link"))
-			_, err := OpenFile(target)
-			require.ErrorIs(t, err, ErrInUse)
+			inUse(t, target)
 			raise(t, f, "a", 5, 5)
 			require.NoError(t, f.Close())
 			raise(t, openFile(t, target), "a", 4, 5)
-			_, err = os.Readlink(filepath.Join(dir, "link"))
+			_, err := os.Readlink(filepath.Join(dir, "link"))
 			require.NoError(t, err, "the link is left in place")
 		})
 	}
 	dir := t.TempDir()
 	link(t, "b", filepath.Join(dir, "a"))
 	link(t, "a", filepath.Join(dir, "b"))
-	_, err := OpenFile(filepath.Join(dir, "a"))
+	_, err := OpenFile(t.Context(), filepath.Join(dir, "a"))
 	require.ErrorContains(t, err, "links")
 }
 
@@ -131,9 +185,9 @@ func link(t *testing.T, target, path string) {
 }
 
 func TestFile_CannotBeOpened(t *testing.T) {
-	_, err := OpenFile(filepath.Join(t.TempDir(), "no", "such", "directory"))
+	_, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "no", "such", "directory"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = OpenFile("")
+	_, err = OpenFile(t.Context(), "")
 	require.ErrorIs(t, err, ErrInvalid)
 	require.EqualError(t, err, "open fence file: invalid fence request: the path is empty")
 	for name, content := range map[string]string{
@@ -147,7 +201,7 @@ func TestFile_CannotBeOpened(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		_, err := OpenFile(path)
+		_, err := OpenFile(t.Context(), path)
 		require.ErrorIs(t, err, ErrCorrupt, name)
 		left, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -181,14 +235,14 @@ func TestFile_CannotBeWritten(t *testing.T) {
 	raise(t, f, "a", 5, 5)
 	require.NoError(t, f.Close())
 	require.NoError(t, os.Mkdir(path+".tmp", 0o700))
-	_, err := OpenFile(path)
+	_, err := OpenFile(t.Context(), path)
 	require.ErrorContains(t, err, path+".tmp")
 	require.NoError(t, os.Remove(path+".tmp"))
 	raise(t, openFile(t, path), "a", 4, 5)
 
 	folder := filepath.Join(t.TempDir(), "folder")
 	require.NoError(t, os.Mkdir(folder, 0o700))
-	_, err = OpenFile(folder)
+	_, err = OpenFile(t.Context(), folder)
 	require.ErrorContains(t, err, "directory")
 	require.NoFileExists(t, folder+".tmp")
 }
@@ -204,13 +258,13 @@ func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
 			string(make([]byte, max(cut, 1))) + torn[max(cut, 1):],
 		} {
 			require.NoError(t, os.WriteFile(path, []byte(acknowledged+tail), 0o600))
-			f, err := OpenFile(path)
+			f, err := OpenFile(t.Context(), path)
 			require.NoError(t, err, "%q", tail)
 			raise(t, f, "a", 1, 5)
 			raise(t, f, odd, 1, 7)
 			raise(t, f, "a", 8, 8) // and what comes next is not written behind the remains
 			require.NoError(t, f.Close())
-			f, err = OpenFile(path)
+			f, err = OpenFile(t.Context(), path)
 			require.NoError(t, err, "%q", tail)
 			raise(t, f, "a", 1, 8)
 			require.NoError(t, f.Close())
@@ -343,7 +397,7 @@ func TestMain(m *testing.M) {
 }
 
 func raiseForEver(path string) error {
-	f, err := OpenFile(path)
+	f, err := OpenFile(context.Background(), path)
 	if err != nil {
 		return err
 	}
@@ -372,8 +426,7 @@ func TestFile_KilledProcess(t *testing.T) {
 			require.Greater(t, token, int64(admitted))
 			admitted = zkrecipes.Token(token)
 			if n == 0 {
-				_, err := OpenFile(path)
-				require.ErrorIs(t, err, ErrInUse, "by another process")
+				inUse(t, path, "by another process")
 			}
 			if n == 20+rand.IntN(20) || n == 60 {
 				require.NoError(t, child.Process.Kill())
@@ -381,7 +434,7 @@ func TestFile_KilledProcess(t *testing.T) {
 		}
 		require.Error(t, child.Wait(), "killed")
 
-		f, err := OpenFile(path)
+		f, err := OpenFile(t.Context(), path)
 		require.NoError(t, err, "the lock went with the process")
 		highest, err := f.Raise(t.Context(), "a", 1)
 		require.NoError(t, err)

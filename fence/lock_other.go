@@ -13,3 +13,5 @@ import (
 func lockFile(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s on %s: %w", path, runtime.GOOS, errors.ErrUnsupported)
 }
+
+func copyAccess(os.FileInfo, *os.File) error { return errors.ErrUnsupported }

@@ -18,7 +18,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	const shareNothing = 0
 	handle, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, shareNothing, nil,
-		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL|syscall.FILE_FLAG_OPEN_REPARSE_POINT, 0)
 	if errors.Is(err, errorSharingViolation) {
 		err = ErrInUse
 	}
@@ -27,3 +27,6 @@ func lockFile(path string) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(handle), path), nil
 }
+
+// copyAccess does nothing: files get their access from the directory.
+func copyAccess(os.FileInfo, *os.File) error { return nil }

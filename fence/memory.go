@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -18,6 +19,9 @@ func NewMemory() *Memory { return &Memory{highest: make(map[string]zkrecipes.Tok
 
 // Raise implements [Store]. Errors: the cause of ctx.
 func (m *Memory) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
+	if ctx == nil {
+		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Collector keeps the metrics of one client. Its Tracer is for conn.WithTracer, and itself is for a registry of Prometheus.
@@ -48,7 +49,7 @@ var _ prometheus.Collector = (*Collector)(nil)
 
 var (
 	states  = []string{"connecting", "connected", "suspended", "lost", "closed"}
-	ops     = []string{"create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch", "close"}
+	ops     = wire.OpNames()
 	reasons = []zkrecipes.LossReason{
 		zkrecipes.LossExpired, zkrecipes.LossDeadline, zkrecipes.LossNodeDeleted, zkrecipes.LossClosed, zkrecipes.LossSuspended,
 		zkrecipes.LossRefused,

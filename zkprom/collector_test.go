@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zkprom"
@@ -243,9 +245,15 @@ func TestCollector_Requests(t *testing.T) {
 		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="no-node",op="create"}`])
 		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="connection-loss",op="delete"}`])
 		require.NotContains(t, s, `zkrecipes_request_errors_total{code="no-node",op="exists"}`)
-		for _, op := range []string{"multi", "watch", "unwatch"} {
-			require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="`+op+`"}`], op)
+		for _, op := range wire.OpNames() {
+			require.Contains(t, s, `zkrecipes_request_seconds_count{op="`+op+`"}`)
 		}
+		require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="acl"}`])
+		_, err = client.ACL(t.Context(), "/a")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		s = scrape(t, c)
+		require.Equal(t, "1", s[`zkrecipes_request_seconds_count{op="acl"}`])
+		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="no-node",op="acl"}`])
 	})
 }
 

@@ -2,7 +2,9 @@ package zktest
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,7 +52,7 @@ func (r Request) String() string {
 	if len(r.Paths) > 0 {
 		what += fmt.Sprintf(" %v", r.Paths)
 	}
-	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, r.Session)
+	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, uint64(r.Session))
 }
 
 // Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by
@@ -132,6 +134,7 @@ type Rule struct {
 	match  Match
 	path   *regexp.Regexp
 	action Action
+	where  string // file and line of the call of Intercept
 
 	// Guarded by faults.mu.
 	seen, hits int
@@ -160,6 +163,7 @@ type faults struct {
 	live  atomic.Int32 // how many, for a look without the lock
 	mu    sync.Mutex
 	rules []*Rule
+	idle  []*Rule // in force or not, that have hit nothing; the first maxIdle
 }
 
 // drop takes a rule out. The caller holds mu.
@@ -178,9 +182,18 @@ func (s *Server) Intercept(m Match, a Action) *Rule {
 	if m.Path != "" {
 		r.path = regexp.MustCompile(m.Path)
 	}
+	if _, file, line, ok := runtime.Caller(1); ok {
+		r.where = fmt.Sprintf("%s:%d", filepath.Base(file), line)
+	}
+	s.lock()
+	s.labels.named(m.From)
+	s.unlock()
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.rules = append(s.faults.rules, r)
+	if a.kind != actForbid && len(s.faults.idle) < maxIdle {
+		s.faults.idle = append(s.faults.idle, r)
+	}
 	s.faults.live.Add(1)
 	return r
 }
@@ -227,7 +240,9 @@ func (f *faults) hit(r *Rule) bool {
 	if r.seen++; r.seen <= r.match.Skip {
 		return false
 	}
-	r.hits++
+	if r.hits++; r.hits == 1 {
+		f.idle = slices.DeleteFunc(f.idle, func(x *Rule) bool { return x == r })
+	}
 	if r.match.Times >= 0 && r.hits >= max(1, r.match.Times) {
 		f.drop(r)
 	}

@@ -28,6 +28,7 @@ type stall struct {
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
+	s.labels.named(who)
 	s.stalls = append(s.stalls, stall{who, dir})
 	s.stallAll()
 }
@@ -71,6 +72,7 @@ func (s *Server) stalled(label string) bool {
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()
+	s.labels.named(who)
 	n := 0
 	for c := range s.conns {
 		if !c.dead && who.includes(c.Label, c.SessionID()) {
@@ -90,6 +92,7 @@ func (s *Server) CutAll() int { return s.Cut(Everyone) }
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
+	s.labels.named(who)
 	s.refused = append(s.refused, who)
 }
 
@@ -183,6 +186,7 @@ func (s *Server) Expire(id int64) bool {
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
+	s.labels.named(who)
 	n := 0
 	for _, w := range s.watchTables() {
 		for _, x := range slices.Clone(w.Paths[path]) {
@@ -199,6 +203,7 @@ func (s *Server) LoseWatch(who Who, path string) int {
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()
+	s.labels.named(who)
 	n := 0
 	for c := range s.conns {
 		if !c.dead && c.Session != nil && who.includes(c.Label, c.Session.ID) {

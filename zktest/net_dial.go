@@ -46,6 +46,7 @@ func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why 
 	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
 	for {
 		s.lock()
+		s.labels.dialed(label)
 		refused, stalled, healed := s.refuses(label) || f.state.Stopped, s.stalled(label), s.healed
 		s.lastPort++
 		local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1024 + s.lastPort%(1<<16-1024)}

@@ -176,7 +176,7 @@ func FuzzConnection(f *testing.F) {
 
 // FuzzJute checks that what the decoder accepts of a request is what the encoder writes.
 
-// A real server answers none of these requests; some of them end it.
+// A real server answers none of these requests.
 func TestRequestsWithoutAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		release Release
@@ -185,10 +185,9 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 		closed  bool
 		misuse  string
 	}{
-		"check outside a multi":            {"3.8.0", OpCheck, versionBody("/", -1), false, "check of / outside of a multi"},
-		"SASL without a token":             {Release39, opSASL, func(e *proto.Encoder) { e.Bytes(nil) }, true, ""},
-		"SASL without a body":              {Release39, opSASL, nil, true, ""},
-		"createTTL without a time to live": {Release39, OpCreateTTL, createTTLBody("/a", Ephemeral, -1), true, "cannot start again"},
+		"check outside a multi": {"3.8.0", OpCheck, versionBody("/", -1), false, "check of / outside of a multi"},
+		"SASL without a token":  {Release39, opSASL, func(e *proto.Encoder) { e.Bytes(nil) }, true, ""},
+		"SASL without a body":   {Release39, opSASL, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -209,6 +208,18 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCreateTTL_WithAnotherMode_IsMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/a", Ephemeral, 1)))
+		require.False(t, s.Exists("/a"))
+		require.Len(t, s.Violations(), 1)
+		require.ErrorIs(t, s.Violations()[0], ErrMisuse)
+		require.ErrorContains(t, s.Violations()[0], "want a mode with a time to live")
+	})
 }
 
 // The lists are served one by one until one of them is null.

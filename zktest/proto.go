@@ -69,6 +69,7 @@ const (
 	CodeAuthFailed              Code = -115
 	CodeSessionMoved            Code = -118
 	CodeNotReadOnly             Code = -119
+	CodeEphemeralOnLocalSession Code = -120
 	CodeNoWatcher               Code = -121
 	CodeReconfigDisabled        Code = -123
 	CodeNeedsSASL               Code = -124

@@ -34,6 +34,7 @@ type Server struct {
 	lastPort             int
 	stalls               []stall
 	refused              []Who
+	labels               labels
 	healed               chan struct{} // closed when a stall ends
 	history              history
 	violations           []error // the first maxViolations
@@ -42,7 +43,8 @@ type Server struct {
 }
 
 // Run is [Start] for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the test, and
-// misuse is logged as a warning.
+// misuse is logged as a warning. At the end Run also logs which faults did nothing: rules of [Server.Intercept] that hit no
+// request, unless they [Forbid] it, and labels that no client had.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	own := OnViolation(func(err error) {
@@ -56,7 +58,12 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
-	tb.Cleanup(s.Close)
+	tb.Cleanup(func() {
+		s.Close()
+		for _, fault := range s.idle() {
+			tb.Logf("zktest: %s", fault)
+		}
+	})
 	return s
 }
 
@@ -97,6 +104,7 @@ func Start(opts ...Option) (*Server, error) {
 func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.lock()
 	defer s.unlock()
+	s.labels.dialed(label)
 	if s.refuses(label) || f.state.Stopped {
 		return false
 	}

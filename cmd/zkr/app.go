@@ -85,7 +85,7 @@ Exit status: the program's (128+n if signal n killed it), or
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.AddCommand(
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a), newShard(a), newRegister(a),
-		newLeader(a), newWait(a), newCheck(a), newHeld(a), newInstances(a),
+		newLeader(a), newWait(a), newCheck(a), newHeld(a), newLimit(a), newInstances(a),
 		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
 		newMan(a), newVersion(a),
 	)

@@ -127,7 +127,7 @@ func (a *app) printInstances(view discovery.View) error {
 			Since: e.Since.UTC(), Node: e.Path,
 		}
 		if e.Session != 0 {
-			i.Session = fmt.Sprintf("0x%x", e.Session)
+			i.Session = fmt.Sprintf("0x%x", uint64(e.Session))
 		}
 		where, what := e.HostPort(), e.ID
 		switch {

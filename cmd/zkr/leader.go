@@ -103,7 +103,7 @@ func (a *app) printLeader(view election.Leadership) error {
 	row := []string{leaderName(view)}
 	if view.Current && view.Exists {
 		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.UTC().Format(time.RFC3339)
-		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
+		answer["session"], answer["node"] = fmt.Sprintf("0x%x", uint64(p.Session)), p.Path
 		row = append(row, "token "+p.Token.String(), "since "+p.Since.UTC().Format(time.RFC3339))
 	}
 	return a.print(table{rows: [][]string{row}, json: answer})

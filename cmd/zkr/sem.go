@@ -20,7 +20,7 @@ func newSem(a *app) *cobra.Command {
 		Example: `  zkr sem -n 3 /rebuild -- rebuild-index
   zkr sem -n 8 -k 2 --try /gpu -- train`,
 		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
-the limit in ZooKeeper so that it can be changed.`,
+the limit in ZooKeeper, where zkr limit changes it.`,
 	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
 		options := []semaphore.Option{semaphore.WithTracerName(metricsName(path))}
 		if node != "" {

@@ -86,7 +86,7 @@ func readShards(ctx context.Context, client *conn.Client, path string) (shardsVi
 	for _, o := range now.Shards {
 		s := shardView{Shard: o.Shard, State: stateOf(o), Member: o.Member}
 		if h := o.Holder; h.Path != "" {
-			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since, int64(h.Token), fmt.Sprintf("0x%x", h.Session)
+			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since, int64(h.Token), fmt.Sprintf("0x%x", uint64(h.Session))
 			held[h.Name]++
 		}
 		states[s.State]++

@@ -168,7 +168,8 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 	if known {
 		return zktest.Label(word), nil
 	}
-	id, err := strconv.ParseInt(word, 0, 64)
+	number, err := strconv.ParseUint(word, 0, 64)
+	id := int64(number) //nolint:gosec // ids above 2^63 are negative here
 	if err != nil {
 		return zktest.Who{}, noLabel(word)
 	}
@@ -179,7 +180,7 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 }
 
 // hex is how ids and zxids are written.
-func hex(n int64) string { return fmt.Sprintf("%#x", n) }
+func hex(n int64) string { return fmt.Sprintf("%#x", uint64(n)) }
 
 // help lists the commands.
 func help(c *call) error {

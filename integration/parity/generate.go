@@ -254,11 +254,8 @@ func (g *generator) create(o *Op) {
 	default:
 		o.Flags = pick[int32](g, 0, 0, 0, 0, 1, 1, 2, 3, 3)
 	}
-	if g.IntN(25) == 0 {
+	if g.IntN(25) == 0 && o.Code != opCreateTTL {
 		o.Flags = pick[int32](g, 0, 1, 2, 3, 4, 5, 6, 9, -1)
-	}
-	if o.Flags != 5 && o.Flags != 6 && o.TTL < 0 {
-		o.TTL = 0 // a createTTL without a time to live ends the processor thread of a real server
 	}
 	if o.Flags == 2 || o.Flags == 3 || o.Flags == 6 {
 		o.Path = pick(g, "/s-", "/a/s-", "/b/", "/a/x/s-", "/a/x", "/c/s-")

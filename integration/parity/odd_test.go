@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -262,40 +261,6 @@ var checks = []oddity{
 	{"check: null path", opCheck, nullPath(number(-1))},
 	{"check: truncated", opCheck, path("")},
 	{"check: empty body", opCheck, func(*writer, string) {}},
-}
-
-// fatal requests end a real server, and it cannot start again.
-var fatal = []oddity{
-	{"createTTL: -1, ephemeral", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(1), long(-1))},
-	{"createTTL: -1, container", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(4), long(-1))},
-}
-
-func TestFatal_ZktestAgreesWithReal(t *testing.T) {
-	for _, o := range fatal {
-		t.Run(o.name, func(t *testing.T) {
-			s := zkserver.Start(t)
-			z := zktest.Run(t, zktest.WithRelease(release(t, s)))
-			for _, addr := range []string{s.Addr(), z.Addr()} {
-				r := newRun(addr)
-				defer r.finish()
-				if err := r.makeRoot(); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := r.connect(Op{Code: stepConnect, Timeout: 10_000}); err != nil {
-					t.Fatal(err)
-				}
-				if got := o.ask(t, r); !slices.Equal(got, []string{"closed"}) {
-					t.Errorf("%s: %q", addr, got)
-				}
-			}
-			if s.Restart() == nil {
-				t.Error("the real server has started again")
-			}
-			if !slices.ContainsFunc(z.Violations(), func(err error) bool { return strings.HasSuffix(err.Error(), "cannot start again") }) {
-				t.Errorf("zktest reports %v", z.Violations())
-			}
-		})
-	}
 }
 
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {

@@ -100,6 +100,9 @@ func (c *Client) Explain(cause error) error { return session.WithReason(cause, c
 
 // Session does what conn.Client says.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) {
+	if ctx == nil {
+		return nil, session.ErrNoContext
+	}
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr

@@ -29,6 +29,10 @@ type Reading[T any] func(context.Context, *session.Session) (T, *session.Watch, 
 // It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
 func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
+		if ctx == nil {
+			yield(View[T]{}, &session.OpError{Op: "watch", Path: path, Err: session.ErrNoContext})
+			return
+		}
 		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
 		f := &follower[T]{read: read, same: same, yield: tell}
 		err := c.InSession(ctx, "watch", path, func(s *session.Session) error {

@@ -27,7 +27,7 @@ func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 		attrs = append(attrs, "server", in.Server)
 	}
 	if in.Session != 0 {
-		attrs = append(attrs, "session", fmt.Sprintf("0x%x", in.Session))
+		attrs = append(attrs, "session", fmt.Sprintf("0x%x", uint64(in.Session)))
 	}
 	attrs = append(attrs, more...)
 	cause := in.Err

@@ -145,8 +145,11 @@ func (n *Node) Removed() {
 
 // WaitRemoved returns when the removal is complete, or the session over.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+// Errors: the cause of ctx; that the server does not allow the removal. The removal goes on all the same.
 func (n *Node) WaitRemoved(ctx context.Context) error {
+	if ctx == nil {
+		return session.ErrNoContext
+	}
 	select {
 	case <-n.settled:
 	case <-ctx.Done():

@@ -14,6 +14,9 @@ type shareKey struct{}
 
 // shareOf returns the innermost share that ctx descends from; nil if there is none.
 func shareOf(ctx context.Context) *share {
+	if ctx == nil {
+		return nil
+	}
 	sh, _ := ctx.Value(shareKey{}).(*share)
 	return sh
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // A round that ends within brief is followed by a pause, which doubles from one such round to the next.
@@ -21,6 +22,9 @@ const (
 //
 // Errors: that of acquire; that of the last round; the cause of ctx.
 func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), round func(context.Context, *zkrecipes.Hold) (again bool, err error)) error {
+	if ctx == nil {
+		return session.ErrNoContext
+	}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {

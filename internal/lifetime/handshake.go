@@ -91,7 +91,7 @@ func (l *Lifetime) identify(id int64, password []byte) bool {
 	}
 	l.mu.Unlock()
 	if !ours {
-		l.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
+		l.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", uint64(id))))
 	}
 	return ours
 }

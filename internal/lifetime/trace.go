@@ -63,4 +63,6 @@ var codeNames = map[error]string{
 	zkrecipes.CodeThrottled:       "throttled",
 	zkrecipes.CodeRequestTimeout:  "request-timeout",
 	zkrecipes.CodeNotReadOnly:     "not-read-only",
+	zkrecipes.CodeLocalSession:    "local-session",
+	zkrecipes.CodeNeedsSASL:       "needs-sasl",
 }

@@ -41,6 +41,9 @@ func NewMarked(client *client.Client, path string, seed []byte) *Marked {
 
 // lock waits for the turn. The caller calls unlock once.
 func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
+	if ctx == nil {
+		return nil, session.ErrNoContext
+	}
 	select {
 	case m.turn <- struct{}{}:
 		return sync.OnceFunc(func() { <-m.turn }), nil
@@ -207,6 +210,9 @@ func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 // Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends. ErrClosed if the client was
 // made by Sub and is closed: the marker goes with the session.
 func (m *Marked) Close(ctx context.Context) error {
+	if ctx == nil {
+		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: session.ErrNoContext}
+	}
 	closed := make(chan error, 1)
 	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
 		if m.client.State() != zkrecipes.Closed {

@@ -47,8 +47,14 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	return nil
 }
 
+// ErrNoContext is the error of calls without a context.
+var ErrNoContext = errors.New("the context is nil: want one such as context.Background()")
+
 // AwaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
 func (s *session) AwaitUp(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNoContext
+	}
 	if ctx.Err() != nil {
 		return CauseOf(ctx)
 	}

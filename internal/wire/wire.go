@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -167,34 +169,22 @@ func seal(frame []byte) []byte {
 	return frame
 }
 
-// OpName returns the name of an operation in errors and metrics.
+// opNames are the words for operations in errors, traces and metrics.
+var opNames = map[int32]string{
+	OpCreate: "create", OpCreate2: "create", OpCreateContainer: "create", OpCreateTTL: "create",
+	OpDelete: "delete", OpExists: "exists", OpGetData: "get", OpSetData: "set", OpGetACL: "acl", OpChildren: "children",
+	OpSync: "sync", OpMulti: "multi", OpSetWatches: "watch", OpRemoveWatches: "unwatch", OpClose: "close",
+}
+
+// OpName returns the word for an operation.
 func OpName(op int32) string {
-	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		return "create"
-	case OpDelete:
-		return "delete"
-	case OpExists:
-		return "exists"
-	case OpGetData:
-		return "get"
-	case OpSetData:
-		return "set"
-	case OpGetACL:
-		return "acl"
-	case OpSync:
-		return "sync"
-	case OpChildren:
-		return "children"
-	case OpMulti:
-		return "multi"
-	case OpClose:
-		return "close"
-	case OpSetWatches:
-		return "watch"
-	case OpRemoveWatches:
-		return "unwatch"
-	default:
-		return fmt.Sprintf("operation %d", op)
+	if name, ok := opNames[op]; ok {
+		return name
 	}
+	return fmt.Sprintf("operation %d", op)
+}
+
+// OpNames returns all words for operations, sorted.
+func OpNames() []string {
+	return slices.Compact(slices.Sorted(maps.Values(opNames)))
 }

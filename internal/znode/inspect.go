@@ -40,6 +40,25 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return list, nil
 }
 
+// first returns the contender at the head of the queue, as new as the last read of the client; zero if there is none.
+func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
+	children, err := q.Client().Children(ctx, q.Path())
+	if errors.Is(err, zk.ErrNoNode) {
+		return zkrecipes.Participant{}, nil
+	}
+	if err != nil {
+		return zkrecipes.Participant{}, err
+	}
+	for _, c := range q.Arrange(children) {
+		path := q.Child(c.Name)
+		data, stat, err := q.Client().Get(ctx, path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return participant(path, data, stat), err
+		}
+	}
+	return zkrecipes.Participant{}, nil
+}
+
 // Parse returns what the path of a contender says of it.
 func (q *Queue) Parse(path string) Contender {
 	c, _ := parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds)

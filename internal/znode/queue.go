@@ -134,6 +134,9 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
 // ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
+	}
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
 	}
@@ -197,6 +200,9 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 // [client.Client.InSession], for three reasons. A contender that was deleted by hand queues again, in the same session. A create in
 // doubt is no reason to stop: what it made goes with its session. The end of ctx is a *WaitError.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
+	}
 	for {
 		s, err := q.parent.Client.Session(ctx)
 		if err != nil && ctx.Err() == nil { // closed, also if the state does not say so yet, or the credentials are refused

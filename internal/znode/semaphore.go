@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -90,9 +91,28 @@ func (m *Semaphore) spec(n int) ephemeral.Spec {
 // Client returns the client of the semaphore.
 func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
-// List returns the leases that are out, as new as this call. The last may be those of a caller that waits for others to go.
-func (m *Semaphore) List(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return m.leases.List(ctx)
+// List returns the leases that are granted, as new as this call.
+//
+// Only the first at the door can have leases that are not granted, and only while they exceed the limit. Its session may hold
+// granted ones too, but it creates those of one call together, and last. A limit of 0 stands for one that cannot be read.
+func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participant, error) {
+	out, err := m.leases.List(ctx)
+	if err != nil || len(out) <= limit {
+		return out, err
+	}
+	first, err := m.door.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, newest := range slices.Backward(out) {
+		if newest.Session == first.Session {
+			if newest.Token > first.Token { // else it was granted before first came to the door
+				out = slices.DeleteFunc(out, func(p zkrecipes.Participant) bool { return p.Token == newest.Token })
+			}
+			break
+		}
+	}
+	return out, nil
 }
 
 // Waiting returns the contenders at the door in their order, as new as this call. The first may have its leases already.

@@ -121,7 +121,7 @@ func lifetime(stat zk.Stat) string {
 	if stat.EphemeralOwner == 0 {
 		return "stays up until Remove, and would not go with this session"
 	}
-	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", stat.EphemeralOwner)
+	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", uint64(stat.EphemeralOwner))
 }
 
 // isAsSet reports whether the node lives as long as one that b would make in s.

@@ -170,6 +170,9 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 //
 // Errors: the cause of ctx, if watches may be left.
 func (c *Cache) Close(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("close cache %s: %w", c.Path(), session.ErrNoContext)
+	}
 	c.stop()
 	select {
 	case <-c.done:
@@ -313,6 +316,9 @@ func (c *Cache) Sync(ctx context.Context) error {
 
 // await waits for the end of a round. Its errors are those of [Cache.Ready].
 func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
+	if ctx == nil {
+		return fmt.Errorf("%s cache %s: %w", op, c.Path(), session.ErrNoContext)
+	}
 	c.mu.Lock()
 	e := c.engine
 	if e.err == nil && !w.over(e.rounds.ended) {

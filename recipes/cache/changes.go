@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Kind says what a [Change] is.
@@ -54,6 +56,10 @@ type Change struct {
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the cache has ended.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
+		if ctx == nil {
+			yield(Change{}, fmt.Errorf("watch cache %s: %w", c.Path(), session.ErrNoContext))
+			return
+		}
 		r := c.join()
 		defer c.leave(r)
 		for ctx.Err() == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
@@ -245,6 +246,9 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 //
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
 func (r *Registration) Close(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("discovery: close: %w", session.ErrNoContext)
+	}
 	r.close()
 	select {
 	case r.turn <- struct{}{}: // an Update has ended

@@ -172,6 +172,10 @@ func (n *Node) view() State {
 // a *zkrecipes.TakenError with [WithRefusal].
 func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
+		if ctx == nil {
+			yield(State{}, fmt.Errorf("%s: %w", n.path, session.ErrNoContext))
+			return
+		}
 		var told *State
 		for ctx.Err() == nil {
 			n.mu.Lock()
@@ -245,6 +249,9 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 //
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
 func (n *Node) Close(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
+	}
 	n.claim.Leave()
 	n.stop()
 	for {
@@ -272,6 +279,9 @@ func (n *Node) Close(ctx context.Context) error {
 //
 // Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
 func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
+	}
 	for {
 		n.mu.Lock()
 		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()

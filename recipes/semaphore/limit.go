@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/go-zookeeper/zk"
@@ -90,13 +91,21 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 
 // Limit returns the limit, as new as this call. If the limit node is missing, it is the limit given to [New].
 //
-// Errors: a limit node with less than four bytes; otherwise what the server said.
+// Errors: a limit node whose data are text, or less than four bytes; otherwise what the server said.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
 	}
 	if err := s.shared.Client().Sync(ctx, s.limit.node); err != nil {
 		return 0, err
+	}
+	return s.readLimit(ctx)
+}
+
+// readLimit is Limit, as new as the last read of the client.
+func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
+	if s.limit.node == "" {
+		return s.limit.seed, nil
 	}
 	data, _, err := s.shared.Client().Get(ctx, s.limit.node)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -108,21 +117,23 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return decode(s.limit.node, data)
 }
 
-// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. If the limit is raised,
-// waiters are let in at once. If it is lowered, holders keep their leases.
+// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the limit grants
+// waiters at once. Lowering it takes no lease away: waiters wait until enough leases are released. With a limit of 0, every
+// caller waits until it is raised again.
 //
 // SetLimit reads the node first, so the client must be allowed to read it.
 //
-// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node is not there or has another
+// Errors: a negative limit, one whose four bytes are ASCII text, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node is not there or has another
 // limit: then nothing tells whether this call set it before; otherwise what the server said.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
-	if err := checkLimit(limit); err != nil {
-		return fmt.Errorf("set limit of %s: %w", s.path, err)
-	}
+	bad := checkStored(limit)
 	if s.limit.node == "" {
-		return fmt.Errorf("set limit of %s: the limit is fixed: want a semaphore made with WithLimitNode", s.path)
+		bad = errors.New("the limit is fixed: want a semaphore made with WithLimitNode")
+	}
+	if bad != nil {
+		return fmt.Errorf("set limit %d of %s: %w", limit, s.path, bad)
 	}
 	_, err := record.Replacement{
 		Client: s.shared.Client(), Path: s.limit.node, Idempotent: true,
@@ -133,10 +144,33 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 
 func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }
 
-// decode reads the first four bytes, as Curator does.
+// decode reads the first four bytes, as Curator does. It refuses text: "1000" would be a limit of 825,241,648.
 func decode(path string, data []byte) (int, error) {
-	if len(data) < 4 {
-		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian", path, len(data))
+	switch {
+	case isText(data):
+		return 0, fmt.Errorf("%s holds the text %q: want a number of four bytes, big-endian: set it with SetLimit or zkr limit", path, data[:min(len(data), 20)])
+	case len(data) < 4:
+		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian: set it with SetLimit or zkr limit", path, len(data))
 	}
 	return int(int32(binary.BigEndian.Uint32(data))), nil
+}
+
+// checkStored returns the error of a limit that a node must not hold.
+func checkStored(n int) error {
+	switch {
+	case n < 0 || n > math.MaxInt32:
+		return fmt.Errorf("want between 0 and %d", math.MaxInt32)
+	case isText(encode(n)):
+		return fmt.Errorf("its four bytes are the text %q, which readers refuse: want another limit", encode(n))
+	default:
+		return nil
+	}
+}
+
+// isText reports whether the bytes of a number, the first four, are ASCII text. As numbers, such bytes are above 150 million.
+func isText(data []byte) bool {
+	data = data[:min(len(data), 4)]
+	return len(data) > 0 && !slices.ContainsFunc(data, func(b byte) bool {
+		return (b < ' ' || b > '~') && b != '\t' && b != '\n' && b != '\r'
+	})
 }

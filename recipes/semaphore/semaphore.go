@@ -41,7 +41,10 @@ func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 // WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used; default is the limit given to
 // [New]. If the node is missing, it is created with that limit. With a limit of 0 or less in it, every caller waits.
 //
-// Source: Curator's SharedCount; the node holds four bytes, big-endian.
+// The node holds four bytes, big-endian, which [Semaphore.SetLimit] and zkr limit write. A number typed as text would be read
+// as hundreds of millions, so text is refused: acquisitions fail until the node holds a number.
+//
+// Source: Curator's SharedCount.
 func WithLimitNode(path string) Option {
 	return func(c *config) error {
 		if err := conn.ValidatePath(path); err != nil {
@@ -80,6 +83,11 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client)}
 	bad := errors.Join(checkLimit(limit), recipe.Apply(&cfg, opts))
+	if cfg.limitNode != "" && bad == nil {
+		if err := checkStored(limit); err != nil {
+			bad = fmt.Errorf("limit %d: %w", limit, err)
+		}
+	}
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}
@@ -153,15 +161,19 @@ func (s *Semaphore) acquire(n int) func(context.Context) (*zkrecipes.Hold, error
 // Path returns the path of the semaphore.
 func (s *Semaphore) Path() string { return s.path }
 
-// Holders returns the leases that are out, the oldest first, as new as this call. Leases of
-// one hold have the same token. The first waiter may have created its leases already: these are then the last.
+// Holders returns the leases that are held, the oldest first, as new as this call. Leases of one hold have the same token.
+// The first waiter has a lease node for each lease that it waits for; these are not listed.
 //
 // Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return s.shared.List(ctx)
+	limit, err := s.readLimit(ctx)
+	if err != nil {
+		limit = 0 // only decides whether the door is read too; a client that cannot reach the servers fails below
+	}
+	return s.shared.List(ctx, limit)
 }
 
-// Queue returns the leases that are out, as [Semaphore.Holders] does, and after them the callers that wait, one node for
+// Queue returns the leases that are held, as [Semaphore.Holders] does, and after them the callers that wait, one node for
 // each, in the order in which they will be let in. The list is as new as this call. A caller that is granted
 // meanwhile may be in both parts.
 //

@@ -98,9 +98,9 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		}, got)
 		holders, err := mine.Holders(t.Context())
 		require.NoError(t, err)
-		require.Len(t, holders, 3, "with the one who waits inside, as in Curator")
+		require.Len(t, holders, 2, "without the one that waits with its lease made")
 		assert.Equal(t, first.Token(), holders[0].Token)
-		assert.Equal(t, "127.0.0.1", holders[2].Name)
+		assert.Equal(t, second.Token(), holders[1].Token)
 
 		release(t, second)
 		h := third.Granted(t, 0)
@@ -552,9 +552,113 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 	})
 }
 
+// TestHolders_AreThoseThatWereGranted: whatever the waiter inside has, and whoever else its session has granted.
+func TestHolders_AreThoseThatWereGranted(t *testing.T) {
+	for name, opts := range map[string][]semaphore.Option{
+		"fixed": nil, "kazoo's": {semaphore.WithKazoo()}, "limit node": {semaphore.WithLimitNode("/limit")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				mine, others := newSemaphore(t, a, 6, opts...), newSemaphore(t, b, 6, opts...)
+				is := func(want ...*zkrecipes.Hold) {
+					t.Helper()
+					holders, err := others.Holders(t.Context())
+					require.NoError(t, err)
+					var got, tokens []zkrecipes.Token
+					for _, p := range holders {
+						got = append(got, p.Token)
+					}
+					for _, h := range want {
+						tokens = append(tokens, h.Token())
+					}
+					require.Equal(t, tokens, got)
+				}
+				two, three, one := acquire(t, mine, 2), acquire(t, others, 3), acquire(t, mine, 1)
+				is(two, two, three, three, three, one)
+				ctx, cancel := context.WithCancel(t.Context())
+				inside := bubble.Start(ctx, of(mine, 3)) // the session that holds two leases, and one
+				inside.Waits(t)
+				behind := bubble.Start(t.Context(), of(others, 4))
+				behind.Waits(t)
+				is(two, two, three, three, three, one)
+				release(t, one)
+				is(two, two, three, three, three)
+				if name == "limit node" { // which cannot be read: the door says who waits
+					refused := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")}, zktest.Fail(zktest.CodeNoAuth))
+					is(two, two, three, three, three)
+					require.Equal(t, 1, refused.Hits())
+				}
+				release(t, two)
+				granted := inside.Granted(t, 0)
+				is(three, three, three, granted, granted, granted)
+				release(t, three)
+				behind.Waits(t)
+				is(granted, granted, granted)
+				release(t, granted)
+				last := behind.Granted(t, 0)
+				is(last, last, last, last)
+				release(t, last)
+				cancel()
+			})
+		})
+	}
+}
+
+// TestLimitNode_OfText_IsRefused: what an operator types in zkCli. Read as four bytes, all of it would let everybody in.
+func TestLimitNode_OfText_IsRefused(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/limit", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
+		for _, text := range []string{"1000", "100000", "1000\n", "100\n", " 100", "1e10", "none", "5", "10"} {
+			require.NoError(t, srv.Set("/limit", []byte(text)))
+			says := fmt.Sprintf("/limit holds the text %q", text)
+			_, err = s.Limit(t.Context())
+			require.ErrorContains(t, err, says)
+			require.ErrorContains(t, err, "zkr limit")
+			_, err = s.TryAcquire(t.Context(), 1)
+			require.ErrorContains(t, err, says)
+			_, err = s.Acquire(t.Context(), 1)
+			require.ErrorContains(t, err, says)
+		}
+		for _, n := range []int{'1'<<24 | '0'<<16 | '0'<<8 | '0', 'a'<<24 | 'b'<<16 | 'c'<<8 | '\n'} {
+			require.ErrorContains(t, s.SetLimit(t.Context(), n), fmt.Sprintf("set limit %d", n), "nobody could read it")
+			_, err = semaphore.New(a, path, n, semaphore.WithLimitNode("/limit"))
+			require.ErrorContains(t, err, fmt.Sprintf("limit %d", n))
+			_, err = semaphore.New(a, path, n)
+			require.NoError(t, err, "no node holds it")
+		}
+		for _, n := range []int{1, 1000, 1_000_000, 1_000_000_000, math.MaxInt32} {
+			require.NoError(t, s.SetLimit(t.Context(), n))
+			limit, err := s.Limit(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, n, limit)
+		}
+		release(t, acquire(t, s, 1))
+	})
+}
+
+// TestSetLimit_ToZero_StopsGrants: holders keep their leases, and waiters are granted once the limit is raised.
+func TestSetLimit_ToZero_StopsGrants(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+		with := semaphore.WithLimitNode("/limit")
+		s := newSemaphore(t, a, 2, with)
+		h := acquire(t, s, 1)
+		require.NoError(t, s.SetLimit(t.Context(), 0))
+		waiter := bubble.Start(t.Context(), of(newSemaphore(t, b, 2, with), 1))
+		waiter.Waits(t)
+		require.NoError(t, h.Err())
+		release(t, h)
+		waiter.Waits(t)
+		require.ErrorContains(t, s.SetLimit(t.Context(), -1), "want between 0")
+		require.NoError(t, s.SetLimit(t.Context(), 1))
+		release(t, waiter.Granted(t, 0))
+	})
+}
+
 func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		_, err := srv.Create("/limit", []byte("3"), zktest.Persistent)
+		_, err := srv.Create("/limit", []byte{3}, zktest.Persistent)
 		require.NoError(t, err)
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
 		_, err = s.Limit(t.Context())
@@ -793,8 +897,7 @@ func TestRevokeAndQueue(t *testing.T) {
 		for _, p := range queue {
 			ids = append(ids, p.Name)
 		}
-		require.Equal(t, []string{"a", "a", "me", "me", "me", "me", "a"}, ids,
-			"the leases that are out, those of the first that waits, and the two that wait")
+		require.Equal(t, []string{"a", "a", "me", "me", "a"}, ids, "the leases that are held, and the two that wait")
 		require.NoError(t, others.Revoke(t.Context()))
 		for _, h := range []*zkrecipes.Hold{two, one} {
 			<-h.Revoked()

@@ -180,7 +180,7 @@ func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Durat
 		e.Tracker.Touch(ses)
 	}
 	if ses.Client != nil {
-		e.violate("session %#x has two live connections", ses.ID)
+		e.violate("session %#x has two live connections", uint64(ses.ID))
 	}
 	ses.Client, ses.Label, c.Session = c, c.Label, ses
 	return ses

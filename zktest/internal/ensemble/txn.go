@@ -145,7 +145,7 @@ func (t *Txn) checkMode(r Create) proto.Code {
 		return proto.CodeBadArguments
 	case r.Mode.TTL() && !t.e.Extended:
 		return proto.CodeUnimplemented
-	case r.Mode.TTL() && (r.TTL < 1 || r.TTL > tree.MaxTTL), !r.Mode.TTL() && r.TTL >= 0:
+	case r.Mode.TTL() && (r.TTL < 1 || r.TTL > tree.MaxTTL), !r.Mode.TTL() && (r.TTL >= 0 || r.Op == proto.OpCreateTTL):
 		return proto.CodeBadArguments
 	case t.expired():
 		return proto.CodeSessionExpired

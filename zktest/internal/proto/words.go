@@ -98,6 +98,7 @@ const (
 	CodeAuthFailed              Code = -115
 	CodeSessionMoved            Code = -118
 	CodeNotReadOnly             Code = -119
+	CodeEphemeralOnLocalSession Code = -120
 	CodeNoWatcher               Code = -121
 	CodeReconfigDisabled        Code = -123
 	CodeNeedsSASL               Code = -124
@@ -112,7 +113,7 @@ var codeNames = map[Code]string{
 	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",
 	CodeNotEmpty: "not empty", CodeSessionExpired: "session expired", CodeInvalidACL: "invalid ACL",
 	CodeAuthFailed: "auth failed", CodeSessionMoved: "session moved", CodeNotReadOnly: "not read-only",
-	CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
+	CodeEphemeralOnLocalSession: "ephemeral on local session", CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
 	CodeThrottled: "throttled",
 }
 

@@ -145,7 +145,7 @@ func wordCons(f *ensemble.Front, b *strings.Builder) {
 	for _, c := range f.Connected() {
 		b.WriteString(brief(c))
 		if ses := c.Session; ses != nil {
-			fmt.Fprintf(b, ",sid=%#x,lop=%s,est=%d,to=%d", ses.ID, wordOp(c.Last.Op), c.Since.UnixMilli(), ses.Timeout.Milliseconds())
+			fmt.Fprintf(b, ",sid=%#x,lop=%s,est=%d,to=%d", uint64(ses.ID), wordOp(c.Last.Op), c.Since.UnixMilli(), ses.Timeout.Milliseconds())
 			if c.Last.Xid >= 0 {
 				fmt.Fprintf(b, ",lcxid=%#x", c.Last.Xid)
 			}
@@ -258,14 +258,14 @@ func wordDump(f *ensemble.Front, b *strings.Builder) {
 		sessions := e.Tracker.Buckets[bucket]
 		fmt.Fprintf(b, "%d expire at %s:\n", len(sessions), e.Tracker.End(bucket).Format(javaDate))
 		for _, ses := range slices.SortedFunc(maps.Keys(sessions), bySession) {
-			fmt.Fprintf(b, "\t%#x\n", ses.ID)
+			fmt.Fprintf(b, "\t%#x\n", uint64(ses.ID))
 		}
 	}
 	owners := slices.SortedFunc(maps.Values(e.Sessions), bySession)
 	owners = slices.DeleteFunc(owners, func(ses *ensemble.Session) bool { return ses.Ephemerals.Len() == 0 })
 	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
 	for _, ses := range owners {
-		fmt.Fprintf(b, "%#x:\n", ses.ID)
+		fmt.Fprintf(b, "%#x:\n", uint64(ses.ID))
 		for _, path := range ses.Paths() {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}
@@ -274,7 +274,7 @@ func wordDump(f *ensemble.Front, b *strings.Builder) {
 	fmt.Fprintf(b, "Connections dump:\nConnections Sets (1)/(%d):\n%d expire at %s:\n",
 		len(list), len(list), time.Now().Add(HandshakeLimit).Format(javaDate))
 	for _, c := range list {
-		fmt.Fprintf(b, "\tip: /%v sessionId: %#x\n", c.Remote, c.SessionID())
+		fmt.Fprintf(b, "\tip: /%v sessionId: %#x\n", c.Remote, uint64(c.SessionID()))
 	}
 }
 
@@ -284,7 +284,7 @@ func wordWchp(f *ensemble.Front, b *strings.Builder) {
 	for _, path := range slices.Sorted(maps.Keys(f.DataWatches.Paths)) {
 		b.WriteString(path + "\n")
 		for _, w := range f.DataWatches.Paths[path] {
-			fmt.Fprintf(b, "\t%#x\n", w.Client.SessionID())
+			fmt.Fprintf(b, "\t%#x\n", uint64(w.Client.SessionID()))
 		}
 	}
 	b.WriteString("\n")
@@ -292,7 +292,7 @@ func wordWchp(f *ensemble.Front, b *strings.Builder) {
 
 func wordWchc(f *ensemble.Front, b *strings.Builder) {
 	for _, c := range slices.SortedFunc(maps.Keys(f.DataWatches.Clients), ensemble.ByID) {
-		fmt.Fprintf(b, "%#x\n", c.SessionID())
+		fmt.Fprintf(b, "%#x\n", uint64(c.SessionID()))
 		for _, path := range slices.Sorted(maps.Keys(f.DataWatches.Clients[c])) {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}

@@ -32,19 +32,10 @@ func (q *Call) create() proto.Code {
 	if r.Mode == proto.Container && q.Op != proto.OpCreateContainer && !q.In.Bad {
 		q.e.Misused("%v of %s with the container flag makes a persistent node", q.Op, r.Path)
 	}
-	fatal := false
-	n, code := q.write(r.Path, func(t *ensemble.Txn) (tree.Change, proto.Code) {
-		c, code := t.Create(r)
-		if fatal = code == proto.CodeOK && r.Op == proto.OpCreateTTL && !r.Mode.TTL(); fatal {
-			code = proto.CodeMarshallingError
-		}
-		return c, code
-	})
-	if fatal { // the real server ends when it applies the transaction, which is in its log then
-		q.e.Misused("createTTL of %s with mode %d ends a real server, which cannot start again", r.Path, r.Mode)
-		q.Silent = true
-		q.Client.Link.Cut()
+	if r.Op == proto.OpCreateTTL && !r.Mode.TTL() && !q.In.Bad {
+		q.e.Misused("createTTL of %s with mode %d: want a mode with a time to live", r.Path, r.Mode)
 	}
+	n, code := q.write(r.Path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Create(r) })
 	if code == proto.CodeOK {
 		q.Out.Str(n.Path)
 		if q.Op != proto.OpCreate {

@@ -32,14 +32,14 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 	}
 	above := os.Getenv(outer)
 	if r.options.Leftovers != "ignore" {
-		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, session.ID()))
+		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, uint64(session.ID())))
 	}
 	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
 	own := append([]string{
 		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),
 		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
-		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
+		fmt.Sprintf("ZKR_SESSION=0x%x", uint64(session.ID())),
 		outer + "=" + above,
 		"ZKR_KIND=" + t.Kind,
 		"ZKR_ID=" + survey.NameOf(zkrecipes.Participant{Name: r.client.Identity()}),

@@ -281,7 +281,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	}
 	outer := strings.Fields(os.Getenv(outer))
 	for _, p := range queue[:own] {
-		if r.options.Wait < 0 && t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", p.Session)) {
+		if r.options.Wait < 0 && t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", uint64(p.Session))) {
 			return exit.Usagef("this zkr runs below the one that holds %s, and would wait for it for ever: "+
 				"run the inner program without zkr, or end the wait by --wait", t.Paths[0])
 		}

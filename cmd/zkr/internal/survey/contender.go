@@ -150,7 +150,7 @@ func cutProcess(id string) (name, at string) {
 // NameOf is the name of a participant. Data that are no name, such as a request to release, leave its session.
 func NameOf(p zkrecipes.Participant) string {
 	if p.Name == "" && len(p.Data) > 0 {
-		return fmt.Sprintf("session 0x%x", p.Session)
+		return fmt.Sprintf("session 0x%x", uint64(p.Session))
 	}
 	name, _ := cutProcess(p.Name)
 	return name

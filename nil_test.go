@@ -1,0 +1,141 @@
+package zkrecipes_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/recipes/barrier"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+var ofContext = reflect.TypeFor[context.Context]()
+
+// everything makes one of each type whose methods take a context.
+func everything(t *testing.T, c *conn.Client) []any {
+	must := func(x any, err error) any {
+		require.NoError(t, err)
+		return x
+	}
+	ctx := t.Context()
+	m, err := mutex.New(c, "/mutex")
+	require.NoError(t, err)
+	h, err := m.Lock(ctx)
+	require.NoError(t, err)
+	e, err := election.New(c, "/election")
+	require.NoError(t, err)
+	d, err := barrier.NewDouble(c, "/double", 1)
+	require.NoError(t, err)
+	other, err := mutex.New(c, "/other")
+	require.NoError(t, err)
+	g, err := group.New(c, "/group")
+	require.NoError(t, err)
+	services, err := discovery.New(c, "/services")
+	require.NoError(t, err)
+	return []any{
+		c, must(c.Session(ctx)), m, h, must(mutex.LockAll(ctx, other)), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
+		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
+		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())), must(value.NewCounter(c, "/counter", value.AtomicLong())),
+		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services, must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),
+		must(shard.New(c, "/shards")), fence.New(fence.NewMemory()), fence.NewMemory(), must(fence.OpenFile(ctx, filepath.Join(t.TempDir(), "tokens"))),
+	}
+}
+
+// TestNil_SaysWhatIsWrong: a nil context, and a nil client, is an error or a panic that says so, and not one of the runtime.
+func TestNil_SaysWhatIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		all := everything(t, c)
+		for _, it := range all {
+			of := reflect.TypeOf(it)
+			for i := range of.NumMethod() {
+				m := of.Method(i)
+				if m.Type.NumIn() < 2 || m.Type.In(1) != ofContext {
+					continue
+				}
+				name := fmt.Sprintf("%v.%s", of, m.Name)
+				saysNil(t, name+" of a nil context", m, reflect.ValueOf(it), reflect.Zero(ofContext))
+				if it == any(c) {
+					saysNil(t, name+" of a nil client", m, reflect.Zero(of), reflect.ValueOf(ctx))
+				}
+			}
+		}
+		require.NoError(t, c.Close())
+	})
+}
+
+// saysNil calls a method. What it returns or yields as an error, or panics with, speaks of what is nil. A method may have no use for
+// it, or find another argument wrong first.
+func saysNil(t *testing.T, name string, m reflect.Method, receiver, ctx reflect.Value) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			assert.Contains(t, fmt.Sprint(p), "nil", name)
+			assert.NotImplements(t, (*runtime.Error)(nil), p, name)
+		}
+	}()
+	in := []reflect.Value{receiver, ctx}
+	for i := 2; i < m.Type.NumIn(); i++ {
+		if m.Type.IsVariadic() && i == m.Type.NumIn()-1 {
+			break
+		}
+		in = append(in, argument(m.Type.In(i)))
+	}
+	for _, out := range m.Func.Call(in) {
+		switch {
+		case out.Kind() == reflect.Func && out.Type().CanSeq():
+			for range out.Seq() {
+				break
+			}
+		case out.Kind() == reflect.Func && out.Type().CanSeq2():
+			for range out.Seq2() {
+				break
+			}
+		}
+	}
+}
+
+// argument is one that the method takes.
+func argument(of reflect.Type) reflect.Value {
+	switch {
+	case of.Kind() == reflect.String:
+		return reflect.ValueOf("/argument").Convert(of)
+	case of.Kind() >= reflect.Int && of.Kind() <= reflect.Int64:
+		return reflect.ValueOf(1).Convert(of)
+	case of.Kind() == reflect.Func:
+		return reflect.MakeFunc(of, func([]reflect.Value) (out []reflect.Value) {
+			for i := range of.NumOut() {
+				out = append(out, reflect.Zero(of.Out(i)))
+			}
+			return out
+		})
+	case of == reflect.TypeFor[shard.Source]():
+		return reflect.ValueOf(shard.List("a"))
+	default:
+		return reflect.Zero(of)
+	}
+}
