@@ -39,7 +39,8 @@
 //
 // # How fair it is
 //
-// [Sticky] gives each member its part of the shards by weight, to within one shard. It counts shards, not load. At the lock of a shard,
+// [Sticky] gives each member its share of the shards by weight, to within one shard. If members refuse shards, the others divide these by weight.
+// It counts shards, not load. At the lock of a shard,
 // members are let in in the order in which they came.
 //
 // # What is not guaranteed
