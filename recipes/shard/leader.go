@@ -93,6 +93,8 @@ func (l *leader) seeMembers(view group.View) {
 	if !view.Current {
 		return // a newer one follows
 	}
+	isNone := func(m group.Member) bool { return m.Session == 0 } // no process stands behind a node that stays
+	view.Members = slices.DeleteFunc(view.Members, isNone)
 	l.members, l.settled, l.wrote = attendants(view), time.Now(), time.Time{}
 }
 
@@ -208,7 +210,7 @@ func (l *leader) roster() (r roster, left time.Duration) {
 		if l.missing[id].IsZero() {
 			l.missing[id] = time.Now()
 		}
-		grace := time.Until(l.missing[id].Add(time.Duration(wait) * time.Millisecond))
+		grace := time.Until(l.missing[id].Add(time.Duration(min(wait, maxAway)) * time.Millisecond))
 		if r.over[id] = grace <= 0; grace > 0 {
 			left = min(left, grace)
 		}

@@ -141,18 +141,21 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	return next, r.isUrgent(last, next)
 }
 
+// maxAway is the most that [WithReturnGrace] allows, in milliseconds. What is written by hand may say more.
+var maxAway = maxReturnGrace.Milliseconds()
+
 // away returns the members whose shards wait for them.
 func (r roster) away(last plan) map[string]int64 {
 	away, present := map[string]int64{}, map[string]bool{}
 	for _, m := range r.members {
 		present[m.id] = true
 		if m.Back > 0 && len(last.Owners[m.id]) > 0 {
-			away[m.id] = m.Back
+			away[m.id] = min(m.Back, maxAway)
 		}
 	}
 	for id, wait := range last.Away {
 		if wait > 0 && !present[id] && !r.over[id] && len(last.Owners[id]) > 0 {
-			away[id] = wait
+			away[id] = min(wait, maxAway)
 		}
 	}
 	return away

@@ -688,3 +688,52 @@ func TestBadInput(t *testing.T) {
 		require.Equal(f, []string{"a"}, slices.Sorted(maps.Keys(f.load())))
 	})
 }
+
+// A node among the members that belongs to no session got shards, which nobody ever served.
+func TestRun_NodeOfNoSessionAmongTheMembers(t *testing.T) {
+	for name, mode := range map[string]zktest.Mode{"persistent": zktest.Persistent, "container": zktest.Container} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 4, func(f *fleet) {
+				f.join("a")
+				f.requireServed(2*settle, map[string]int{"a": 4})
+				_, err := f.srv.Create(path+"/members/ghost", nil, mode)
+				require.NoError(f, err)
+				f.pass(time.Minute)
+				f.requireServed(0, map[string]int{"a": 4})
+			})
+		})
+	}
+}
+
+// A plan by hand could make shards wait for a member for ever.
+func TestPlan_ByHandWithALongAbsence(t *testing.T) {
+	for _, wait := range []string{"31536000000", "9223372036854775807"} {
+		t.Run(wait, func(t *testing.T) {
+			inFleet(t, 2, func(f *fleet) {
+				b := f.prepare("b")
+				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
+				b.run(shard.List(f.shards...))
+				f.pass(59 * time.Minute)
+				require.Empty(f, f.load(), "an hour is the most that WithReturnGrace allows")
+				f.requireServed(time.Minute+settle, map[string]int{"b": 2})
+			})
+		})
+	}
+}
+
+// A name with a slash in a plan by hand was served, under a lock below that of another shard.
+func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000/x","s000",".."]}}`)))
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/election", nil))
+		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil, zktest.Persistent) // no leader
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		f.pass(time.Minute)
+		require.Equal(f, map[string]string{"s000": "a"}, f.owners())
+		require.Len(f, f.srv.Children(path+"/own/s000"), 1)
+		_, err = a.shards.Owners(f.Context())
+		require.ErrorContains(f, err, "s000/x")
+	})
+}
