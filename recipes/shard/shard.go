@@ -113,8 +113,9 @@ func WithStrategy(s Strategy) Option {
 }
 
 // WithSettle sets how long the members must not have changed before the leader moves shards for balance alone, and how long it
-// waits at most; default 1 s and 10 s. So members that are started together make one plan. If a shard is not served,
-// the leader does not wait. The time counts from the last plan, too.
+// waits at most; default 1 s and 10 s. Members that are started together therefore make one plan. If a shard is not served,
+// the leader does not wait, unless no member has a shard and one has joined within quiet, so that more may follow. The time counts
+// from the last plan, too.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {

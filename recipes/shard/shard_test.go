@@ -689,6 +689,46 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
+// A standby waited for the members to settle, although nobody served.
+func TestRun_Standby(t *testing.T) {
+	for name, goes := range map[string]func(f *fleet, a *mate){
+		"crash": func(f *fleet, a *mate) { f.gone(a) },
+		"stop":  func(_ *fleet, a *mate) { a.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 1, func(f *fleet) {
+				slow := shard.WithSettle(30*time.Second, time.Minute)
+				a := f.join("a", slow)
+				f.requireServed(time.Minute, map[string]int{"a": 1})
+				f.join("b", slow)
+				f.pass(time.Minute)
+				goes(f, a)
+				f.requireServed(100*time.Millisecond, map[string]int{"b": 1})
+			})
+		})
+	}
+}
+
+// TestRun_AllBeginAnew: members that start one after the other make one plan, also if there is one of others. The time of settling begins when
+// the last one has come, and not when one has gone.
+func TestRun_AllBeginAnew(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		slow := shard.WithSettle(10*time.Second, time.Hour)
+		a := f.prepare("a", slow)
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
+		a.run(shard.List(f.shards...))
+		f.pass(9 * time.Second)
+		f.join("b", slow)
+		f.pass(9 * time.Second)
+		f.join("c", slow)
+		f.pass(9 * time.Second)
+		require.Empty(f, f.load())
+		a.stop()
+		f.requireServed(1100*time.Millisecond, map[string]int{"b": 3, "c": 3})
+		require.Equal(f, 6, f.started())
+	})
+}
+
 // A node among the members that belongs to no session got shards, which nobody ever served.
 func TestRun_NodeOfNoSessionAmongTheMembers(t *testing.T) {
 	for name, mode := range map[string]zktest.Mode{"persistent": zktest.Persistent, "container": zktest.Container} {
