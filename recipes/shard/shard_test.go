@@ -777,3 +777,96 @@ func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
 		require.ErrorContains(f, err, "s000/x")
 	})
 }
+
+// TestReturnGrace_AgainAndAgain: the grace of a member begins anew each time that it restarts.
+func TestReturnGrace_AgainAndAgain(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		f.join("a", shard.WithReturnGrace(grace))
+		b := f.join("b", shard.WithReturnGrace(grace))
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		before := f.owners()
+		for life := range 3 {
+			b.stop()
+			<-b.ended
+			f.pass(grace * 9 / 10)
+			b = f.prepareAs(fmt.Sprint("b", life), "b", shard.WithReturnGrace(grace))
+			b.run(shard.List(f.shards...))
+			f.requireServed(settle, map[string]int{"a": 2, "b": 2})
+			f.pass(2 * grace)
+			require.Equal(f, before, f.owners())
+		}
+		require.Equal(f, 4+3*2, f.started(), "only what b has was started again")
+	})
+}
+
+// TestGiveUp_Rarely: a call that lasts for a minute is a success, whatever it returns.
+func TestGiveUp_Rarely(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a", shard.WithGiveUp(2))
+		a.serve = func(ctx context.Context, _ *shard.Shard) error {
+			select {
+			case <-time.After(time.Hour):
+				return errors.New("once an hour")
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		a.run(shard.List(f.shards...))
+		f.pass(3*time.Hour + time.Minute)
+		require.Equal(f, 4, f.started())
+		require.NotContains(f, f.said("a"), "refuses")
+	})
+}
+
+// TestDrainLimit_ComesBack: a member that gets a shard back whose old function goes on does not call another one beside it.
+func TestDrainLimit_ComesBack(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a", shard.WithDrainLimit(2*time.Second))
+		var mu sync.Mutex
+		running, most := map[string]int{}, 0
+		count := func(name string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running[name] += n
+			most = max(most, running[name])
+		}
+		a.serve = func(ctx context.Context, s *shard.Shard) error {
+			count(s.Name, 1)
+			defer count(s.Name, -1)
+			<-ctx.Done()
+			time.Sleep(time.Hour)
+			return nil
+		}
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		b := f.join("b")
+		f.await(time.Minute, func() bool { return f.load()["b"] == 1 }, f.planned)
+		b.stop()
+		f.pass(2 * time.Hour)
+		require.Equal(f, 1, most)
+		f.requireServed(0, map[string]int{"a": 2})
+	})
+}
+
+// TestOwners_Moving: the holder is the first at the lock, also while the next owner waits behind it.
+func TestOwners_Moving(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.prepare("a")
+		a.linger = time.Minute
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 4})
+		f.join("b")
+		f.pass(10 * time.Second) // b waits for two
+		v, err := a.shards.Owners(f.Context())
+		require.NoError(f, err)
+		moving := 0
+		for _, o := range v.Shards {
+			require.Equal(f, "a", o.Holder.Name, o.Shard)
+			require.Equal(f, o.Member == "b", o.Moving(), o.Shard)
+			if o.Moving() {
+				moving++
+			}
+		}
+		require.Equal(f, 2, moving)
+	})
+}
