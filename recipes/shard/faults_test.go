@@ -93,6 +93,7 @@ func TestLeader_GivesWay(t *testing.T) {
 		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
+		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "id=a", "/members forbids read")
 		require.Equal(f, "b", f.writers()[len(f.writers())-1])
 		f.requireRunning(all[:2]...)
 	})
@@ -108,6 +109,7 @@ func TestLeader_MayNotWrite(t *testing.T) {
 		f.requireRunning(all[:2]...)
 		require.Equal(f, map[string]int{"a": 2, "b": 2}, f.load())
 		require.Less(f, forbidden.Hits(), 70, "one try every five seconds, whoever leads")
+		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "write the plan "+path+"/plan")
 		forbidden.Remove()
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
 	})
@@ -163,6 +165,7 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 		require.Zero(f, asks.Hits(), "it does not know the present plan")
 		f.requireRunning(all...)
 		require.Equal(f, 2, f.load()["b"])
+		f.requireLogged("b", "level=ERROR", "a member keeps what it has", "/plan forbids read", "after=5s")
 		forbidden.Remove()
 		f.requireServed(15*time.Second, map[string]int{"a": 2, "b": 2, "c": 2})
 	})
@@ -202,11 +205,12 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	for name, source := range map[string]struct {
 		broken func(context.Context) ([]string, error) // nil is a node
 		harm   func(f *fleet) error
+		log    string
 	}{
-		"a function fails":    {fails, nil},
-		"a function waits":    {waits, nil},
-		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) }},
-		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }},
+		"a function fails":    {fails, nil, "cannot be had"},
+		"a function waits":    {waits, nil, ""},
+		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) }, "cannot be read"},
+		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFleet(t, 6, func(f *fleet) {
@@ -229,6 +233,10 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 				f.pass(5 * time.Second)
 				f.gone(all[0]) // it led
 				f.requireServed(3*time.Second, map[string]int{"b": 3, "c": 3})
+				f.requireLogged("b", "level=WARN", "the source has not told the set of shards yet", "path="+path, "shards=6")
+				if source.log != "" {
+					f.requireLogged("b", "level=ERROR", source.log, "the last one stays")
+				}
 				require.NoError(f, f.srv.Delete(path+"/plan"))
 				f.pass(settle)
 				require.Contains(f, f.planned(), "s005", "the set is known, also without a plan")
@@ -278,6 +286,7 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 		f.pass(5*time.Minute + 10*time.Second)
 		require.InDelta(f, 3+5, connects.Hits(), 1, "two tries, one each minute")
 		f.requireRunning(a)
+		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan", "bytes=1", "again=1m0s", "jute.maxbuffer")
 		f.shards = f.shards[:10]
 		names.Store(&f.shards)
 		f.requireServed(5*time.Second, map[string]int{"a": 10})
@@ -298,8 +307,43 @@ func TestPlan_CannotBeWritten(t *testing.T) {
 			require.NoError(f, f.srv.Set(path+"/members/b", []byte(`{"weight":1}`)))
 		}
 		require.InDelta(f, 12, refused.Hits(), 1)
+		f.requireLogged("a", "level=ERROR", "the plan cannot be written, the last one stays", "path="+path+"/plan")
 		f.requireRunning(a, b)
 		refused.Remove()
 		f.requireServed(5*time.Second+settle, map[string]int{"a": 3, "b": 3})
+	})
+}
+
+// TestMember_CannotSayWhatItIs: a member whose node cannot be written goes on to try, and says why others do not know that it leaves.
+func TestMember_CannotSayWhatItIs(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		leaving, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+		defer cancel()
+		require.ErrorIs(f, a.shards.Leave(leaving), context.DeadlineExceeded)
+		require.Positive(f, refused.Hits())
+		require.Less(f, refused.Hits(), 30, "with pauses")
+		f.requireLogged("a", "level=ERROR", "what this member says of itself cannot be written", "id=a", "forbids")
+		require.Equal(f, 2, f.load()["a"])
+		refused.Remove()
+		f.requireServed(time.Minute, map[string]int{"b": 4})
+		<-a.ended
+		require.NoError(f, a.err)
+	})
+}
+
+// TestWorker_LockCannotBeHad: a lock that a member may not take counts as a failure, and the shard goes to another one.
+func TestWorker_LockCannotBeHad(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "/own/s000/", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.join("a", shard.WithGiveUp(3))
+		f.join("b")
+		f.requireServed(10*time.Second, map[string]int{"a": 1, "b": 1})
+		require.Equal(f, "b", f.owners()["s000"])
+		f.requireLogged("a", "level=WARN", "the lock of a shard cannot be had", "shard=s000", "failures=3")
+		f.requireLogged("a", "level=ERROR", "a shard is given away", "shard=s000", "id=a", "for=5m0s")
 	})
 }

@@ -657,11 +657,13 @@ func TestBadInput(t *testing.T) {
 			_, err := shard.New(c, path, opts...)
 			require.ErrorContains(f, err, want)
 		}
+		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour), shard.WithSettle(0, 0), shard.WithGiveUp(1))
+		require.NoError(f, err, "the bounds themselves")
 		for want, path := range map[string]string{"relative": "app", "root": "/"} {
 			_, err := shard.New(c, path)
 			require.ErrorContains(f, err, want)
 		}
-		_, err := shard.New(nil, path)
+		_, err = shard.New(nil, path)
 		require.ErrorContains(f, err, "client is nil")
 		serve := func(context.Context, *shard.Shard) error { return nil }
 		long := make([]string, 2000)
@@ -868,5 +870,35 @@ func TestOwners_Moving(t *testing.T) {
 			}
 		}
 		require.Equal(f, 2, moving)
+	})
+}
+
+// TestNew_RootOfASub: the root of a client made by Sub is a path like others.
+func TestNew_RootOfASub(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a")
+		sub, err := a.client.Sub(path)
+		require.NoError(f, err)
+		a.shards, err = shard.New(sub, "/", shard.WithID("a"), shard.WithSettle(settle, settle))
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		require.Contains(f, f.planned(), "s001")
+		require.Equal(f, "/", a.shards.Path())
+	})
+}
+
+// TestWatch_CannotGoOn: the last that it tells is why.
+func TestWatch_CannotGoOn(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		require.NoError(f, a.client.Close())
+		var last error
+		for _, err := range a.shards.Watch(f.Context()) {
+			require.NoError(f, last, "nothing comes after an error")
+			last = err
+		}
+		require.ErrorIs(f, last, zkrecipes.ErrClosed)
 	})
 }

@@ -189,9 +189,9 @@ func (d *division) place() {
 // improve takes a shard from the member where the last one costs the most, and gives one to a member where it costs less. It reports
 // whether there were two such members.
 //
-// Where that ends, no other division is better: the cost of the next shard of a member never falls, and the division could be
-// reached by moves along chains, one of which would improve. It ends there at once for its own answer, because what it compares does
-// not depend on who had which shard.
+// If there are none, no other division is better balanced. The moves that lead to another one form chains, and the next shard of a
+// member never costs less than the one before. So if the whole were better, one chain alone would be, too. Costs depend on how many
+// shards the members have, and not on who had which before. That is why Sticky leaves its own answer as it is.
 func (d *division) improve() bool {
 	var cheapest *seat
 	for _, s := range d.seats {
@@ -212,9 +212,9 @@ func (d *division) improve() bool {
 	return false
 }
 
-// relieve takes a shard from a member, if another one can be given to a member where it costs less. Between them may be a
-// chain of members: each gives one of its shards to the next, because it may have what the one before gives, and the last may not.
-// The shortest chain moves the least.
+// relieve takes a shard from a member, if it can give one to a member where it costs less. If that member may not have what the first
+// one has, there is a chain of members between them, in which each gives one of its shards to the next. The shortest chain moves the
+// least.
 func (d *division) relieve(from *seat) bool {
 	type hop struct {
 		giver *seat

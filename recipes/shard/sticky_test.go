@@ -88,6 +88,12 @@ func TestSticky_Tables(t *testing.T) {
 		},
 		"the pin of one who is away": {Situation{Shards: abcd[:1], Members: candidates("x"), Pins: owned("a:z")}, "a:x"},
 		"more pins than a quota":     {Situation{Shards: abcd, Members: candidates("x", "y", "z"), Pins: owned("a:z b:z c:z")}, "a:z b:z c:z d:x"},
+		"pins of another count before quotas": {
+			Situation{
+				Shards: []string{"a", "b", "c", "d", "e", "f"}, Members: []Candidate{weigh("x", 1), weigh("y", 3), weigh("z", 1)},
+				Owners: owned("a:x b:y"), Pins: owned("c:z d:z e:z f:z"),
+			}, "a:x b:y c:z d:z e:z f:z",
+		},
 		"a refusal": {
 			Situation{Shards: abcd, Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)}, Owners: owned("a:x b:x c:y d:y")}, "a:y b:x c:y d:x",
 		},
