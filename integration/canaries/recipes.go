@@ -156,6 +156,21 @@ var recipeMutants = []mutant{
 		tests: []test{shardTests},
 	},
 	{
+		name:  "shard: one error of a server ends a member",
+		edits: []edit{{"recipes/shard", "member.survives", "\treturn true\n", "\treturn false\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a leader whose source fails plans nothing",
+		edits: []edit{{"recipes/shard", "leader.awaitShards", "\tl.shards = names\n\treturn 0\n", "\treturn never\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a plan on which servers hang up is sent again and again",
+		edits: []edit{{"recipes/shard", "leader.write", "\t\terr = l.hangups.Judge(size, err)\n", ""}},
+		tests: []test{shardTests},
+	},
+	{
 		name:  "node: what is at the path is ours, of any owner",
 		edits: []edit{{"recipes/node", "keeper.owns", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
 		tests: []test{nodeTests},
