@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -345,5 +346,68 @@ func TestWorker_LockCannotBeHad(t *testing.T) {
 		require.Equal(f, "b", f.owners()["s000"])
 		f.requireLogged("a", "level=WARN", "the lock of a shard cannot be had", "shard=s000", "failures=3")
 		f.requireLogged("a", "level=ERROR", "a shard is given away", "shard=s000", "id=a", "for=5m0s")
+	})
+}
+
+// TestRun_CannotJoin: a member that may not make its node ends, and says why.
+func TestRun_CannotJoin(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		a := f.join("a")
+		<-a.ended
+		require.ErrorIs(f, a.err, zk.ErrNoAuth)
+		require.ErrorContains(f, a.err, path+"/members")
+	})
+}
+
+// TestRecall_ServerFault: a leader that cannot ask who holds what writes no plan. The next one asks, and nothing moves.
+func TestRecall_ServerFault(t *testing.T) {
+	for name, match := range map[string]zktest.Match{
+		"the list of locks": {Op: zktest.OpGetChildren2, Path: "/own$"},
+		"a lock":            {Op: zktest.OpGetChildren2, Path: "/own/s001$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 4, func(f *fleet) {
+				f.join("a")
+				f.requireServed(2*settle, map[string]int{"a": 4})
+				f.join("b")
+				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has others than in a plan from nothing
+				before, planned, started := f.owners(), f.planned(), f.started()
+				fault := f.srv.Intercept(match, zktest.Fail(zktest.CodeMarshallingError))
+				require.NoError(f, f.srv.Delete(path+"/plan"))
+				f.depose()
+				f.pass(20 * time.Second)
+				require.Equal(f, 1, fault.Hits())
+				require.Equal(f, planned, f.planned())
+				require.Equal(f, before, f.owners())
+				require.Equal(f, started, f.started())
+			})
+		})
+	}
+}
+
+// TestOwners_CannotReadThePlan: the error comes alone.
+func TestOwners_CannotReadThePlan(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		f.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		view, err := a.shards.Owners(f.Context())
+		require.ErrorIs(f, err, zk.ErrNoAuth)
+		require.Zero(f, view)
+	})
+}
+
+// TestPlan_GarbledAsItIsWritten: the leader reads what has become of its plan, and writes it again at once.
+func TestPlan_GarbledAsItIsWritten(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		f.join("a")
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		garble := func(zktest.Request) { require.NoError(f, f.srv.Set(path+"/plan", []byte("garbled"))) }
+		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(garble))
+		f.gone(b)
+		f.requireServed(time.Second, map[string]int{"a": 4})
+		f.requireLogged("a", "level=ERROR", "the plan cannot be read, another one is written")
 	})
 }

@@ -133,8 +133,8 @@ func (l *leader) learn(p plan, at value.Version, err error) {
 	if err != nil {
 		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
 	}
-	l.written = at.Exists() // recall takes it back if there is nothing to go on from
 	l.last, l.at, l.known = p, at, true
+	l.written = true // unless there is nothing to go on from: then recall makes up for it
 }
 
 func (l *leader) seeShards(names []string) {

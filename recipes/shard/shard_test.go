@@ -98,6 +98,7 @@ func TestLeave_HandsOver(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
 		b.linger = 300 * time.Millisecond
 		f.most = 0
+		mine := slices.DeleteFunc(slices.Clone(f.shards), func(name string) bool { return f.owners()[name] != "b" })
 		from := time.Now()
 		left := make(chan error, 1)
 		go func() { left <- b.shards.Leave(f.Context()) }()
@@ -107,6 +108,7 @@ func TestLeave_HandsOver(t *testing.T) {
 			require.Equal(f, 6-n, f.load()["b"])
 			f.pass(b.linger / 2)
 			require.Equal(f, 6+n+1, f.load()["a"])
+			require.Equal(f, "a", f.owners()[mine[n]], "in their order")
 		}
 		require.NoError(f, <-left)
 		require.Equal(f, 6*b.linger, time.Since(from))
@@ -900,5 +902,18 @@ func TestWatch_CannotGoOn(t *testing.T) {
 			last = err
 		}
 		require.ErrorIs(f, last, zkrecipes.ErrClosed)
+	})
+}
+
+// TestLeave_WithoutShards: a member goes only after it has said so. Otherwise it could be given a shard at that moment.
+func TestLeave_WithoutShards(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		f.join("a")
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		f.srv.Intercept(zktest.Match{Op: zktest.OpSetData, Path: "/members/b$"}, zktest.Delay(time.Second))
+		from := time.Now()
+		require.NoError(f, b.shards.Leave(f.Context()))
+		require.GreaterOrEqual(f, time.Since(from), time.Second)
 	})
 }
