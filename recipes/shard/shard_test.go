@@ -917,3 +917,31 @@ func TestLeave_WithoutShards(t *testing.T) {
 		require.GreaterOrEqual(f, time.Since(from), time.Second)
 	})
 }
+
+// TestWithSettle_Default: members that have not changed for a second are enough, and ten seconds of changes are.
+func TestWithSettle_Default(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		join := func(id string) {
+			m := f.prepare(id)
+			var err error
+			m.shards, err = shard.New(m.client, path, shard.WithID(id))
+			require.NoError(f, err)
+			m.run(shard.List(f.shards...))
+		}
+		join("a")
+		for n := range 11 {
+			f.pass(900 * time.Millisecond)
+			require.Empty(f, f.load())
+			join(fmt.Sprint("b", n))
+		}
+		f.pass(99 * time.Millisecond)
+		require.Empty(f, f.load())
+		f.pass(2 * time.Millisecond)
+		require.True(f, f.isServed())
+		f.pass(10 * time.Second)
+		require.Equal(f, 12, f.started())
+		join("c")
+		f.pass(time.Second - time.Millisecond)
+		require.Equal(f, 12, f.started())
+	})
+}
