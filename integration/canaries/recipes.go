@@ -97,7 +97,7 @@ var recipeMutants = []mutant{
 	},
 	{
 		name:  "shard: a loss waits for the members to settle",
-		edits: []edit{{"recipes/shard", "roster.isUrgent", "\tif !serving {", "\tif serving || !serving {"}},
+		edits: []edit{{"recipes/shard", "roster.isUrgent", "\tif !serving && !(r.complete && able) {", "\tif serving || !serving {"}},
 		tests: []test{shardTests},
 	},
 	{
@@ -153,6 +153,21 @@ var recipeMutants = []mutant{
 	{
 		name:  "shard: a strategy may give a shard to nobody that is there",
 		edits: []edit{{"recipes/shard", "roster.next", "if id := planned[shard]; candidates[id] {", "if id := planned[shard]; id != \"\" {"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: one error of a server ends a member",
+		edits: []edit{{"recipes/shard", "member.survives", "\treturn true\n", "\treturn false\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a leader whose source fails plans nothing",
+		edits: []edit{{"recipes/shard", "leader.awaitShards", "\tl.shards = names\n\treturn 0\n", "\treturn never\n"}},
+		tests: []test{shardTests},
+	},
+	{
+		name:  "shard: a plan on which servers hang up is sent again and again",
+		edits: []edit{{"recipes/shard", "leader.write", "\t\terr = l.hangups.Judge(size, err)\n", ""}},
 		tests: []test{shardTests},
 	},
 	{

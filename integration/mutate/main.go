@@ -54,7 +54,7 @@ var equivalentList string
 var mutated = []string{
 	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/value", "zkhttp", "zkprom",
+	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard", "recipes/value", "zkhttp", "zkprom",
 }
 
 // testers are the packages whose tests may notice.

@@ -568,6 +568,30 @@ func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (clie
 	}
 }
 
+// A round goes on when the sync is answered. What changes meanwhile belongs to the next one, for which Sync waits.
+func TestSync_DuringARound_HasWhatChangedMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/t")
+		for i := range 10 {
+			create(t, srv, fmt.Sprint("/t/", i))
+		}
+		c, err := cache.Tree(bubble.Dial(t, srv, "a"), "/t", cache.WithWindow(1))
+		require.NoError(t, err)
+		require.NoError(t, c.Ready(within(t, time.Second)))
+		const roundTrip = 50 * time.Millisecond
+		srv.SetLatency(roundTrip)
+		for i := range 10 {
+			require.NoError(t, srv.Set(fmt.Sprint("/t/", i), []byte("changed")))
+		}
+		time.Sleep(4*roundTrip + roundTrip/2) // it reads one node after the other, and has read the first
+		require.NoError(t, srv.Set("/t/0", []byte("new")))
+		require.NoError(t, c.Sync(within(t, time.Minute)))
+		e, _ := c.Get("/t/0")
+		require.Equal(t, "new", string(e.Data))
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
 // Nodes change all the time, so that there is never a moment without a read on its way.
 func TestSync_WhileNodesChange_Ends(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -33,14 +33,21 @@
 // cannot be read, members keep what they have, and the leader writes another one that follows on who holds what. A plan that a client
 // has written by hand is obeyed until the leader has written the next one.
 //
+// If the source of the shards fails when the next leader needs it, the shards of the last plan stay, and others serve those of a
+// member that has gone. A leader that cannot read or write what it needs logs that, and lets another member lead. A member that can
+// no longer read the plan keeps what it has, takes no other lock, and tries again.
+//
+// If a plan is larger than the jute.maxbuffer of the servers, they hang up on it. The leader then logs its size, keeps the last
+// plan, and tries again once a minute, because each try costs the client its connection.
+//
 // When the context of [Shards.Run] ends, all functions stop at once. With [WithReturnGrace] the shards then wait for the member to
 // come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over one after the other. When the client is
 // closed, Run returns ErrClosed.
 //
 // # How fair it is
 //
-// [Sticky] gives each member its part of the shards by weight, to within one shard. It counts shards, not load. At the lock of a shard,
-// members are let in in the order in which they came.
+// [Sticky] gives each member its share of the shards by weight, to within one shard. If a member refuses shards, the others divide
+// these by weight. Sticky counts shards, not load. At the lock of a shard, members are let in in the order in which they came.
 //
 // # What is not guaranteed
 //

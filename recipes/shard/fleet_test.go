@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ type fleet struct {
 	shards []string
 	start  time.Time
 	tracer *zkrecipes.Tracer // of all members; nil is none
+	log    journal
 
 	mu      sync.Mutex
 	members map[string]*mate
@@ -46,6 +48,33 @@ type fleet struct {
 	starts  int                        // of functions
 	stops   int                        // that go on although their context has ended, now
 	most    int                        // the most of them at a time
+}
+
+// journal is the warnings and errors that the clients have logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// requireLogged requires a line of a member that has all the words.
+func (f *fleet) requireLogged(label string, words ...string) {
+	f.Helper()
+	synctest.Wait()
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	for line := range strings.Lines(f.log.text.String()) {
+		missing := func(word string) bool { return !strings.Contains(line, word) }
+		if strings.Contains(line, "client="+label+" ") && !slices.ContainsFunc(words, missing) {
+			return
+		}
+	}
+	require.Fail(f, "not logged", "%s: %q in\n%s", label, words, f.log.text.String())
 }
 
 // mate is one member.
@@ -126,9 +155,13 @@ func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
 	return f.prepareAs(id, id, opts...)
 }
 
+func (f *fleet) logger(label string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(&f.log, &slog.HandlerOptions{Level: slog.LevelWarn})).With("client", label)
+}
+
 func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	f.Helper()
-	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent}
+	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
 	if f.tracer != nil {
 		options = append(options, conn.WithTracer(f.tracer))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
@@ -29,17 +30,34 @@ type leader struct {
 	known   bool // last and at are known
 	written bool // last stands in the node
 
+	began   time.Time            // when the term did
+	came    time.Time            // when a member came last, as far as this one knows
 	settled time.Time            // when the members or the plan changed last
 	wrote   time.Time            // when it wrote a plan; zero if it was told something new since
 	pending time.Time            // since when another plan would be better; zero if none would
+	resumes time.Time            // when it may write again, after a plan that could not be written
+	hangups session.Hangups      // under its plans
 	missing map[string]time.Time // members that restart, and since when they are not there
 }
 
 // never is how long a leader waits that waits for a change alone.
 const never = 24 * time.Hour
 
-// lead is one term. It returns when the term or the member ends.
+// lead is one term. If this member cannot go on as the leader, it waits, and then lets another one lead, which may be allowed to read
+// what this one is not.
+//
+// Errors: why the term has ended; what ends the member.
 func (m *member) lead(ctx context.Context, t *election.Term) error {
+	err := m.planIn(ctx, t)
+	if ctx.Err() != nil || !m.survives(err) {
+		return err
+	}
+	m.log.Error("shard: this leader cannot go on, another member is to lead", "path", m.path, "id", m.id, "error", err)
+	return session.Sleep(ctx, tryAgain)
+}
+
+// planIn writes plans until the term ends, or something that it needs cannot be read.
+func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
@@ -47,7 +65,7 @@ func (m *member) lead(ctx context.Context, t *election.Term) error {
 	members := feed(ctx, &feeds, fail, m.group.Watch(ctx, group.WithPayloads()))
 	plans := feed(ctx, &feeds, fail, m.plan.Watch(ctx))
 	sets := feed(ctx, &feeds, fail, m.from.names(ctx, m.Shards))
-	l := &leader{Shards: m.Shards, term: t, missing: map[string]time.Time{}}
+	l := &leader{Shards: m.Shards, term: t, began: time.Now(), came: m.joined, missing: map[string]time.Time{}}
 	for {
 		again, err := l.act(ctx)
 		switch {
@@ -93,7 +111,15 @@ func (l *leader) seeMembers(view group.View) {
 	if !view.Current {
 		return // a newer one follows
 	}
+	before := l.members
+	isNone := func(m group.Member) bool { return m.Session == 0 } // no process stands behind a node that stays
+	view.Members = slices.DeleteFunc(view.Members, isNone)
 	l.members, l.settled, l.wrote = attendants(view), time.Now(), time.Time{}
+	for _, m := range l.members {
+		if before != nil && !slices.ContainsFunc(before, func(other attendant) bool { return other.id == m.id }) {
+			l.came = time.Now()
+		}
+	}
 }
 
 func (l *leader) seePlan(view value.View[plan]) {
@@ -107,8 +133,8 @@ func (l *leader) learn(p plan, at value.Version, err error) {
 	if err != nil {
 		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
 	}
-	l.written = at.Exists() && err == nil
 	l.last, l.at, l.known = p, at, true
+	l.written = true // unless there is nothing to go on from: then recall makes up for it
 }
 
 func (l *leader) seeShards(names []string) {
@@ -116,14 +142,21 @@ func (l *leader) seeShards(names []string) {
 		l.log.Error("shard: this set of shards cannot be, the last one stays", "path", l.path, "error", err)
 		return
 	}
+	before := l.shards
 	l.shards, l.wrote = slices.Sorted(slices.Values(names)), time.Time{}
+	if !slices.Equal(before, l.shards) {
+		l.resumes = time.Time{} // the next plan may be smaller
+	}
 }
 
 // act writes the next plan if there is one, and it is time for it. It returns when to look again.
 //
 // Errors: why the term has ended; what the server said, if no other try could help.
 func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
-	for l.members != nil && l.shards != nil && l.known {
+	for l.members != nil && l.known {
+		if wait := l.awaitShards(); wait > 0 {
+			return wait, nil
+		}
 		if l.last.Owners == nil {
 			if err := l.recall(ctx); err != nil {
 				return 0, err
@@ -141,11 +174,32 @@ func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 		if wait := time.Until(l.due(urgent)); wait > 0 {
 			return min(wait, left), nil
 		}
-		if wait, err := l.write(ctx, next); err != nil || wait > 0 {
-			return wait, err
+		if err := l.write(ctx, next); err != nil {
+			return 0, err
 		}
 	}
 	return never, nil
+}
+
+// sourceLimit is how long a leader waits for its source before it takes the shards of the plan.
+const sourceLimit = time.Second
+
+// awaitShards returns how long to wait for the source; 0 if the shards are known. If the source fails, those of the plan stay.
+// Otherwise nobody would get the shards of a member that has gone.
+func (l *leader) awaitShards() (wait time.Duration) {
+	if l.shards != nil {
+		return 0
+	}
+	if wait := time.Until(l.began.Add(sourceLimit)); wait > 0 {
+		return wait
+	}
+	names := slices.DeleteFunc(l.last.names(), func(name string) bool { return session.ValidateName("shard", name) != nil })
+	if len(names) == 0 {
+		return never
+	}
+	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays", "path", l.path, "shards", len(names))
+	l.shards = names
+	return 0
 }
 
 // breath is the least time between two plans if nothing new was told in between. So a strategy that never comes to rest does not
@@ -158,7 +212,11 @@ func (l *leader) due(urgent bool) time.Time {
 	if latest.Before(soonest) {
 		soonest = latest
 	}
-	if next := l.wrote.Add(breath); urgent || soonest.Before(next) {
+	next := l.wrote.Add(breath)
+	if next.Before(l.resumes) {
+		next = l.resumes
+	}
+	if urgent || soonest.Before(next) {
 		return next
 	}
 	return soonest
@@ -200,6 +258,11 @@ func (l *leader) roster() (r roster, left time.Duration) {
 		present[m.id] = true
 	}
 	left = never
+	if wait := time.Until(l.came.Add(l.quiet)); wait > 0 {
+		left = wait
+	} else {
+		r.complete = true
+	}
 	for id, wait := range l.last.Away {
 		if present[id] {
 			delete(l.missing, id)
@@ -208,7 +271,7 @@ func (l *leader) roster() (r roster, left time.Duration) {
 		if l.missing[id].IsZero() {
 			l.missing[id] = time.Now()
 		}
-		grace := time.Until(l.missing[id].Add(time.Duration(wait) * time.Millisecond))
+		grace := time.Until(l.missing[id].Add(time.Duration(min(wait, maxAway)) * time.Millisecond))
 		if r.over[id] = grace <= 0; grace > 0 {
 			left = min(left, grace)
 		}
@@ -216,20 +279,25 @@ func (l *leader) roster() (r roster, left time.Duration) {
 	return r, left
 }
 
-// tryAgain is the pause after an error that may pass.
-const tryAgain = 5 * time.Second
+// The pauses of a leader.
+const (
+	tryAgain = 5 * time.Second // after an error that may pass
+	hungUp   = time.Minute     // after a plan on which servers hang up: each try costs the client its connection
+)
 
-// write writes a plan in the term, and reads what has become of it. A leader that was deposed changes nothing.
+// write writes a plan in the term, and reads what has become of it. A leader that was deposed changes nothing. After an error that may
+// pass, it sets when to try again.
 //
-// Errors: as of act. If the error may pass, it returns a pause instead.
-func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err error) {
-	err = l.checkSize(next)
+// Errors: as of act.
+func (l *leader) write(ctx context.Context, next plan) error {
+	size, err := l.checkSize(next)
 	var op zkrecipes.Op
 	if err == nil {
 		op, err = l.plan.OpSet(next, l.at)
 	}
 	if err == nil {
 		_, err = l.term.Txn(ctx, op)
+		err = l.hangups.Judge(size, err)
 	}
 	switch {
 	case err == nil:
@@ -238,19 +306,24 @@ func (l *leader) write(ctx context.Context, next plan) (pause time.Duration, err
 		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
 		l.tellPlan(next, moves)
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
-		return 0, err
+		return err
 	case errors.Is(err, zk.ErrNoAuth):
-		return 0, fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
+		return fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
+	case errors.Is(err, session.ErrTooLarge):
+		l.resumes = time.Now().Add(hungUp)
+		l.log.Error("shard: the plan is too large, the last one stays", "path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
+		return nil
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
 	default:
+		l.resumes = time.Now().Add(tryAgain)
 		l.log.Error("shard: the plan cannot be written, the last one stays", "path", l.plan.Path(), "error", err)
-		return tryAgain, nil
+		return nil
 	}
 	p, at, err := l.plan.Get(ctx)
 	if err != nil && !at.Exists() {
-		return 0, err
+		return err
 	}
 	l.learn(p, at, err)
-	return 0, nil
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
@@ -33,6 +35,7 @@ type member struct {
 
 	mu         sync.Mutex
 	kept       *group.Membership
+	joined     time.Time // when it did; written before the other goroutines start
 	presence   presence
 	says, said int                // count what presence has been, and what the server has had
 	current    bool               // the plan that was read last is the present one
@@ -66,8 +69,12 @@ var errDrained = errors.New("the member has left")
 // When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands them over one after
 // the other. Run returns when all functions have returned. One Shards runs once at a time.
 //
-// Errors: the cause of ctx; nil after Leave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed;
-// otherwise what the server said, and then all functions have stopped.
+// If the plan or the members cannot be read or written, Run logs that and tries again, while the functions go on. Another member leads
+// meanwhile, if it can.
+//
+// Errors: the cause of ctx; nil after Leave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed; what the
+// server said when the member joined; zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as there was no plan. When
+// Run returns, all functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -154,8 +161,10 @@ func (m *member) run(ctx context.Context) error {
 	}
 	m.background.Go(func() { m.announce(life) })
 	m.background.Go(func() { m.keepID(life) })
-	m.background.Go(func() { m.stop(m.follow(life)) })
-	m.background.Go(func() { m.stop(m.election.Run(life, m.lead)) })
+	m.background.Go(func() { m.stop(m.persist(life, m.follow)) })
+	m.background.Go(func() {
+		m.stop(m.persist(life, func(ctx context.Context) error { return m.election.Run(ctx, m.lead) }))
+	})
 	m.background.Go(m.handOver)
 	if m.await(m.ctx, m.isDrained) == nil {
 		m.stop(errDrained)
@@ -185,8 +194,35 @@ func (m *member) join() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.kept = kept
+	m.kept, m.joined = kept, time.Now()
 	return nil
+}
+
+// persist calls f again, after a pause, as long as the member survives that it fails.
+func (m *member) persist(ctx context.Context, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		if ctx.Err() != nil || !m.survives(err) {
+			return err
+		}
+		m.log.Error("shard: a member keeps what it has, and tries again", "path", m.path, "id", m.id, "after", tryAgain, "error", err)
+		_ = session.Sleep(ctx, tryAgain) // f looks
+	}
+}
+
+// survives reports whether a member goes on after an error. Its functions do no harm meanwhile, because they have their locks, and an
+// error that all members get, one after the other, would leave nobody to serve. A member that has never seen a plan ends if the servers
+// refuse what it needs. That is a mistake in its configuration, which Run reports at once.
+func (m *member) survives(err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case errors.Is(err, zkrecipes.ErrClosed):
+		return false
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender), errors.Is(err, zkrecipes.ErrSequenceExhausted):
+		return m.generation > 0
+	}
+	return true
 }
 
 // farewell is how long each step of a member takes at most that goes while it is not connected.
@@ -253,10 +289,11 @@ func (m *member) close() {
 	m.stopped = true
 }
 
-// follow follows the plan.
+// follow follows the plan. Without a present one no worker goes to its lock.
 func (m *member) follow(ctx context.Context) error {
 	for view, err := range m.plan.Watch(ctx) {
 		if err != nil {
+			m.adopt(value.View[plan]{})
 			return err
 		}
 		m.adopt(view)

@@ -99,24 +99,28 @@ func attendants(view group.View) []attendant {
 // weight is one that a strategy can work with.
 func (a attendant) weight() int { return min(max(1, a.Weight), maxWeight) }
 
+// isCandidate reports whether a member may get shards: it neither goes nor restarts.
+func (a attendant) isCandidate() bool { return !a.Leaving && a.Back == 0 }
+
 // roster is what a plan is made from.
 type roster struct {
 	shards   []string        // sorted
 	members  []attendant     // first the one that has been there the longest
 	over     map[string]bool // members that restart, and have not come back in time
+	complete bool            // no member has come for a while, so no more are expected
 	pins     map[string]string
 	strategy Strategy
 }
 
 // next returns the plan that follows on the last one. It is urgent if something waits for it: a shard that nobody serves any more,
-// or a member that wants to go. If only the balance has changed, it is not. It is not urgent either if no member has a shard yet:
-// then all of them begin, and more may come.
+// or a member that wants to go. If only the balance has changed, it is not. Nor is it if no member has a shard while members still join,
+// because then all of them have just started, or if there is nobody to serve.
 func (r roster) next(last plan) (next plan, urgent bool) {
 	owners, away := last.byShard(), r.away(last)
 	now := Situation{Owners: owners, Pins: r.pins}
 	candidates := map[string]bool{}
 	for _, m := range r.members {
-		if !m.Leaving && m.Back == 0 {
+		if m.isCandidate() {
 			candidates[m.id] = true
 			now.Members = append(now.Members, Candidate{m.id, m.weight(), m.Refuses})
 		}
@@ -141,30 +145,34 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	return next, r.isUrgent(last, next)
 }
 
+// maxAway is the most that [WithReturnGrace] allows, in milliseconds. What is written by hand may say more.
+var maxAway = maxReturnGrace.Milliseconds()
+
 // away returns the members whose shards wait for them.
 func (r roster) away(last plan) map[string]int64 {
 	away, present := map[string]int64{}, map[string]bool{}
 	for _, m := range r.members {
 		present[m.id] = true
 		if m.Back > 0 && len(last.Owners[m.id]) > 0 {
-			away[m.id] = m.Back
+			away[m.id] = min(m.Back, maxAway)
 		}
 	}
 	for id, wait := range last.Away {
 		if wait > 0 && !present[id] && !r.over[id] && len(last.Owners[id]) > 0 {
-			away[id] = wait
+			away[id] = min(wait, maxAway)
 		}
 	}
 	return away
 }
 
 func (r roster) isUrgent(last, next plan) bool {
-	members, serving := map[string]presence{}, false
+	members, serving, able := map[string]presence{}, false, false
 	for _, m := range r.members {
 		members[m.id] = m.presence
 		serving = serving || len(last.Owners[m.id]) > 0
+		able = able || m.isCandidate()
 	}
-	if !serving {
+	if !serving && !(r.complete && able) {
 		return false
 	}
 	if !maps.Equal(last.Away, next.Away) || !slices.Equal(last.names(), r.shards) {

@@ -28,7 +28,7 @@ func TestRoster_Next(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		members []attendant
-		over    string
+		over    string // a member whose time is over; "*" says that all members are there
 		last    plan
 		want    plan
 		urgent  bool
@@ -38,6 +38,13 @@ func TestRoster_Next(t *testing.T) {
 		"nothing to do":                             {[]attendant{is("x"), is("y")}, "", owned(ab[:1], ab[1:]), owned(ab[:1], ab[1:]), false},
 		"a loss does not wait":                      {[]attendant{is("y")}, "", owned(ab[:1], ab[1:]), owned(nil, ab), true},
 		"if all are lost, more may come":            {[]attendant{is("z")}, "", owned(ab[:1], ab[1:]), plan{Owners: map[string][]string{"z": ab}}, false},
+		"if no more come, they have it now":         {[]attendant{is("z")}, "*", owned(ab[:1], ab[1:]), plan{Owners: map[string][]string{"z": ab}}, true},
+		"the first plan, and no more come":          {[]attendant{is("x")}, "*", plan{}, owned(ab, nil), true},
+		"nobody is there any more":                  {nil, "*", owned(ab, nil), plan{Nobody: ab}, false},
+		"the only one that is there goes":           {[]attendant{{"z", presence{Weight: 1, Leaving: true}}}, "*", owned(ab, nil), plan{Nobody: ab}, false},
+		"the only one that is there restarts":       {[]attendant{{"z", presence{Weight: 1, Back: 1}}}, "*", owned(ab, nil), plan{Nobody: ab}, false},
+		"it restarts for too long":                  {[]attendant{{"x", presence{Weight: 1, Back: 1 << 60}}}, "", owned(ab, nil), away(owned(ab, nil), 3600_000), true},
+		"it is away for too long":                   {[]attendant{is("y")}, "", away(owned(ab[:1], ab[1:]), 1<<60), away(owned(ab[:1], ab[1:]), 3600_000), true},
 		"one that leaves is waiting":                {[]attendant{leaving, is("y")}, "", owned(ab[:1], ab[1:]), owned(nil, ab), true},
 		"the last one leaves":                       {[]attendant{leaving}, "", owned(ab, nil), plan{Nobody: ab}, true},
 		"one that left without shards":              {[]attendant{leaving, is("y")}, "", owned(nil, ab), owned(nil, ab), false},
@@ -54,7 +61,7 @@ func TestRoster_Next(t *testing.T) {
 		"a shard that a hand gave to two is of one": {[]attendant{is("x"), is("y")}, "", owned(ab, ab[1:]), owned(ab[:1], ab[1:]), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := roster{shards: ab, members: test.members, over: map[string]bool{test.over: true}, strategy: Sticky}
+			r := roster{shards: ab, members: test.members, over: map[string]bool{test.over: true}, complete: test.over == "*", strategy: Sticky}
 			next, urgent := r.next(test.last)
 			require.True(t, next.same(test.want), "%v", next)
 			require.Equal(t, test.urgent, urgent)

@@ -113,8 +113,9 @@ func WithStrategy(s Strategy) Option {
 }
 
 // WithSettle sets how long the members must not have changed before the leader moves shards for balance alone, and how long it
-// waits at most; default 1 s and 10 s. So members that are started together make one plan. If a shard is not served,
-// the leader does not wait. The time counts from the last plan, too.
+// waits at most; default 1 s and 10 s. Members that are started together therefore make one plan. If a shard is not served,
+// the leader does not wait, unless no member has a shard and one has joined within quiet, so that more may follow. The time counts
+// from the last plan, too.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -130,13 +131,15 @@ func WithSettle(quiet, most time.Duration) Option {
 // the leader changes. Meanwhile nobody serves these shards. After [Shards.Leave] or a crash, the shards move at once.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
-		if d < 0 || d > time.Hour {
-			return fmt.Errorf("return grace %v: want 0 to %v", d, time.Hour)
+		if d < 0 || d > maxReturnGrace {
+			return fmt.Errorf("return grace %v: want 0 to %v", d, maxReturnGrace)
 		}
 		c.returnGrace = d
 		return nil
 	}
 }
+
+const maxReturnGrace = time.Hour
 
 // WithDrainLimit bounds how long a function may go on after its context has ended; default is no limit: the shard is released only
 // after the function has returned. After the limit the lock is released beside the function. The hold of the function has ended
@@ -223,7 +226,12 @@ var planCodec = value.JSON[plan]()
 func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "/") + "/" + name }
 
 // lock returns the mutex of a shard. Its contenders have the id of the member as data.
+//
+// Errors: a name that cannot be, which a plan that was written by hand may have.
 func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
+	if err := session.ValidateName("shard", shard); err != nil {
+		return nil, err
+	}
 	opts := []mutex.Option{mutex.WithData([]byte(s.id))}
 	if s.tracerName != "" {
 		opts = append(opts, mutex.WithTracerName(s.tracerName))

@@ -98,6 +98,7 @@ func TestLeave_HandsOver(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
 		b.linger = 300 * time.Millisecond
 		f.most = 0
+		mine := slices.DeleteFunc(slices.Clone(f.shards), func(name string) bool { return f.owners()[name] != "b" })
 		from := time.Now()
 		left := make(chan error, 1)
 		go func() { left <- b.shards.Leave(f.Context()) }()
@@ -107,6 +108,7 @@ func TestLeave_HandsOver(t *testing.T) {
 			require.Equal(f, 6-n, f.load()["b"])
 			f.pass(b.linger / 2)
 			require.Equal(f, 6+n+1, f.load()["a"])
+			require.Equal(f, "a", f.owners()[mine[n]], "in their order")
 		}
 		require.NoError(f, <-left)
 		require.Equal(f, 6*b.linger, time.Since(from))
@@ -657,11 +659,13 @@ func TestBadInput(t *testing.T) {
 			_, err := shard.New(c, path, opts...)
 			require.ErrorContains(f, err, want)
 		}
+		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour), shard.WithSettle(0, 0), shard.WithGiveUp(1))
+		require.NoError(f, err, "the bounds themselves")
 		for want, path := range map[string]string{"relative": "app", "root": "/"} {
 			_, err := shard.New(c, path)
 			require.ErrorContains(f, err, want)
 		}
-		_, err := shard.New(nil, path)
+		_, err = shard.New(nil, path)
 		require.ErrorContains(f, err, "client is nil")
 		serve := func(context.Context, *shard.Shard) error { return nil }
 		long := make([]string, 2000)
@@ -686,5 +690,258 @@ func TestBadInput(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 1})
 		require.ErrorContains(f, a.shards.Run(f.Context(), shard.List("a"), serve), "runs already")
 		require.Equal(f, []string{"a"}, slices.Sorted(maps.Keys(f.load())))
+	})
+}
+
+// A standby waited for the members to settle, although nobody served.
+func TestRun_Standby(t *testing.T) {
+	for name, goes := range map[string]func(f *fleet, a *mate){
+		"crash": func(f *fleet, a *mate) { f.gone(a) },
+		"stop":  func(_ *fleet, a *mate) { a.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 1, func(f *fleet) {
+				slow := shard.WithSettle(30*time.Second, time.Minute)
+				a := f.join("a", slow)
+				f.requireServed(time.Minute, map[string]int{"a": 1})
+				f.join("b", slow)
+				f.pass(time.Minute)
+				goes(f, a)
+				f.requireServed(100*time.Millisecond, map[string]int{"b": 1})
+			})
+		})
+	}
+}
+
+// TestRun_AllBeginAnew: members that start one after the other make one plan, also if there is one of others. The time of settling begins when
+// the last one has come, and not when one has gone.
+func TestRun_AllBeginAnew(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		slow := shard.WithSettle(10*time.Second, time.Hour)
+		a := f.prepare("a", slow)
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
+		a.run(shard.List(f.shards...))
+		f.pass(9 * time.Second)
+		f.join("b", slow)
+		f.pass(9 * time.Second)
+		f.join("c", slow)
+		f.pass(9 * time.Second)
+		require.Empty(f, f.load())
+		a.stop()
+		f.requireServed(1100*time.Millisecond, map[string]int{"b": 3, "c": 3})
+		require.Equal(f, 6, f.started())
+	})
+}
+
+// A node among the members that belongs to no session got shards, which nobody ever served.
+func TestRun_NodeOfNoSessionAmongTheMembers(t *testing.T) {
+	for name, mode := range map[string]zktest.Mode{"persistent": zktest.Persistent, "container": zktest.Container} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 4, func(f *fleet) {
+				f.join("a")
+				f.requireServed(2*settle, map[string]int{"a": 4})
+				_, err := f.srv.Create(path+"/members/ghost", nil, mode)
+				require.NoError(f, err)
+				f.pass(time.Minute)
+				f.requireServed(0, map[string]int{"a": 4})
+			})
+		})
+	}
+}
+
+// A plan by hand could make shards wait for a member for ever.
+func TestPlan_ByHandWithALongAbsence(t *testing.T) {
+	for _, wait := range []string{"31536000000", "9223372036854775807"} {
+		t.Run(wait, func(t *testing.T) {
+			inFleet(t, 2, func(f *fleet) {
+				b := f.prepare("b")
+				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
+				b.run(shard.List(f.shards...))
+				f.pass(59 * time.Minute)
+				require.Empty(f, f.load(), "an hour is the most that WithReturnGrace allows")
+				f.requireServed(time.Minute+settle, map[string]int{"b": 2})
+			})
+		})
+	}
+}
+
+// A name with a slash in a plan by hand was served, under a lock below that of another shard.
+func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000/x","s000",".."]}}`)))
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/election", nil))
+		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil, zktest.Persistent) // no leader
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		f.pass(time.Minute)
+		require.Equal(f, map[string]string{"s000": "a"}, f.owners())
+		require.Len(f, f.srv.Children(path+"/own/s000"), 1)
+		_, err = a.shards.Owners(f.Context())
+		require.ErrorContains(f, err, "s000/x")
+	})
+}
+
+// TestReturnGrace_AgainAndAgain: the grace of a member begins anew each time that it restarts.
+func TestReturnGrace_AgainAndAgain(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		f.join("a", shard.WithReturnGrace(grace))
+		b := f.join("b", shard.WithReturnGrace(grace))
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		before := f.owners()
+		for life := range 3 {
+			b.stop()
+			<-b.ended
+			f.pass(grace * 9 / 10)
+			b = f.prepareAs(fmt.Sprint("b", life), "b", shard.WithReturnGrace(grace))
+			b.run(shard.List(f.shards...))
+			f.requireServed(settle, map[string]int{"a": 2, "b": 2})
+			f.pass(2 * grace)
+			require.Equal(f, before, f.owners())
+		}
+		require.Equal(f, 4+3*2, f.started(), "only what b has was started again")
+	})
+}
+
+// TestGiveUp_Rarely: a call that lasts for a minute is a success, whatever it returns.
+func TestGiveUp_Rarely(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.prepare("a", shard.WithGiveUp(2))
+		a.serve = func(ctx context.Context, _ *shard.Shard) error {
+			select {
+			case <-time.After(time.Hour):
+				return errors.New("once an hour")
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		a.run(shard.List(f.shards...))
+		f.pass(3*time.Hour + time.Minute)
+		require.Equal(f, 4, f.started())
+		require.NotContains(f, f.said("a"), "refuses")
+	})
+}
+
+// TestDrainLimit_ComesBack: a member that gets a shard back whose old function goes on does not call another one beside it.
+func TestDrainLimit_ComesBack(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a", shard.WithDrainLimit(2*time.Second))
+		var mu sync.Mutex
+		running, most := map[string]int{}, 0
+		count := func(name string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running[name] += n
+			most = max(most, running[name])
+		}
+		a.serve = func(ctx context.Context, s *shard.Shard) error {
+			count(s.Name, 1)
+			defer count(s.Name, -1)
+			<-ctx.Done()
+			time.Sleep(time.Hour)
+			return nil
+		}
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		b := f.join("b")
+		f.await(time.Minute, func() bool { return f.load()["b"] == 1 }, f.planned)
+		b.stop()
+		f.pass(2 * time.Hour)
+		require.Equal(f, 1, most)
+		f.requireServed(0, map[string]int{"a": 2})
+	})
+}
+
+// TestOwners_Moving: the holder is the first at the lock, also while the next owner waits behind it.
+func TestOwners_Moving(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.prepare("a")
+		a.linger = time.Minute
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 4})
+		f.join("b")
+		f.pass(10 * time.Second) // b waits for two
+		v, err := a.shards.Owners(f.Context())
+		require.NoError(f, err)
+		moving := 0
+		for _, o := range v.Shards {
+			require.Equal(f, "a", o.Holder.Name, o.Shard)
+			require.Equal(f, o.Member == "b", o.Moving(), o.Shard)
+			if o.Moving() {
+				moving++
+			}
+		}
+		require.Equal(f, 2, moving)
+	})
+}
+
+// TestNew_RootOfASub: the root of a client made by Sub is a path like others.
+func TestNew_RootOfASub(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a")
+		sub, err := a.client.Sub(path)
+		require.NoError(f, err)
+		a.shards, err = shard.New(sub, "/", shard.WithID("a"), shard.WithSettle(settle, settle))
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		require.Contains(f, f.planned(), "s001")
+		require.Equal(f, "/", a.shards.Path())
+	})
+}
+
+// TestWatch_CannotGoOn: the last that it tells is why.
+func TestWatch_CannotGoOn(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		require.NoError(f, a.client.Close())
+		var last error
+		for _, err := range a.shards.Watch(f.Context()) {
+			require.NoError(f, last, "nothing comes after an error")
+			last = err
+		}
+		require.ErrorIs(f, last, zkrecipes.ErrClosed)
+	})
+}
+
+// TestLeave_WithoutShards: a member goes only after it has said so. Otherwise it could be given a shard at that moment.
+func TestLeave_WithoutShards(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		f.join("a")
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		f.srv.Intercept(zktest.Match{Op: zktest.OpSetData, Path: "/members/b$"}, zktest.Delay(time.Second))
+		from := time.Now()
+		require.NoError(f, b.shards.Leave(f.Context()))
+		require.GreaterOrEqual(f, time.Since(from), time.Second)
+	})
+}
+
+// TestWithSettle_Default: members that have not changed for a second are enough, and ten seconds of changes are.
+func TestWithSettle_Default(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		join := func(id string) {
+			m := f.prepare(id)
+			var err error
+			m.shards, err = shard.New(m.client, path, shard.WithID(id))
+			require.NoError(f, err)
+			m.run(shard.List(f.shards...))
+		}
+		join("a")
+		for n := range 11 {
+			f.pass(900 * time.Millisecond)
+			require.Empty(f, f.load())
+			join(fmt.Sprint("b", n))
+		}
+		f.pass(99 * time.Millisecond)
+		require.Empty(f, f.load())
+		f.pass(2 * time.Millisecond)
+		require.True(f, f.isServed())
+		f.pass(10 * time.Second)
+		require.Equal(f, 12, f.started())
+		join("c")
+		f.pass(time.Second - time.Millisecond)
+		require.Equal(f, 12, f.started())
 	})
 }

@@ -8,12 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Source says which shards there are: [List], [Func] or [Node]. The source of the leader counts, so all members have the same one.
 // A name is that of a node: it has no slash. A set has at least one name, and none twice.
+//
+// If the source tells a new leader nothing for a second, the leader goes on with the shards of the last plan until it does.
 type Source struct {
 	names func(context.Context, *Shards) iter.Seq2[[]string, error]
 	check func(*Shards) error // what can be said at once
@@ -58,22 +61,28 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 	}
 }
 
-// Node is the set that [Shards.SetNames] writes, in the node "shards" below the path: a list of names in JSON. Until there is such
-// a node, no plan is made.
+// Node is the set that [Shards.SetNames] writes, in the node "shards" below the path: a list of names in JSON. While the node is
+// missing or cannot be read, the last set stays. If there is none, no plan is made.
 func Node() Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
 			return func(yield func([]string, error) bool) {
-				for view, err := range s.names.Watch(ctx) {
-					switch {
-					case err != nil:
-						yield(nil, err)
-						return
-					case view.Err != nil:
-						s.log.Error("shard: the set of shards cannot be read, the last one stays", "path", s.names.Path(), "error", view.Err)
-					case view.Current && view.Version.Exists() && !yield(view.Value, nil):
-						return
+				for ctx.Err() == nil {
+					for view, err := range s.names.Watch(ctx) {
+						if err == nil {
+							err = view.Err
+						}
+						switch {
+						case errors.Is(err, zkrecipes.ErrClosed):
+							yield(nil, err)
+							return
+						case err != nil:
+							s.log.Error("shard: the set of shards cannot be read, the last one stays", "path", s.names.Path(), "error", err)
+						case view.Current && view.Version.Exists() && !yield(view.Value, nil):
+							return
+						}
 					}
+					_ = session.Sleep(ctx, tryAgain) // the loop looks
 				}
 			}
 		},
@@ -111,20 +120,20 @@ func (s *Shards) checkNames(names []string) error {
 		}
 		seen[name] = true
 	}
-	if err := s.checkSize(newPlan(names, nil, nil)); err != nil {
+	if _, err := s.checkSize(newPlan(names, nil, nil)); err != nil {
 		return fmt.Errorf("%d shards: %w", len(names), err)
 	}
 	return nil
 }
 
-// checkSize refuses a plan that one node cannot hold.
-func (s *Shards) checkSize(p plan) error {
+// checkSize refuses a plan that one node cannot hold, and returns its size.
+func (s *Shards) checkSize(p plan) (size int, err error) {
 	data, err := planCodec.Encode(p)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := (*client.Client)(s.client).CheckCreate(s.plan.Path(), data, 1); err != nil {
-		return fmt.Errorf("the plan does not fit a node, want fewer shards or shorter names: %w", err)
+		return len(data), fmt.Errorf("the plan does not fit a node, want fewer shards or shorter names: %w", err)
 	}
-	return nil
+	return len(data), nil
 }

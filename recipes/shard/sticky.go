@@ -30,21 +30,21 @@ type Candidate struct {
 // must not wait. A shard that it leaves out, or gives to an id that is no candidate, has no owner until the next plan.
 type Strategy func(Situation) map[string]string
 
-// Sticky is the default [Strategy]. A member keeps what it has, up to its quota: its part of the shards by weight, rounded up or
-// down. Only shards without an owner, and those above a quota, move. So if S shards are balanced among members of equal weight and
-// the n-th joins, it gets at most S/n of them, rounded up, and no other shard moves. If a member leaves, no shard moves but its own.
+// Sticky is the default [Strategy]. A member keeps what it has, up to its quota: its share of the shards by weight, rounded up or
+// down. Only shards without an owner, and those above a quota, move. If S shards are balanced among members of equal weight and
+// the n-th joins, it gets at most S/n of them, rounded up, and no other shard moves. If a member leaves, only its own shards move.
 //
-// A pin comes before the quotas, if its member is a candidate. A member does not get a shard that it refuses, unless all
-// candidates refuse it. So that others take what it refuses, a member may get more than its quota.
+// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it refuses, unless all
+// candidates refuse it. The others then divide by weight what it cannot take, so a member may get more than its quota. No other
+// division under these constraints is better balanced, and Sticky leaves its own answer as it is.
 func Sticky(now Situation) map[string]string {
 	d := newDivision(now)
 	if len(d.seats) == 0 {
 		return nil
 	}
-	for again := true; again; { // each move brings a member nearer to its quota, so this ends
-		d.setQuotas(len(now.Shards))
-		d.place()
-		again = d.lighten()
+	d.setQuotas(len(now.Shards))
+	d.place()
+	for d.improve() { // the balance gets better each time, so this ends
 	}
 	owners := make(map[string]string, len(now.Shards))
 	for _, s := range d.seats {
@@ -67,11 +67,48 @@ type seat struct {
 	Candidate
 	refuses      map[string]bool
 	pinned, kept []string
-	quota        int
+	quota        int // its share, rounded down
+	rest         int // what rounding cuts off, as a multiple of one share of the weights
 }
 
-// room is how many shards are missing to the quota. It is negative above the quota.
-func (s *seat) room() int { return s.quota - len(s.pinned) - len(s.kept) }
+func (s *seat) load() int { return len(s.pinned) + len(s.kept) }
+
+// cost is what the n-th shard of a member costs the balance.
+type cost struct {
+	tier            int // 0 up to the quota, 1 for the shard that rounding up adds, 2 above
+	n, weight, rest int
+}
+
+func (s *seat) cost(n int) cost {
+	c := cost{n: n, weight: s.Weight, rest: s.rest}
+	switch {
+	case n <= s.quota:
+	case n == s.quota+1 && s.rest > 0:
+		c.tier = 1
+	default:
+		c.tier = 2
+	}
+	return c
+}
+
+// compare compares the loads by weight. All shards of tier 1 cost the same: it does not matter who gets what rounding down leaves,
+// and a shard that moved for it would move for nothing.
+func (c cost) compare(other cost) int {
+	if c.tier == 1 && other.tier == 1 {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(c.tier, other.tier), cmp.Compare(c.n*other.weight, other.n*c.weight))
+}
+
+// cheaper reports whether a shard goes to s before it goes to other. What rounding down leaves goes to the member that is the furthest
+// below its share.
+func (s *seat) cheaper(other *seat) bool {
+	if other == nil {
+		return true
+	}
+	a, b := s.cost(s.load()+1), other.cost(other.load()+1)
+	return cmp.Or(a.compare(b), cmp.Compare(b.rest, a.rest)) < 0
+}
 
 // newDivision gives each shard to its pin, or lets its owner keep it.
 func newDivision(now Situation) *division {
@@ -107,17 +144,22 @@ func (d *division) allows(s *seat, shard string) bool {
 	return !s.refuses[shard] || d.refusals[shard] == len(d.seats)
 }
 
-// setQuotas divides n by weight. If a member has more pins than its part, it has those, and the others share the rest.
+// setQuotas divides n by weight. If a member has more pins than its share, it has those, and the others share the rest.
 func (d *division) setQuotas(n int) {
-	open := slices.Clone(d.seats)
-	for {
-		share(n, open)
+	for open := slices.Clone(d.seats); ; {
+		weights := 0
+		for _, s := range open {
+			weights += s.Weight
+		}
+		for _, s := range open {
+			s.quota, s.rest = n*s.Weight/weights, n*s.Weight%weights
+		}
 		before := len(open)
 		open = slices.DeleteFunc(open, func(s *seat) bool {
-			if len(s.pinned) <= s.quota {
+			if s.cost(len(s.pinned)).tier < 2 {
 				return false
 			}
-			s.quota = len(s.pinned)
+			s.quota, s.rest = len(s.pinned), 0
 			n -= s.quota
 			return true
 		})
@@ -127,74 +169,81 @@ func (d *division) setQuotas(n int) {
 	}
 }
 
-// share sets quotas whose sum is n. What is left after rounding down goes first to members that have more anyway, because then it
-// need not move, and then to those that are the furthest below their part.
-func share(n int, seats []*seat) {
-	weights := 0
-	for _, s := range seats {
-		weights += s.Weight
-	}
-	type part struct {
-		*seat
-		rest  int // of the division by the weights
-		saves bool
-	}
-	parts := make([]part, 0, len(seats))
-	left := n
-	for _, s := range seats {
-		s.quota = n * s.Weight / weights
-		left -= s.quota
-		if rest := n * s.Weight % weights; rest > 0 {
-			parts = append(parts, part{s, rest, s.room() < 0})
-		}
-	}
-	slices.SortStableFunc(parts, func(a, b part) int {
-		if a.saves != b.saves {
-			if a.saves {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(b.rest, a.rest)
-	})
-	for _, p := range parts[:left] { // each rest is below the weights, so more members have one than shards are left
-		p.quota++
-	}
-}
-
-// lighten moves what members have above their quotas to those that have room and may get it. It reports whether anything moved.
-func (d *division) lighten() (moved bool) {
-	for _, s := range d.seats {
-		for i := len(s.kept) - 1; i >= 0 && s.room() < 0; i-- {
-			if other := d.best(s.kept[i]); other.room() > 0 {
-				other.kept = append(other.kept, s.kept[i])
-				s.kept = slices.Delete(s.kept, i, i+1)
-				moved = true
-			}
-		}
-	}
-	return moved
-}
-
-// best returns the member with the most room among those that may get a shard.
-func (d *division) best(shard string) *seat {
-	var best *seat
-	for _, s := range d.seats {
-		if d.allows(s, shard) && (best == nil || s.room() > best.room()) {
-			best = s
-		}
-	}
-	return best
-}
-
-// place gives the free shards to the members with the most room, first those that few members may get.
+// place gives each free shard to the member where it costs the least, first those that few members may get.
 func (d *division) place() {
 	slices.SortFunc(d.free, func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.refusals[b], d.refusals[a]), cmp.Compare(a, b))
 	})
 	for _, shard := range d.free {
-		s := d.best(shard)
-		s.kept = append(s.kept, shard)
+		var best *seat
+		for _, s := range d.seats {
+			if d.allows(s, shard) && s.cheaper(best) {
+				best = s
+			}
+		}
+		best.kept = append(best.kept, shard)
 	}
 	d.free = nil
+}
+
+// improve takes a shard from the member where the last one costs the most, and gives one to a member where it costs less. It reports
+// whether there were two such members.
+//
+// If there are none, no other division is better balanced. The moves that lead to another one form chains, and the next shard of a
+// member never costs less than the one before. So if the whole were better, one chain alone would be, too. Costs depend on how many
+// shards the members have, and not on who had which before. That is why Sticky leaves its own answer as it is.
+func (d *division) improve() bool {
+	var cheapest *seat
+	for _, s := range d.seats {
+		if s.cheaper(cheapest) {
+			cheapest = s
+		}
+	}
+	bound := cheapest.cost(cheapest.load() + 1)
+	sources := slices.SortedStableFunc(slices.Values(d.seats), func(a, b *seat) int { return a.cost(a.load()).compare(b.cost(b.load())) })
+	for _, s := range slices.Backward(sources) { // of two members that have as much, the younger one gives
+		if s.cost(s.load()).compare(bound) <= 0 {
+			return false
+		}
+		if d.relieve(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// relieve takes a shard from a member, if it can give one to a member where it costs less. If that member may not have what the first
+// one has, there is a chain of members between them, in which each gives one of its shards to the next. The shortest chain moves the
+// least.
+func (d *division) relieve(from *seat) bool {
+	type hop struct {
+		giver *seat
+		shard int // in what the giver keeps
+	}
+	var best *seat
+	hops := map[*seat]hop{from: {}}
+	for queue := []*seat{from}; len(queue) > 0; queue = queue[1:] {
+		giver := queue[0]
+		for i := len(giver.kept) - 1; i >= 0 && len(hops) < len(d.seats); i-- {
+			for _, s := range d.seats {
+				if _, seen := hops[s]; seen || !d.allows(s, giver.kept[i]) {
+					continue
+				}
+				hops[s] = hop{giver, i}
+				queue = append(queue, s)
+				if s.cheaper(best) {
+					best = s
+				}
+			}
+		}
+	}
+	if best == nil || best.cost(best.load()+1).compare(from.cost(from.load())) >= 0 {
+		return false
+	}
+	for to := best; to != from; to = hops[to].giver {
+		h := hops[to]
+		to.kept = append(to.kept, h.giver.kept[h.shard])
+		h.giver.kept = slices.Delete(h.giver.kept, h.shard, h.shard+1)
+	}
+	return true
 }

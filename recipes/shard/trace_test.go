@@ -137,3 +137,31 @@ func TestOwners_Members(t *testing.T) {
 		require.Equal(f, 1, view.Members[2].Weight)
 	})
 }
+
+// TestWithTracerName: the locks of the shards and the election of the leader have the name, too.
+func TestWithTracerName(t *testing.T) {
+	for _, name := range []string{"", "partitions"} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 2, func(f *fleet) {
+				var mu sync.Mutex
+				granted := map[string]int{}
+				f.tracer = &zkrecipes.Tracer{AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) {
+					mu.Lock()
+					defer mu.Unlock()
+					if a.Err == nil {
+						granted[a.Recipe+" "+a.Name]++
+					}
+				}}
+				var opts []shard.Option
+				if name != "" {
+					opts = append(opts, shard.WithTracerName(name))
+				}
+				f.join("a", opts...)
+				f.requireServed(2*settle, map[string]int{"a": 2})
+				mu.Lock()
+				defer mu.Unlock()
+				require.Equal(f, map[string]int{"election " + name: 1, "mutex " + name: 2}, granted)
+			})
+		})
+	}
+}

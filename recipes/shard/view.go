@@ -114,7 +114,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 	session.InFlight(len(shards), func(i int) {
 		lock, err := s.lock(shards[i])
 		if err != nil {
-			errs[i] = err // a plan that was written by hand may have any name
+			errs[i] = err
 			return
 		}
 		queue, err := lock.Queue(ctx)

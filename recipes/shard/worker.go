@@ -97,7 +97,7 @@ func (m *member) nextMoved() *worker {
 // knock waits until a worker may go to its lock. The present plan has to be known and to say so, and the session proven: after an
 // outage the shard may have moved, and to ask for its lock would be in vain.
 //
-// Errors: the cause of ctx; ErrClosed, ErrAuthFailed.
+// Errors: the cause of ctx; ErrClosed.
 func (m *member) knock(ctx context.Context, shard string) error {
 	may := func() bool { return m.current && m.mine[shard] }
 	for {
@@ -105,8 +105,12 @@ func (m *member) knock(ctx context.Context, shard string) error {
 			return err
 		}
 		proven, err := m.takeTurn(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrClosed):
 			return err
+		case err != nil:
+			_ = session.Sleep(ctx, brief) // the servers refuse the credentials; await looks at ctx
+			continue
 		}
 		m.mu.Lock()
 		ok := proven && may()

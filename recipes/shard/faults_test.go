@@ -1,0 +1,413 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// requireRunning requires that Run of no member has ended.
+func (f *fleet) requireRunning(members ...*mate) {
+	f.Helper()
+	synctest.Wait()
+	for _, m := range members {
+		select {
+		case <-m.ended:
+			f.Errorf("Run of %s has ended: %v", m.id, m.err)
+		default:
+		}
+	}
+}
+
+// team starts a, b and c on the shards that the source names. The first one leads.
+func (f *fleet) team(from shard.Source) []*mate {
+	f.Helper()
+	var all []*mate
+	for _, id := range []string{"a", "b", "c"} {
+		m := f.prepare(id)
+		m.run(from)
+		all = append(all, m)
+	}
+	n := len(f.shards) / 3
+	f.requireServed(3*settle, map[string]int{"a": n, "b": n, "c": n})
+	return all
+}
+
+// gone ends the session of a member at once, and keeps it away.
+func (f *fleet) gone(m *mate) {
+	f.srv.Refuse(zktest.Label(m.label))
+	f.expire(f.srv.SessionOf(m.label))
+}
+
+// What a leader may not read ended its member, and then the next leader, until nobody served.
+func TestLeader_MayNotRead(t *testing.T) {
+	for name, match := range map[string]zktest.Match{
+		"the set":         {Op: zktest.OpGetData, Path: "/shards$"},
+		"the members":     {Op: zktest.OpGetChildren2, Path: "/members$"},
+		"one member":      {Op: zktest.OpGetData, Path: "/members/b$"},
+		"the plan":        {Op: zktest.OpGetData, Path: "/plan$"},
+		"the locks":       {Op: zktest.OpGetChildren2, Path: "/own$"},
+		"the election":    {Op: zktest.OpGetChildren2, Path: "/election$"},
+		"another's place": {Op: zktest.OpGetData, Path: "/election/"},
+	} {
+		for who, from := range map[string]zktest.Who{"nobody may": zktest.Everyone, "it may not": zktest.Label("a")} {
+			t.Run(name+", "+who, func(t *testing.T) {
+				inFleet(t, 6, func(f *fleet) {
+					require.NoError(f, f.prepare("x").shards.SetNames(f.Context(), f.shards...))
+					all := f.team(shard.Node())
+					match.From, match.Times = from, -1
+					forbidden := f.srv.Intercept(match, zktest.Fail(zktest.CodeNoAuth))
+					require.NoError(f, f.srv.Set(path+"/shards", []byte(`["s000","s001","s002","s003","s004","s005"]`)))
+					require.NoError(f, f.srv.Set(path+"/members/b", []byte(`{"weight":2}`)))
+					require.NoError(f, f.srv.Delete(path+"/plan"))
+					f.depose()
+					f.pass(time.Minute)
+					f.requireRunning(all...)
+					require.True(f, f.isServed(), "%v", f.load())
+					require.Less(f, forbidden.Hits(), 100, "with pauses")
+					forbidden.Remove()
+					f.pass(bubble.Timeout)
+					f.gone(all[2])
+					f.await(10*time.Second, f.isServed, f.planned)
+				})
+			})
+		}
+	}
+}
+
+// If one leader may not read who is there, another one leads, and the shards of a member that has gone are served.
+func TestLeader_GivesWay(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		all := f.team(shard.List(f.shards...))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.gone(all[2])
+		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
+		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "id=a", "/members forbids read")
+		require.Equal(f, "b", f.writers()[len(f.writers())-1])
+		f.requireRunning(all[:2]...)
+	})
+}
+
+// A leader that may no longer write the plan ends no member that serves. TestRun_NotAllowed is about the first plan.
+func TestLeader_MayNotWrite(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		all := f.team(shard.List(f.shards...))
+		forbidden := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.gone(all[2])
+		f.pass(5 * time.Minute)
+		f.requireRunning(all[:2]...)
+		require.Equal(f, map[string]int{"a": 2, "b": 2}, f.load())
+		require.Less(f, forbidden.Hits(), 70, "one try every five seconds, whoever leads")
+		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "write the plan "+path+"/plan")
+		forbidden.Remove()
+		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
+	})
+}
+
+// TestMember_ServerFault: one error of a server ends no member, wherever it comes.
+func TestMember_ServerFault(t *testing.T) {
+	const systemError zktest.Code = -1
+	for name, match := range map[string]zktest.Match{
+		"the plan":         {Op: zktest.OpGetData, Path: "/plan$"},
+		"the members":      {Op: zktest.OpGetChildren2, Path: "/members$"},
+		"one member":       {Op: zktest.OpGetData, Path: "/members/c$"},
+		"the election":     {Op: zktest.OpGetChildren2, Path: "/election$"},
+		"the write":        {Op: zktest.OpMulti, Path: "/plan$"},
+		"the sync of that": {Op: zktest.OpSync, Path: "/plan$"},
+		"the locks":        {Op: zktest.OpGetChildren2, Path: "/own$"},
+		"a lock":           {Op: zktest.OpGetChildren2, Path: "/own/s000$"},
+	} {
+		for _, who := range []string{"a", "b"} { // a leads
+			for _, code := range []zktest.Code{systemError, zktest.CodeMarshallingError} {
+				t.Run(fmt.Sprintf("%s, %s, %d", name, who, code), func(t *testing.T) {
+					inFleet(t, 6, func(f *fleet) {
+						all := f.team(shard.List(f.shards...))
+						match.From = zktest.Label(who)
+						f.srv.Intercept(match, zktest.Fail(code))
+						require.NoError(f, f.srv.Delete(path+"/plan"))
+						f.depose()
+						f.pass(10 * time.Second)
+						f.gone(all[2])
+						f.requireServed(15*time.Second, map[string]int{"a": 3, "b": 3})
+						f.requireRunning(all[:2]...)
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestMember_MayNotReadThePlan: one that never could ends, and says why, so that the others get its shards. One that could keeps what it has.
+func TestMember_MayNotReadThePlan(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		all := f.team(shard.List(f.shards...))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("d"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		d := f.join("d")
+		<-d.ended
+		require.ErrorContains(f, d.err, "get "+path+"/plan")
+		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2, "c": 2})
+
+		forbidden := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		asks := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"b":["s000","s001","s002","s003","s004","s005"]}}`)))
+		f.pass(time.Minute)
+		require.Zero(f, asks.Hits(), "it does not know the present plan")
+		f.requireRunning(all...)
+		require.Equal(f, 2, f.load()["b"])
+		f.requireLogged("b", "level=ERROR", "a member keeps what it has", "/plan forbids read", "after=5s")
+		forbidden.Remove()
+		f.requireServed(15*time.Second, map[string]int{"a": 2, "b": 2, "c": 2})
+	})
+}
+
+// TestRun_CredentialsAreRefused: the session and its holds end, and Run goes on when the servers take them again.
+func TestRun_CredentialsAreRefused(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.Close())
+		var err error
+		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		require.NoError(f, err)
+		a.shards, err = shard.New(a.client, path, shard.WithID("a"), shard.WithSettle(settle, 10*settle))
+		require.NoError(f, err)
+		a.run(shard.List(f.shards...))
+		b := f.join("b")
+		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2})
+		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		f.srv.Cut(zktest.Label("a"))
+		f.pass(30 * time.Second)
+		require.Positive(f, refused.Hits())
+		require.Equal(f, map[string]int{"b": 4}, f.load())
+		refused.Remove()
+		f.requireServed(time.Minute, map[string]int{"a": 2, "b": 2})
+		f.requireRunning(a, b)
+	})
+}
+
+// When the source failed and the leader went, the next one had no set of shards, and repaired nothing.
+func TestSource_FailsForTheNextLeader(t *testing.T) {
+	fails := func(context.Context) ([]string, error) { return nil, errors.New("no catalog") }
+	waits := func(ctx context.Context) ([]string, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for name, source := range map[string]struct {
+		broken func(context.Context) ([]string, error) // nil is a node
+		harm   func(f *fleet) error
+		log    string
+	}{
+		"a function fails":    {fails, nil, "cannot be had"},
+		"a function waits":    {waits, nil, ""},
+		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) }, "cannot be read"},
+		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 6, func(f *fleet) {
+				var broken atomic.Bool
+				from := shard.Node()
+				if source.broken != nil {
+					from = shard.Func(time.Second, func(ctx context.Context) ([]string, error) {
+						if broken.Load() {
+							return source.broken(ctx)
+						}
+						return f.shards, nil
+					})
+				}
+				require.NoError(f, f.prepare("x").shards.SetNames(f.Context(), f.shards...))
+				all := f.team(from)
+				broken.Store(true)
+				if source.harm != nil {
+					require.NoError(f, source.harm(f))
+				}
+				f.pass(5 * time.Second)
+				f.gone(all[0]) // it led
+				f.requireServed(3*time.Second, map[string]int{"b": 3, "c": 3})
+				f.requireLogged("b", "level=WARN", "the source has not told the set of shards yet", "path="+path, "shards=6")
+				if source.log != "" {
+					f.requireLogged("b", "level=ERROR", source.log, "the last one stays")
+				}
+				require.NoError(f, f.srv.Delete(path+"/plan"))
+				f.pass(settle)
+				require.Contains(f, f.planned(), "s005", "the set is known, also without a plan")
+			})
+		})
+	}
+}
+
+// TestSource_FailsAndThePlanHasNamesThatCannotBe: such names are no shards, also if nothing else tells the set.
+func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
+	inFleet(t, 1, func(f *fleet) {
+		m := f.prepare("a")
+		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["odd/name","s000"]},"nobody":[".."]}`)))
+		m.run(shard.Node())
+		f.requireServed(2*settle, map[string]int{"a": 1})
+		require.JSONEq(f, `{"owners":{"a":["s000"]}}`, f.planned())
+	})
+}
+
+// TestSource_TellsInTime: a leader whose source tells the set soon does not plan for that of the last plan.
+func TestSource_TellsInTime(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["old"]}}`)))
+		a.run(shard.Func(time.Minute, func(ctx context.Context) ([]string, error) {
+			time.Sleep(900 * time.Millisecond)
+			return f.shards, nil
+		}))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		require.Len(f, f.writers(), 2, "the one above and one more")
+	})
+}
+
+// A plan above the jute.maxbuffer of the servers cost the client its connection again and again.
+func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000), zktest.WithHistory(5000))
+		f := newFleet(t, 3000, srv)
+		for i := range f.shards {
+			f.shards[i] = fmt.Sprintf("a-rather-long-name-of-a-shard-%06d", i)
+		}
+		connects := srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.Proceed())
+		var names atomic.Pointer[[]string]
+		names.Store(&f.shards)
+		a := f.prepare("a")
+		a.run(shard.Func(time.Second, func(context.Context) ([]string, error) { return *names.Load(), nil }))
+		f.pass(5*time.Minute + 10*time.Second)
+		require.InDelta(f, 3+5, connects.Hits(), 1, "two tries, one each minute")
+		f.requireRunning(a)
+		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan", "bytes=1", "again=1m0s", "jute.maxbuffer")
+		f.shards = f.shards[:10]
+		names.Store(&f.shards)
+		f.requireServed(5*time.Second, map[string]int{"a": 10})
+		f.end()
+		f.judge()
+	})
+}
+
+// TestPlan_CannotBeWritten: what a server refuses is tried every five seconds, whatever else happens.
+func TestPlan_CannotBeWritten(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		a := f.join("a")
+		f.pass(settle)
+		b := f.join("b")
+		for range 60 {
+			f.pass(time.Second)
+			require.NoError(f, f.srv.Set(path+"/members/b", []byte(`{"weight":1}`)))
+		}
+		require.InDelta(f, 12, refused.Hits(), 1)
+		f.requireLogged("a", "level=ERROR", "the plan cannot be written, the last one stays", "path="+path+"/plan")
+		f.requireRunning(a, b)
+		refused.Remove()
+		f.requireServed(5*time.Second+settle, map[string]int{"a": 3, "b": 3})
+	})
+}
+
+// TestMember_CannotSayWhatItIs: a member whose node cannot be written goes on to try, and says why others do not know that it leaves.
+func TestMember_CannotSayWhatItIs(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		a := f.join("a")
+		f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		leaving, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+		defer cancel()
+		require.ErrorIs(f, a.shards.Leave(leaving), context.DeadlineExceeded)
+		require.Positive(f, refused.Hits())
+		require.Less(f, refused.Hits(), 30, "with pauses")
+		f.requireLogged("a", "level=ERROR", "what this member says of itself cannot be written", "id=a", "forbids")
+		require.Equal(f, 2, f.load()["a"])
+		refused.Remove()
+		f.requireServed(time.Minute, map[string]int{"b": 4})
+		<-a.ended
+		require.NoError(f, a.err)
+	})
+}
+
+// TestWorker_LockCannotBeHad: a lock that a member may not take counts as a failure, and the shard goes to another one.
+func TestWorker_LockCannotBeHad(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "/own/s000/", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.join("a", shard.WithGiveUp(3))
+		f.join("b")
+		f.requireServed(10*time.Second, map[string]int{"a": 1, "b": 1})
+		require.Equal(f, "b", f.owners()["s000"])
+		f.requireLogged("a", "level=WARN", "the lock of a shard cannot be had", "shard=s000", "failures=3")
+		f.requireLogged("a", "level=ERROR", "a shard is given away", "shard=s000", "id=a", "for=5m0s")
+	})
+}
+
+// TestRun_CannotJoin: a member that may not make its node ends, and says why.
+func TestRun_CannotJoin(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		a := f.join("a")
+		<-a.ended
+		require.ErrorIs(f, a.err, zk.ErrNoAuth)
+		require.ErrorContains(f, a.err, path+"/members")
+	})
+}
+
+// TestRecall_ServerFault: a leader that cannot ask who holds what writes no plan. The next one asks, and nothing moves.
+func TestRecall_ServerFault(t *testing.T) {
+	for name, match := range map[string]zktest.Match{
+		"the list of locks": {Op: zktest.OpGetChildren2, Path: "/own$"},
+		"a lock":            {Op: zktest.OpGetChildren2, Path: "/own/s001$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleet(t, 4, func(f *fleet) {
+				f.join("a")
+				f.requireServed(2*settle, map[string]int{"a": 4})
+				f.join("b")
+				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has others than in a plan from nothing
+				before, planned, started := f.owners(), f.planned(), f.started()
+				fault := f.srv.Intercept(match, zktest.Fail(zktest.CodeMarshallingError))
+				require.NoError(f, f.srv.Delete(path+"/plan"))
+				f.depose()
+				f.pass(20 * time.Second)
+				require.Equal(f, 1, fault.Hits())
+				require.Equal(f, planned, f.planned())
+				require.Equal(f, before, f.owners())
+				require.Equal(f, started, f.started())
+			})
+		})
+	}
+}
+
+// TestOwners_CannotReadThePlan: the error comes alone.
+func TestOwners_CannotReadThePlan(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a")
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		f.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		view, err := a.shards.Owners(f.Context())
+		require.ErrorIs(f, err, zk.ErrNoAuth)
+		require.Zero(f, view)
+	})
+}
+
+// TestPlan_GarbledAsItIsWritten: the leader reads what has become of its plan, and writes it again at once.
+func TestPlan_GarbledAsItIsWritten(t *testing.T) {
+	inFleet(t, 4, func(f *fleet) {
+		f.join("a")
+		b := f.join("b")
+		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
+		garble := func(zktest.Request) { require.NoError(f, f.srv.Set(path+"/plan", []byte("garbled"))) }
+		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(garble))
+		f.gone(b)
+		f.requireServed(time.Second, map[string]int{"a": 4})
+		f.requireLogged("a", "level=ERROR", "the plan cannot be read, another one is written")
+	})
+}
