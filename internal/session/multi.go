@@ -26,7 +26,7 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecip
 	}
 	first := ops[0].Path
 	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
-		return s.multiRequest(first, requests, done)
+		return s.multiRequest("multi", first, requests, done)
 	})
 	if err != nil {
 		return nil, 0, culprit(ops, t.responses, err)
@@ -40,14 +40,16 @@ type transaction struct {
 	zxid      int64
 }
 
-func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
-	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Done: func(r reply, err error) {
+func (s *Session) multiRequest(op, path string, absolute []any, done func(transaction, error)) request {
+	admit, admitted := s.admission(op, path, absolute)
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Admit: admit, Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {
 				t.responses, err = nil, wire.ErrGarbled
 			}
 		}
+		admitted(t, err)
 		for i := range t.responses {
 			t.responses[i].String = s.Rel(t.responses[i].String)
 		}
