@@ -42,7 +42,7 @@
 //	srv.StopListening()                             // new connections are refused, until srv.Listen(srv.Addr())
 //
 // See [Server.Intercept] with its actions, [Server.Refuse], [Server.Freeze], [Server.Down], [Server.Reap],
-// [Server.SetCversion], [Server.SetZxid], [Server.LoseWatch] and [Server.SendEvent]. [Server.Create], [Server.Set] and
+// [Server.SetCversion], [Server.SetVersion], [Server.SetZxid], [Server.LoseWatch] and [Server.SendEvent]. [Server.Create], [Server.Set] and
 // [Server.Delete] write without a client.
 //
 // # Several addresses

@@ -131,6 +131,9 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 	if err := CheckPath("set", path); err != nil {
 		return zk.Stat{}, err
 	}
+	if version == beforeAny {
+		return s.setExact(ctx, path, b, version)
+	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
 		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version), Done: taking(wire.StatReply, done)}
 	})
