@@ -40,8 +40,9 @@
 // behind what this client has seen refuses it. There is one exception. If servers have only refused for a session timeout,
 // as after an ensemble was restored from a backup, the client takes what there is.
 //
-// Bad paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than servers survive, are refused before anything is sent. Errors of the server
-// match the variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
+// Bad paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than servers survive, are refused before anything
+// is sent. Errors of the server match the variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError
+// names the operation and the path.
 //
 // A watch is a channel that is closed once: at the first change, or when the connection was lost. Then read again.
 // [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Watch] does all that for one node, in a
@@ -79,8 +80,8 @@
 //
 // When the deadline passes, all holds of the client end before the first of them is logged, traced and removed. To end 1,000 holds
 // takes about 5 ms of processor time. So the 20,000 or so that a session may have (see [WithMaxRequestSize]) end within the default
-// margin of [WithSafetyMargin], which is 750 ms of 15 s. Work of the program that waits for the end of one hold may delay the end of others. If a caller asks a hold,
-// that hold ends itself at its deadline.
+// margin of [WithSafetyMargin], which is 750 ms of 15 s. Work of the program that waits for the end of one hold may delay
+// the end of others. If a caller asks a hold, that hold ends itself at its deadline.
 //
 // # What it logs
 //

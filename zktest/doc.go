@@ -64,9 +64,9 @@
 //
 // After every transaction the server compares its state with separate counts. No dead session has an ephemeral node.
 // Sequence numbers never repeat before they are exhausted. Zxids only grow, and cversion follows its formula. Each session
-// has one live connection. A violation fails the test. So does the end of a
-// session whose ephemeral nodes make a transaction above twice [WithMaxBuffer], which ends real servers for good. A real server accepts some requests that damage it, or
-// that do something else than the client seems to mean. Such a request is an [ErrMisuse], which [Run] logs as a warning.
+// has one live connection. A violation fails the test. So does the end of a session whose ephemeral nodes make a transaction above twice
+// [WithMaxBuffer], which ends real servers for good. A real server accepts some requests that damage it, or that do something else than
+// the client seems to mean. Such a request is an [ErrMisuse], which [Run] logs as a warning.
 //
 // # How faithful it is
 //

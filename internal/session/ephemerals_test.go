@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,7 +147,7 @@ func TestSessionFull(t *testing.T) {
 		}
 		var paths []string
 		fill := func() (full error) {
-			for full == nil {
+			for full == nil && len(paths) < 200 {
 				var path string
 				if path, full = c.Create(t.Context(), "/"+long, nil, zk.FlagEphemeral|zk.FlagSequence); full == nil {
 					paths = append(paths, path)
@@ -185,4 +187,62 @@ func TestSessionFull(t *testing.T) {
 		_, err = c.Create(t.Context(), "/c", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
 	})
+}
+
+// TestBytesOfEnd_Random: requests and replies are lost at random. The count is never below what the server has, and in the end is the same.
+func TestBytesOfEnd_Random(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				random, faults := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+				var mu sync.Mutex // guards faults
+				c := trial.Dial(t, srv)
+				s := trial.Live(t, c)
+				require.NoError(t, c.CreateAll(t.Context(), "/queue", nil))
+				p := &ephemeral.Parent{Client: trial.Inner(c), Path: "/queue"}
+				some := zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return writes(r) && faults.IntN(6) == 0
+				}}
+				replies, requests := srv.Intercept(some, zktest.DropReply()), srv.Intercept(some, zktest.DropRequest())
+				specs := []ephemeral.Spec{{Kind: "lock-"}, {Kind: "lease-", Count: 3}, {Key: "marker"}}
+				var nodes []*ephemeral.Node
+				for range 60 {
+					switch own := fmt.Sprintf("/own%d", random.IntN(3)); random.IntN(5) {
+					case 0, 1:
+						if n, err := p.Create(t.Context(), s, specs[random.IntN(3)], nil); err == nil {
+							nodes = append(nodes, n)
+						}
+					case 2:
+						_, _ = c.Create(t.Context(), own, nil, zk.FlagEphemeral) // it may be there, or its answer may be lost
+					case 3:
+						_ = c.Delete(t.Context(), own, -1)
+					default:
+						if len(nodes) > 0 {
+							nodes[0].Remove()
+							nodes = nodes[1:]
+						}
+					}
+					synctest.Wait()
+					require.NoError(t, s.Err())
+					require.GreaterOrEqual(t, s.BytesOfEnd(), bytesOfEnd(srv, s))
+				}
+				replies.Remove()
+				requests.Remove()
+				for _, n := range nodes {
+					n.Remove()
+					require.NoError(t, n.WaitRemoved(t.Context()))
+				}
+				for i := range 3 {
+					own := fmt.Sprintf("/own%d", i)
+					_, _ = c.Create(t.Context(), own, nil, zk.FlagEphemeral)
+					require.NoError(t, c.Delete(t.Context(), own, -1))
+				}
+				time.Sleep(time.Minute)
+				require.Empty(t, srv.Ephemerals(s.ID()))
+				require.Equal(t, 48, s.BytesOfEnd())
+			})
+		})
+	}
 }
