@@ -30,6 +30,9 @@ var (
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
+	// ErrSessionFull says that a create was not sent, because the session of the client has so many ephemeral nodes that the servers
+	// might not survive its end. Spread them over several clients, or shorten their paths: see conn.WithMaxRequestSize.
+	ErrSessionFull = errors.New("session full")
 	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
 	// it exclusion, cannot be trusted. Delete the parent when it has no users: the counter starts again at zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")

@@ -13,6 +13,9 @@ type Op struct {
 	Data []byte
 	// Version is the data version that a set, a delete or a check wants; -1 is any.
 	Version int32
+	// Exact says that Version was read, so that -1 is a version like others, and not any. Versions wrap, so a node may have it. A check for it
+	// is refused before any request, because servers have none.
+	Exact bool
 	// Flags are those of a create, and ACL is its access list; an empty one is the client's.
 	Flags int32
 	ACL   []zk.ACL

@@ -211,6 +211,9 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 // the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
 // may have that version, too.)
 //
+// Data versions wrap, and come to -1 after 2^32 writes. A Set over the version -2 writes twice, in one transaction, and leaves 0. Other
+// clients may leave -1. If that was read, and no newer data may be lost, use Multi with a zkrecipes.Op that is Exact.
+//
 // Errors: zk.ErrBadVersion, zk.ErrNoNode or what else the server said, and nothing was written; ErrUnknownOutcome if a reply was lost,
 // and nothing tells whether this Set or another client changed the node; without a session as of Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {

@@ -40,8 +40,9 @@
 // behind what this client has seen refuses it. There is one exception. If servers have only refused for a session timeout,
 // as after an ensemble was restored from a backup, the client takes what there is.
 //
-// Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent. Errors of the server
-// match the variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
+// Bad paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than servers survive, are refused before anything
+// is sent. Errors of the server match the variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError
+// names the operation and the path.
 //
 // A watch is a channel that is closed once: at the first change, or when the connection was lost. Then read again.
 // [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Watch] does all that for one node, in a
@@ -78,9 +79,9 @@
 // the answers behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
 //
 // When the deadline passes, all holds of the client end before the first of them is logged, traced and removed. To end 1,000 holds
-// takes about 5 ms of processor time. So one process can end 100,000 within the default margin of [WithSafetyMargin], which is
-// 750 ms of 15 s. Work of the program that waits for the end of one hold may delay the end of others. If a caller asks a hold,
-// that hold ends itself at its deadline.
+// takes about 5 ms of processor time. So the 20,000 or so that a session may have (see [WithMaxRequestSize]) end within the default
+// margin of [WithSafetyMargin], which is 750 ms of 15 s. Work of the program that waits for the end of one hold may delay
+// the end of others. If a caller asks a hold, that hold ends itself at its deadline.
 //
 // # What it logs
 //
@@ -92,6 +93,8 @@
 //   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
 //     last one every five minutes. The others are Debug.
 //   - Info, "zookeeper: the chroot did not exist and was made": it is new, or was empty for a while, or is a typing error.
+//   - Warn, "zookeeper: the session has many ephemeral nodes, and more are refused soon": see [WithMaxRequestSize]. The keys bytes and
+//     limit say how near that is.
 //   - Warn: what an operator should look at, such as children of a queue that are no contenders.
 //
 // The keys are the same everywhere:
@@ -126,5 +129,5 @@
 //
 // An event may be lost. So each call that waits, and each hold, reads again after two to three session timeouts what it watches. All
 // of one session together read 200 times a second at most. So each of 6,000 calls reads every 30 to 45 s at the default timeout,
-// and each of 100,000 every 8 to 13 minutes. A lost event is noticed as late.
+// and each of 20,000 every 100 to 150 s. A lost event is noticed as late.
 package conn

@@ -90,6 +90,12 @@ func WithConnectTimeout(d time.Duration) Option {
 // WithMaxRequestSize sets how many bytes a request may have, between 4 KiB and 1 GiB; default 1 MiB less 4 KiB, for servers
 // with the default jute.maxbuffer. A larger request is refused with [ErrTooLarge] before it is sent, since servers would
 // hang up on it. Set it 4 KiB below the jute.maxbuffer of the servers, if that is not the default.
+//
+// The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes and members, and
+// those of [Client.Create]. The transaction that ends the session has all their paths, and servers that cannot read it, because it is
+// longer than 2 × jute.maxbuffer, never start again. A path takes its bytes on the server, chroot included, and four more. At half of
+// that the client logs a warning. Above three quarters, 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull].
+// That is about 20,000 locks on paths of 15 to 20 bytes. A session of another client has room for as many.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {

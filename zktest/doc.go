@@ -42,7 +42,7 @@
 //	srv.StopListening()                             // new connections are refused, until srv.Listen(srv.Addr())
 //
 // See [Server.Intercept] with its actions, [Server.Refuse], [Server.Freeze], [Server.Down], [Server.Reap],
-// [Server.SetCversion], [Server.SetZxid], [Server.LoseWatch] and [Server.SendEvent]. [Server.Create], [Server.Set] and
+// [Server.SetCversion], [Server.SetVersion], [Server.SetZxid], [Server.LoseWatch] and [Server.SendEvent]. [Server.Create], [Server.Set] and
 // [Server.Delete] write without a client.
 //
 // # Several addresses
@@ -64,8 +64,9 @@
 //
 // After every transaction the server compares its state with separate counts. No dead session has an ephemeral node.
 // Sequence numbers never repeat before they are exhausted. Zxids only grow, and cversion follows its formula. Each session
-// has one live connection. A violation fails the test. A real server accepts some requests that damage it, or
-// that do something else than the client seems to mean. Such a request is an [ErrMisuse], which [Run] logs as a warning.
+// has one live connection. A violation fails the test. So does the end of a session whose ephemeral nodes make a transaction above twice
+// [WithMaxBuffer], which ends real servers for good. A real server accepts some requests that damage it, or that do something else than
+// the client seems to mean. Such a request is an [ErrMisuse], which [Run] logs as a warning.
 //
 // # How faithful it is
 //

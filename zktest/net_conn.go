@@ -128,7 +128,7 @@ func (c *conn) read() {
 		}
 		var err error
 		if word == "" {
-			frame, err = transport.ReadFrame(r, frame, c.s.cfg.maxBuffer)
+			frame, err = transport.ReadFrame(r, frame, c.s.cfg.MaxBuffer)
 		}
 		if !c.PassIn() {
 			break

@@ -74,6 +74,18 @@ func (s *Server) DeleteAll(path string) error {
 	return s.Delete(path)
 }
 
+// SetVersion sets the data version of a node to n, as 2^32 writes could. Errors: [CodeNoNode].
+func (s *Server) SetVersion(path string, n int32) error {
+	s.lock()
+	defer s.unlock()
+	node := s.state.Tree.Get(path)
+	if node == nil {
+		return CodeNoNode
+	}
+	node.Version = n
+	return nil
+}
+
 // SetCversion sets the sequence number of the next child of a node to n. After 2147483647 the counter sticks.
 // Errors: [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {

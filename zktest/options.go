@@ -26,7 +26,6 @@ type config struct {
 	ensemble.Settings
 	listen       string // address; empty for none
 	reap         time.Duration
-	maxBuffer    int
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
 	release      Release
@@ -39,8 +38,8 @@ type config struct {
 
 func defaults() config {
 	return config{
-		Settings: ensemble.Settings{Tick: 2 * time.Second, Size: 1, Access: access.Policy{Hash: sha1.New}},
-		listen:   "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16, maxBuffer: defaultMaxBuffer,
+		Settings: ensemble.Settings{Tick: 2 * time.Second, Size: 1, MaxBuffer: defaultMaxBuffer, Access: access.Policy{Hash: sha1.New}},
+		listen:   "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16,
 	}
 }
 
@@ -57,8 +56,8 @@ func (c *config) check() error {
 	if c.Size < 1 || c.Size > 255 {
 		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.Size)
 	}
-	if c.maxBuffer <= 0 {
-		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
+	if c.MaxBuffer <= 0 {
+		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.MaxBuffer)
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {
@@ -112,9 +111,10 @@ func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = t
 // closed; default off.
 func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
-// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
+// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection. The end of a session may
+// take twice as much: see [OnViolation].
 // Source: jute.maxbuffer.
-func WithMaxBuffer(n int) Option { return option(func(c *config) { c.maxBuffer = n }) }
+func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer = n }) }
 
 // WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
 // only, as ZooKeeper does.
@@ -200,7 +200,8 @@ func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = c
 func InMemory() Option { return WithListener("") }
 
 // OnViolation sets the function that gets what the server finds wrong: a broken invariant of its own, a request that
-// [Forbid] forbids, or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
+// [Forbid] forbids, the end of a session with so many ephemeral nodes that no real server would start again, or misuse by a client,
+// which matches [ErrMisuse]. It is called on a goroutine of the server, without
 // locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 

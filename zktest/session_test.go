@@ -1,6 +1,8 @@
 package zktest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,4 +204,29 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 		synctest.Wait()
 		require.Empty(t, s.Sessions())
 	})
+}
+
+// TestEnd_LongerThanServersRead: the transaction of an end has the paths of all ephemeral nodes. At twice the buffer servers still read it.
+func TestEnd_LongerThanServersRead(t *testing.T) {
+	for name, end := range map[string]func(r *raw){
+		"closed":  func(r *raw) { r.do(OpCloseSession, nil) },
+		"expired": func(*raw) { time.Sleep(time.Minute) },
+	} {
+		for length, violations := range map[int]int{180: 0, 181: 1} {
+			t.Run(fmt.Sprint(name, length), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var told []error
+					s := Run(t, InMemory(), WithMaxBuffer((48+3*(4+180))/2), OnViolation(func(err error) { told = append(told, err) }))
+					r := attachRaw(t, s, "", 10*time.Second)
+					for i, length := range []int{180, 180, length} {
+						require.Equal(t, CodeOK, r.do(OpCreate, createBody("/"+strings.Repeat(fmt.Sprint(i), length-1), Ephemeral)))
+					}
+					end(r)
+					synctest.Wait()
+					require.Empty(t, s.Sessions())
+					require.Len(t, told, violations)
+				})
+			})
+		}
+	}
 }

@@ -3,6 +3,21 @@ package main
 // clientMutants break the client: connection, session, proof of liveness, identity.
 var clientMutants = []mutant{
 	{
+		name:  "session: a create in doubt does not count at its end",
+		edits: []edit{{"internal/session", "ephemerals.created", "	case outcomeOf(err) == unknown:\n		e.doubt(node)\n", ""}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "session: any number of ephemeral nodes",
+		edits: []edit{{"internal/session", "session.admit", "if now > limit {", "if now < 0 {"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "session: the data version -1 that was read is any",
+		edits: []edit{{"internal/session", "versioned", "		case r.Version == anyVersion && exact:\n", "		case false:\n"}},
+		tests: []test{connTests, valueTests},
+	},
+	{
 		name:  "sasl: a server that ends the exchange has let the client in",
 		edits: []edit{{"sasl", "digestExchange.Step", "		return nil, false, ErrUnproven\n", "		return nil, true, nil\n"}},
 		tests: []test{bubbles("./sasl"), connTests},

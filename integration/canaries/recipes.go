@@ -187,7 +187,7 @@ var recipeMutants = []mutant{
 	},
 	{
 		name:  "node: deleted in any version",
-		edits: []edit{{"recipes/node", "keeper.removeOnce", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "k.session.DeleteRead(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
 		tests: []test{nodeTests},
 	},
 	{

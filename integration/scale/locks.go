@@ -64,7 +64,7 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // never fails
-	n := many(30_000)
+	n := many(20_000)
 	holds, err := take(ctx, c, "/freeze", n)
 	if err != nil {
 		return err

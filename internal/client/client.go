@@ -275,7 +275,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // node has the same version.
 func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) error {
 	_, err := versioned(ctx, c, "delete", path, read.Version, read.Czxid, len(path), func(s *session.Session) (zk.Stat, error) {
-		return zk.Stat{}, s.Delete(ctx, path, read.Version)
+		if read.Czxid == 0 {
+			return zk.Stat{}, s.Delete(ctx, path, read.Version)
+		}
+		return zk.Stat{}, s.DeleteRead(ctx, path, read.Version)
 	})
 	if errors.Is(err, errGone) {
 		return nil
@@ -285,7 +288,8 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 
 var errGone = errors.New("the node is gone")
 
-// versioned does a write of about so many bytes, whose version guards against applying it twice. A czxid of 0 means any node.
+// versioned does a write of about so many bytes, whose version guards against applying it twice. A czxid of 0 means any node, and the
+// version -1 any then.
 func versioned(ctx context.Context, c *Client, op, path string, version int32, czxid int64, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied, or may still be
@@ -316,7 +320,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, c
 			return stat, errors.Join(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
-		case version == -1 || now.Version != version, czxid != 0 && now.Czxid != czxid:
+		case version == -1 && czxid == 0, now.Version != version, czxid != 0 && now.Czxid != czxid:
 			return stat, err
 		}
 		_ = session.Sleep(ctx, session.RetryPause) // the next try looks at ctx

@@ -48,6 +48,7 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	if len(paths) == 0 {
 		return nil, nil //nolint:nilnil // as above
 	}
+	s.Found(p.Child(Prefix(guid)), paths...)
 	slices.Sort(paths) // they differ in their numbers alone, and the first must be the first
 	return p.newNode(s, paths, zxid), nil
 }
@@ -56,12 +57,17 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 // of them late (ZOOKEEPER-710 is about such servers). A late one behind the one that counts does no harm while that stands,
 // but it must not outlive it. If the late one is ahead, neither counts; see [Node.IsCopy].
 func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
+	var found []string
 	p.untilDone(ctx, func() error {
 		for {
 			n, err := p.find(ctx, s, guid)
+			if err == nil && n == nil {
+				s.Settled(p.Child(Prefix(guid)), found...)
+			}
 			if err != nil || n == nil {
 				return err
 			}
+			found = append(found, n.Paths...)
 			if err := n.delete(ctx); err != nil {
 				return err
 			}

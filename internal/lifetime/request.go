@@ -16,6 +16,7 @@ type Request struct {
 	Path  string                  // as the client sees it
 	Frame []byte                  // its xid is still to be set
 	Done  func(link.Reply, error) // see [link.Request]
+	Admit func() error            // unless nil, the caller asks it before it sends the request
 }
 
 // Send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session
@@ -56,7 +57,7 @@ func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, requests []Re
 // SyncRequest makes the server catch up with the leader before it serves what is sent later. Of the two paths, the first is that of
 // the server.
 func SyncRequest(abs, path string, done func(error)) Request {
-	return Request{wire.OpSync, path, wire.SyncFrame(abs), func(r link.Reply, err error) {
+	return Request{Op: wire.OpSync, Path: path, Frame: wire.SyncFrame(abs), Done: func(r link.Reply, err error) {
 		if err == nil {
 			_, err = wire.CreateReply(r.Body)
 		}
@@ -68,7 +69,7 @@ func SyncRequest(abs, path string, done func(error)) Request {
 // refuses if another server has it by now.
 func BarrierRequest(done func(error)) Request {
 	check := []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
-	return Request{wire.OpMulti, "/", wire.MultiFrame(check), func(r link.Reply, err error) {
+	return Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), Done: func(r link.Reply, err error) {
 		if err == nil {
 			var answers []zk.MultiResponse
 			if answers, err = wire.MultiReply(r.Body); len(answers) != len(check) {

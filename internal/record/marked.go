@@ -131,7 +131,7 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
 	sent := time.Now()
 	results, err := s.Multi(ctx,
-		zkrecipes.OpSet(m.path, w.data, w.old.Stat.Version),
+		exactly(zkrecipes.OpSet(m.path, w.data, w.old.Stat.Version)),
 		zkrecipes.OpSet(m.marker.Paths[0], []byte(strconv.Itoa(m.number)), -1))
 	m.left = nil
 	switch err = w.hangups.Judge(len(w.data), err); {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -49,4 +50,10 @@ func (w *write) lost(ctx context.Context, doubt error) bool {
 	}
 	_ = session.Sleep(ctx, session.RetryPause) // the reading looks at ctx
 	return true
+}
+
+// exactly returns the operation for the version that was read, also if that is -1.
+func exactly(op zkrecipes.Op) zkrecipes.Op {
+	op.Exact = true
+	return op
 }

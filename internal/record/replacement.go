@@ -119,7 +119,7 @@ func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (
 	if apply == nil {
 		apply = r.multi
 	}
-	ops := []zkrecipes.Op{zkrecipes.OpSet(r.Path, data, now.Stat.Version)}
+	ops := []zkrecipes.Op{exactly(zkrecipes.OpSet(r.Path, data, now.Stat.Version))}
 	if !now.Exists {
 		ops = append([]zkrecipes.Op{zkrecipes.OpCreate(r.Path, nil, 0)}, ops...)
 	}

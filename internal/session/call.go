@@ -43,6 +43,11 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	if err := s.AwaitUp(ctx); err != nil {
 		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
+	if r.Admit != nil {
+		if err := r.Admit(); err != nil {
+			return err
+		}
+	}
 	s.Send(ctx, sent, []request{r})
 	return nil
 }

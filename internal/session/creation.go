@@ -46,21 +46,17 @@ var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, remove []string) request {
 	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return request{Op: wire.OpCreate, Path: c.path, Frame: wire.CreateFrame(wire.OpCreate, &one), Done: func(r reply, err error) {
-			var created string
-			if err == nil {
-				created, err = wire.CreateReply(r.Body)
-			}
-			c.zxid = r.Zxid
-			c.end([]string{s.Rel(created)}, err)
-		}}
+		return s.oneCreate(wire.OpCreate, c.op, c.path, &one, func(created string, zxid int64, err error) {
+			c.zxid = zxid
+			c.end([]string{created}, err)
+		})
 	}
 	several := one // so that one takes no memory of the heap
 	ops := slices.Repeat([]any{&several}, n)
 	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.Abs(path), Version: -1})
 	}
-	return s.multiRequest(c.path, ops, func(t transaction, err error) {
+	return s.multiRequest(c.op, c.path, ops, func(t transaction, err error) {
 		var paths []string
 		for i, r := range t.responses {
 			switch {
@@ -73,6 +69,25 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 		c.zxid = t.zxid
 		c.end(paths, err)
 	})
+}
+
+// oneCreate returns the request of a create by itself.
+func (s *Session) oneCreate(code int32, op, path string, one *zk.CreateRequest, done func(created string, zxid int64, err error)) request {
+	node, counts := ephemeralOf(one)
+	create := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: func(r reply, err error) {
+		var created string
+		if err == nil {
+			created, err = wire.CreateReply(r.Body)
+		}
+		if counts {
+			s.ephemerals.createdOne(node, created, err)
+		}
+		done(s.Rel(created), r.Zxid, err)
+	}}
+	if counts {
+		create.Admit = func() error { return s.admit(op, path, node.bytes()) }
+	}
+	return create
 }
 
 // Done is closed when the call ends, with or without an answer.

@@ -22,3 +22,10 @@ func (s *Session) StartUnwatch(w *Watch) (remove func()) {
 func (s *Session) NewAgeOnALine() *Age {
 	return &Age{session: s.session, asOf: time.Now(), down: make(chan struct{})}
 }
+
+// BytesOfEnd returns how many bytes the end of the session takes, as far as it knows.
+func (s *Session) BytesOfEnd() int {
+	s.ephemerals.mu.Lock()
+	defer s.ephemerals.mu.Unlock()
+	return s.ephemerals.bytes
+}

@@ -20,18 +20,18 @@ func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.O
 
 // MultiZxid is Multi that also returns the zxid of the transaction, the czxid of the nodes it created.
 func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, int64, error) {
-	requests, err := s.requests(ops)
+	requests, of, err := s.requests(ops)
 	if err != nil {
 		return nil, 0, err
 	}
 	first := ops[0].Path
 	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
-		return s.multiRequest(first, requests, done)
+		return s.multiRequest("multi", first, requests, done)
 	})
 	if err != nil {
-		return nil, 0, culprit(ops, t.responses, err)
+		return nil, 0, culprit(ops, of, t.responses, err)
 	}
-	return results(ops, t.responses), t.zxid, nil
+	return results(ops, of, t.responses), t.zxid, nil
 }
 
 // transaction is the answer to a multi.
@@ -40,14 +40,16 @@ type transaction struct {
 	zxid      int64
 }
 
-func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
-	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Done: func(r reply, err error) {
+func (s *Session) multiRequest(op, path string, absolute []any, done func(transaction, error)) request {
+	admit, admitted := s.admission(op, path, absolute)
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Admit: admit, Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {
 				t.responses, err = nil, wire.ErrGarbled
 			}
 		}
+		admitted(t, err)
 		for i := range t.responses {
 			t.responses[i].String = s.Rel(t.responses[i].String)
 		}
@@ -55,11 +57,11 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 	}}
 }
 
-// culprit names the operation that made a multi fail: the first with an error.
-func culprit(ops []zkrecipes.Op, responses []zk.MultiResponse, err error) error {
+// culprit names the operation that made a multi fail: the first with an error. Of says which operation each response is of.
+func culprit(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse, err error) error {
 	for i, r := range responses {
 		if r.Error != nil {
-			return failedOp(ops[i], r.Error)
+			return failedOp(ops[of[i]], r.Error)
 		}
 	}
 	return err
@@ -69,15 +71,16 @@ func failedOp(op zkrecipes.Op, err error) error {
 	return &OpError{Op: "multi: " + string(op.Kind), Path: op.Path, Err: err}
 }
 
-func results(ops []zkrecipes.Op, responses []zk.MultiResponse) []zkrecipes.OpResult {
+func results(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse) []zkrecipes.OpResult {
 	done := make([]zkrecipes.OpResult, len(ops))
 	for i, r := range responses {
-		done[i].Path = ops[i].Path
-		if ops[i].Kind == zkrecipes.KindCreate {
-			done[i].Path = r.String
+		op, result := ops[of[i]], &done[of[i]]
+		result.Path = op.Path
+		if op.Kind == zkrecipes.KindCreate {
+			result.Path = r.String
 		}
-		if r.Stat != nil {
-			done[i].Stat = *r.Stat
+		if op.Kind == zkrecipes.KindSet && r.Stat != nil {
+			result.Stat = *r.Stat // the last
 		}
 	}
 	return done
@@ -85,26 +88,28 @@ func results(ops []zkrecipes.Op, responses []zk.MultiResponse) []zkrecipes.OpRes
 
 var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
 
-// requests returns the operations as requests with the paths of the server.
-func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
+// requests returns the operations as requests with the paths of the server, and which operation each is of.
+func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err error) {
 	if len(ops) == 0 {
-		return nil, errors.New("multi: no operations")
+		return nil, nil, errors.New("multi: no operations")
 	}
-	requests := make([]any, len(ops))
+	requests, of = make([]any, 0, len(ops)), make([]int, 0, len(ops))
 	for i, op := range ops {
 		if !slices.Contains(kinds, op.Kind) {
-			return nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
+			return nil, nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
 		}
 		if err := CheckPath("multi: "+string(op.Kind), op.Path); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r, err := s.request(op)
 		if err != nil {
-			return nil, failedOp(op, err)
+			return nil, nil, failedOp(op, err)
 		}
-		requests[i] = r
+		for _, one := range versioned(r, op.Exact) {
+			requests, of = append(requests, one), append(of, i)
+		}
 	}
-	return requests, nil
+	return requests, of, nil
 }
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
@@ -132,6 +137,63 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 	case zkrecipes.KindDelete:
 		return &zk.DeleteRequest{Path: path, Version: op.Version}, nil
 	default: // a check
+		if op.Exact && op.Version == anyVersion {
+			return nil, errors.New("the data version that was read is -1, which servers take for any: write the node once, and it has another")
+		}
 		return &zk.CheckVersionRequest{Path: path, Version: op.Version}, nil
 	}
+}
+
+// Data versions wrap, and servers take -1 in a request for any version. A write that replaces beforeAny would leave a node with it.
+const (
+	anyVersion = -1
+	beforeAny  = -2
+)
+
+// versioned returns the requests that stand for one of a transaction. A set over version -2 writes twice, so that no node is left
+// with -1. Other clients leave some. If that version was read, the write goes out for any version, and what follows it in the transaction
+// passes only if the version was -1: then it is 0 now. If another client was faster, the whole transaction fails.
+//
+// Source: PrepRequestProcessor.checkAndIncVersion of ZooKeeper, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
+func versioned(request any, exact bool) []any {
+	switch r := request.(type) {
+	case *zk.SetDataRequest:
+		switch {
+		case r.Version == beforeAny:
+			return []any{r, &zk.SetDataRequest{Path: r.Path, Data: r.Data, Version: anyVersion}}
+		case r.Version == anyVersion && exact:
+			return []any{r, &zk.CheckVersionRequest{Path: r.Path, Version: 0}}
+		}
+	case *zk.DeleteRequest:
+		if r.Version == anyVersion && exact {
+			return []any{&zk.SetDataRequest{Path: r.Path, Version: anyVersion}, &zk.DeleteRequest{Path: r.Path, Version: 0}}
+		}
+	}
+	return []any{request}
+}
+
+// SetRead replaces the data of a node if it has the version that was read, also if that is -1.
+func (s *Session) SetRead(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
+	if version != anyVersion {
+		return s.Set(ctx, path, b, version)
+	}
+	return s.setExact(ctx, path, b, version)
+}
+
+// setExact is SetRead in a transaction.
+func (s *Session) setExact(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
+	results, err := s.Multi(ctx, zkrecipes.Op{Kind: zkrecipes.KindSet, Path: path, Data: b, Version: version, Exact: true})
+	if err != nil {
+		return zk.Stat{}, err
+	}
+	return results[0].Stat, nil
+}
+
+// DeleteRead removes a node if it has the version that was read, also if that is -1.
+func (s *Session) DeleteRead(ctx context.Context, path string, version int32) error {
+	if version != anyVersion {
+		return s.Delete(ctx, path, version)
+	}
+	_, err := s.Multi(ctx, zkrecipes.Op{Kind: zkrecipes.KindDelete, Path: path, Version: version, Exact: true})
+	return err
 }

@@ -46,11 +46,10 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if flags == zk.FlagContainer {
 		op = wire.OpCreateContainer // OpCreate with this flag makes a plain node, which is never removed
 	}
-	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
-		return request{Op: op, Path: path, Frame: wire.CreateFrame(op, one), Done: taking(wire.CreateReply, done)}
+		return s.oneCreate(op, "create", path, one, func(created string, _ int64, err error) { done(created, err) })
 	})
-	return s.Rel(created), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
@@ -132,6 +131,9 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 	if err := CheckPath("set", path); err != nil {
 		return zk.Stat{}, err
 	}
+	if version == beforeAny {
+		return s.setExact(ctx, path, b, version)
+	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
 		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version), Done: taking(wire.StatReply, done)}
 	})
@@ -143,7 +145,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
-		return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: func(_ reply, err error) { done(struct{}{}, err) }}
+		return s.deleteRequest(path, version, func(err error) { done(struct{}{}, err) })
 	})
 	return err
 }
@@ -151,12 +153,22 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
 // connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: func(_ reply, err error) {
+	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(err error) {
 		if err != nil {
 			err = s.failed("delete", path, writing, err)
 		}
 		done(err)
-	}}})
+	})})
+}
+
+func (s *Session) deleteRequest(path string, version int32, done func(error)) request {
+	abs := s.Abs(path)
+	return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(abs, version), Done: func(_ reply, err error) {
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			s.ephemerals.gone(abs)
+		}
+		done(err)
+	}}
 }
 
 type existence struct {
@@ -165,12 +177,14 @@ type existence struct {
 }
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
-	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, s.Abs(path), watch), Done: func(r reply, err error) {
+	abs := s.Abs(path)
+	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch), Done: func(r reply, err error) {
 		var e existence
 		if err == nil {
 			e.stat, err = wire.StatReply(r.Body)
 			e.exists = err == nil
 		} else if errors.Is(err, zk.ErrNoNode) {
+			s.ephemerals.gone(abs)
 			err = nil
 		}
 		done(e, err)

@@ -34,11 +34,12 @@ type Session struct {
 // session is what all views of one session share.
 type session struct {
 	*lifetime.Lifetime
-	owner    Owner
-	ensemble *Ensemble
-	opts     *Config
-	watches  watches
-	awaiting atomic.Int64 // calls of AwaitChange
+	owner      Owner
+	ensemble   *Ensemble
+	opts       *Config
+	watches    watches
+	ephemerals ephemerals
+	awaiting   atomic.Int64 // calls of AwaitChange
 }
 
 // New returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is
@@ -46,6 +47,7 @@ type session struct {
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	s.watches.init()
+	s.ephemerals.init(s.opts.MaxRequest)
 	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)
 	return &Session{session: s}
 }

@@ -10,7 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-const maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
+const maxRequest = 1<<20 - belowJuteMax // for servers with the default jute.maxbuffer
+
+// belowJuteMax is the room for what servers add to a request when they pass it on.
+const belowJuteMax = 4 << 10
 
 // suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10

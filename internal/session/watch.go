@@ -54,8 +54,8 @@ func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 const mostRechecks = 200
 
 // RecheckAfter returns how long to wait for an event before what is watched is read again, since an event may be lost: two to three
-// session timeouts. If so many calls of the session wait that they would read too often, it is longer, in proportion: six to nine
-// minutes for 72,000. A call that begins to wait among few reads once after the shorter time. The time is random, so that many
+// session timeouts. If so many calls of the session wait that they would read too often, it is longer, in proportion: 100 to
+// 150 s for 20,000. A call that begins to wait among few reads once after the shorter time. The time is random, so that many
 // waiters do not read at once.
 func (s *Session) RecheckAfter() time.Duration {
 	timeout := max(s.Timeout(), time.Duration(s.awaiting.Load())*time.Second/(2*mostRechecks))
@@ -264,6 +264,7 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeChildrenChanged:
 		s.watches.fire(false, watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
+		s.ephemerals.gone(e.Path)
 		s.watches.fire(true, keysOf(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends them
 	}

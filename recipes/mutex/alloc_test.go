@@ -120,14 +120,14 @@ func TestAllocations(t *testing.T) {
 				return err
 			}
 			return h.Release(ctx)
-		}, 2600, 43},
+		}, 2800, 46},
 		"create and delete": {func(ctx context.Context) error {
 			path, err := c.Create(ctx, "/app/lock/_c_01234567-89ab-4cde-8f01-23456789abcd-lock-", nil, zk.FlagEphemeralSequential)
 			if err != nil {
 				return err
 			}
 			return c.Delete(ctx, path, -1)
-		}, 950, 14},
+		}, 1060, 16},
 	} {
 		bytes, allocs := allocated(t, tt.f)
 		require.LessOrEqual(t, bytes, tt.bytes, name)

@@ -117,7 +117,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	data, number := k.desired()
 	var ops []zkrecipes.Op
 	if instead != nil {
-		ops = append(ops, zkrecipes.OpDelete(k.path, instead.Version))
+		ops = append(ops, zkrecipes.Op{Kind: zkrecipes.KindDelete, Path: k.path, Version: instead.Version, Exact: true})
 	}
 	ops = append(ops, zkrecipes.OpCreate(k.path, nil, zk.FlagEphemeral), zkrecipes.OpSet(k.path, data, 0))
 	var remakes session.Remakes
@@ -156,7 +156,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 		k.wrote = 0
 		return &session.OpError{Op: "node", Path: k.path, Err: errOverwritten}
 	}
-	_, err := k.session.Set(ctx, k.path, want, version)
+	_, err := k.session.SetRead(ctx, k.path, want, version)
 	err = k.hangups.Judge(len(want), err)
 	switch {
 	case session.ReplyLost(err), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
@@ -218,6 +218,6 @@ func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 			return false, err
 		}
 	}
-	err = k.session.Delete(ctx, k.path, stat.Version)
+	err = k.session.DeleteRead(ctx, k.path, stat.Version)
 	return err == nil && !k.doubt, err
 }

@@ -1317,3 +1317,20 @@ func TestRootOfASub(t *testing.T) {
 		require.False(t, srv.Exists("/app/workers/w1"))
 	})
 }
+
+// TestSet_VersionWraps: the node gets its data, and goes at the end, over the data version that servers take for any.
+func TestSet_VersionWraps(t *testing.T) {
+	for _, version := range []int32{-2, -1} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			n := ready(t, keep(t, srv, "old"))
+			require.NoError(t, srv.SetVersion(path, version))
+			require.NoError(t, n.Set(t.Context(), []byte("new")))
+			made, _ := srv.Node(path)
+			require.Equal(t, "new", string(made.Data))
+			require.Zero(t, made.Stat.Version)
+			require.NoError(t, srv.SetVersion(path, -1))
+			require.NoError(t, n.Close(t.Context()))
+			require.False(t, srv.Exists(path))
+		})
+	}
+}

@@ -94,13 +94,14 @@ func (n *Node) failed(seen State, r *session.Age, err error) {
 	n.tell(seen, r, 0)
 }
 
-// sameReason reports whether err needs no log line after was. The data of one node that is in the way may change all the time.
+// sameReason reports whether err needs no log line after was. The data of one node that is in the way may change all the time,
+// and so may the number of bytes of a session that is full.
 func sameReason(was, err error) bool {
 	var before, now *zkrecipes.TakenError
 	if errors.As(was, &before) && errors.As(err, &now) {
 		return before.Czxid == now.Czxid
 	}
-	return was != nil && was.Error() == err.Error()
+	return was != nil && (was.Error() == err.Error() || errors.Is(was, zkrecipes.ErrSessionFull) && errors.Is(err, zkrecipes.ErrSessionFull))
 }
 
 // end is the last that the goroutine does.

@@ -47,9 +47,9 @@
 //
 // # What it costs
 //
-// Each lease is a node that its holder watches. Each waiter has one more node. The first waiter watches the list of leases,
-// each other waiter the node just ahead of it. An uncontended Acquire takes two round trips, three with a limit node. All
-// leases of a hold are created in one transaction and deleted in one.
+// Each lease is a node that its holder watches. A client has room for about 19,000: see [conn.WithMaxRequestSize]. Each waiter has
+// one more node. The first waiter watches the list of leases, each other waiter the node just ahead of it. An uncontended Acquire
+// takes two round trips, three with a limit node. All leases of a hold are created in one transaction and deleted in one.
 //
 // The nodes are those of Curator's InterProcessSemaphoreV2, and each side counts the other's leases. One lease under a
 // limit of 1 is Curator's InterProcessSemaphoreMutex.

@@ -57,7 +57,11 @@
 // A function that does not stop when its context ends keeps its shard from the next owner, until it returns or its hold is lost:
 // see [WithDrainLimit].
 //
-// A plan is one node, so that it has at most 1 MiB: about 80,000 shards with names of ten bytes. The
+// The lock of a shard is a node of its member, and a member has room for about 18,000 with names of ten bytes: the limit is
+// that of [conn.WithMaxRequestSize]. What it has no room for, it gives away to other members. So have so many members that those which
+// are left when some fail have room for all shards.
+//
+// A plan is one node, so that it has at most 1 MiB: about 80,000 shards with names of ten bytes, on five members or more. The
 // limit of the client ([conn.WithMaxRequestSize]) counts, and Run says at once if a list is above it.
 //
 // # What it costs

@@ -30,18 +30,22 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return v.own(zkrecipes.OpCreate(v.path, data, 0)), nil
 	}
-	return v.own(zkrecipes.OpSet(v.path, data, old.Data)), nil
+	return v.exactly(zkrecipes.OpSet(v.path, data, old.Data)), nil
 }
 
 // OpCheck returns the operation that lets a transaction of the caller pass only if the value is the one that was read with
 // old. See [Value.OpSet] for errors of the transaction, and for what it compares.
 //
-// Errors: the zero Version, because servers have no check that a node is missing.
+// Errors: the zero Version, because servers have no check that a node is missing; a Version whose Data is -1, which servers take for any,
+// and which only other clients leave: the next write ends it.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("check", errMissing)
 	}
-	return v.own(zkrecipes.OpCheck(v.path, old.Data)), nil
+	if old.Data == -1 {
+		return zkrecipes.Op{}, v.failed("check", errNoCheck)
+	}
+	return v.exactly(zkrecipes.OpCheck(v.path, old.Data)), nil
 }
 
 // OpDelete returns the operation that deletes the node if the value is the one that was read with old. See [Value.OpSet] for errors
@@ -52,15 +56,24 @@ func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("delete", errMissing)
 	}
-	return v.own(zkrecipes.OpDelete(v.path, old.Data)), nil
+	return v.exactly(zkrecipes.OpDelete(v.path, old.Data)), nil
 }
 
-var errMissing = errors.New("the version is of a missing node: want one of a node that was read")
+var (
+	errMissing = errors.New("the version is of a missing node: want one of a node that was read")
+	errNoCheck = errors.New("the data version is -1, which servers take for any: write the value once, and read it again")
+)
 
 // own binds op to the root under which the path is that of the value.
 func (v *Value[T]) own(op zkrecipes.Op) zkrecipes.Op {
 	op.Root = v.client.Root()
 	return op
+}
+
+// exactly is own for an operation on the version that was read.
+func (v *Value[T]) exactly(op zkrecipes.Op) zkrecipes.Op {
+	op.Exact = true
+	return v.own(op)
 }
 
 // OpAdd reads the counter, and returns the operation that adds delta to what it has read, and the sum. It is the OpSet of that

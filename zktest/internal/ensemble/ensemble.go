@@ -16,6 +16,7 @@ type Settings struct {
 	Tick, MinTimeout, MaxTimeout time.Duration
 	NeverUsed                    time.Duration // after which containers go that never had a child; 0 for never
 	Size                         int           // number of fronts
+	MaxBuffer                    int           // bytes of a request; of a transaction twice that
 	Extended                     bool          // nodes can have a time to live
 	NoContainers                 bool
 	Quotas                       bool // are enforced

@@ -216,6 +216,7 @@ func (e *Ensemble) EndSession(ses *Session) {
 		delete(e.Sessions, ses.ID)
 		return
 	}
+	e.judgeEnd(ses)
 	t := e.Begin(ses, nil)
 	for path := range ses.Ephemerals.Clone().All() {
 		t.Apply(tree.Change{Op: proto.OpDelete, Path: path})
@@ -223,6 +224,21 @@ func (e *Ensemble) EndSession(ses *Session) {
 	delete(e.Sessions, ses.ID)
 	e.Record(t, proto.OpCloseSession, "", proto.CodeOK)
 	e.ledger.sessionEnded(ses)
+}
+
+// judgeEnd reports an end that real servers write and cannot read: the paths of all ephemeral nodes, each with its length, in one
+// transaction with a header, a count and a digest. The servers end, and do not start again.
+//
+// Source: CloseSessionTxn, since ZooKeeper 3.6; BinaryInputArchive.checkLength; ZOOKEEPER-4306.
+func (e *Ensemble) judgeEnd(ses *Session) {
+	bytes := 32 + 4 + 12
+	for path := range ses.Ephemerals.All() {
+		bytes += 4 + len(path)
+	}
+	if most := 2 * e.MaxBuffer; bytes > most {
+		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: servers read at most %d (2 × jute.maxbuffer), and "+
+			"none would start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
+	}
 }
 
 // RenewSessions gives every session a full timeout.

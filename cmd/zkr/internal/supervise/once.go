@@ -51,7 +51,9 @@ func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err
 // write writes the record if the lock is still held.
 func (o *Once) write(h *zkrecipes.Hold) error {
 	// While servers do not answer, the write waits for as long as the lock is held.
-	_, err := h.Txn(h.Context(), zkrecipes.OpSet(o.path, []byte(o.value), o.version))
+	op := zkrecipes.OpSet(o.path, []byte(o.value), o.version)
+	op.Exact = true
+	_, err := h.Txn(h.Context(), op)
 	if errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
