@@ -97,7 +97,7 @@ func (m *member) nextMoved() *worker {
 // knock waits until a worker may go to its lock. The present plan has to be known and to say so, and the session proven: after an
 // outage the shard may have moved, and to ask for its lock would be in vain.
 //
-// Errors: the cause of ctx; ErrClosed, ErrAuthFailed.
+// Errors: the cause of ctx; ErrClosed.
 func (m *member) knock(ctx context.Context, shard string) error {
 	may := func() bool { return m.current && m.mine[shard] }
 	for {
@@ -126,7 +126,7 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 		return false, context.Cause(ctx)
 	}
 	defer func() { <-m.gate }()
-	s, err := (*client.Client)(m.client).Session(ctx)
+	s, err := (*client.Client)(m.client).Await(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -205,7 +205,7 @@ func (m *member) work(ctx context.Context, shard string) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errGaveUp):
-		case errors.Is(err, zkrecipes.ErrLost):
+		case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zkrecipes.ErrAuthFailed): // the lock is not to blame
 			t.lost(ctx, time.Since(began))
 			continue
 		default:
