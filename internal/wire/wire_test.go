@@ -2,6 +2,7 @@ package wire
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -11,4 +12,12 @@ func TestReadHeader_FrameShorterThanAHeader_IsAnError(t *testing.T) {
 		_, _, err := ReadHeader(make([]byte, size))
 		require.Error(t, err)
 	}
+}
+
+// A server takes a client that does not say whether it accepts a read-only server for an old one, and logs a warning.
+func TestConnectFrame_SaysThatItWantsNoReadOnlyServer(t *testing.T) {
+	frame := ConnectFrame(7, time.Second, 8, nil)
+	const fields = 4 + 8 + 4 + 8 + 4 + passwordSize
+	require.Len(t, frame, PrefixSize+fields+1)
+	require.Zero(t, frame[PrefixSize+fields])
 }
