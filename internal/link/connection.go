@@ -68,7 +68,7 @@ type Connection struct {
 	writing    bool       // a goroutine writes; it looks at the queue again when it is done
 	unanswered int        // bytes of requests
 	pings      []time.Time
-	heard      time.Time   // when the newest request was sent that the server has taken and answered
+	heard      time.Time   // when the newest request was sent that the server has taken and answered, but for reads
 	pinger     *time.Timer // nil until the connection is up
 }
 

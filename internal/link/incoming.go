@@ -125,7 +125,7 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
 	}
-	if wire.FromTree(code) && r.sent.After(c.heard) {
+	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.heard) {
 		c.heard = r.sent
 	}
 	return r, nil

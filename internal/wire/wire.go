@@ -57,6 +57,16 @@ func FromTree(code int32) bool {
 	}
 }
 
+// IsRead reports whether a server answers such a request by itself.
+func IsRead(op int32) bool {
+	switch op {
+	case OpExists, OpGetData, OpGetACL, OpChildren, OpSetWatches, OpRemoveWatches:
+		return true
+	default:
+		return false
+	}
+}
+
 // ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid yet
 // hangs up. So does a server that is cut off and reads only, since we ask for one that writes; servers log a client that does not say.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
