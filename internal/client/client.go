@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -38,7 +37,7 @@ func New(ctx context.Context, config *Config) *Client {
 // Open is New that waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
-	if err := client.core.hosts.requireAddress(ctx, 5*time.Second); err != nil {
+	if err := client.core.hosts.requireAddress(ctx); err != nil {
 		return nil, err
 	}
 	client.start()
