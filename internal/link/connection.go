@@ -52,6 +52,7 @@ type Connection struct {
 	in       *bufio.Reader
 	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
+	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
 
 	wake chan struct{} // tells the writing goroutine that something is queued; holds one
 	gone chan struct{} // closed with the connection
@@ -100,7 +101,7 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
 		if c.up.Load() {
-			c.Fail(errSilent)
+			c.Fail(Overdue(errSilent, c.born.Add(time.Duration(c.barksAt.Load())), time.Now()))
 			return
 		}
 		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", Rounded(limit)))
@@ -160,6 +161,15 @@ func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > 
 
 // errSilent is the reason when a connection that was up is given up.
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
+
+// Overdue returns err, and says that this process has not run if what was due then happens only now: a frozen process hears nothing,
+// and the server is not to blame.
+func Overdue(err error, due, now time.Time) error {
+	if late := now.Sub(due); late > time.Second {
+		return fmt.Errorf("this process did not run for %v: %w", Rounded(late), err)
+	}
+	return err
+}
 
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")

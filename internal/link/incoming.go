@@ -135,12 +135,18 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if n > 0 && c.patience > 0 {
-		c.watchdog.Reset(c.patience)
+		c.heardNow()
 	}
 	if n > 0 && c.arriving.Load() {
 		c.note()
 	}
 	return n, err
+}
+
+// heardNow gives the server its whole patience again.
+func (c *Connection) heardNow() {
+	c.barksAt.Store(int64(time.Since(c.born) + c.patience))
+	c.watchdog.Reset(c.patience)
 }
 
 // note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
