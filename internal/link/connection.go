@@ -46,11 +46,12 @@ type Connection struct {
 	born   time.Time
 	up     atomic.Bool // the server has given us the session
 
-	arriving atomic.Bool               // a part of a frame has come, and not all of it
-	newest   atomic.Pointer[time.Time] // see Arrived
+	newest atomic.Pointer[time.Time] // see Arrived
 
 	in       *bufio.Reader
-	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
+	arriving bool          // a part of a frame has come, and not all of it; only for the reading goroutine, as the next two are
+	progress int           // bytes of it that have come since they last counted
+	patience time.Duration // how long the server may be silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
 	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
 
