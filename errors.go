@@ -46,8 +46,8 @@ var (
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed says that the server refused the credentials given with conn.WithAuth or conn.WithSASL. The session has ended, and its holds
-	// with it: see [LossRefused].
+	// ErrAuthFailed says that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The session has ended, and its holds
+	// with it: see [LossRefused]. The client tries again, with pauses.
 	ErrAuthFailed = errors.New("credentials refused")
 )
 
@@ -67,7 +67,7 @@ const (
 	LossClosed
 	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
 	LossSuspended
-	// LossRefused: the server refused the client's credentials. The loss matches [ErrAuthFailed].
+	// LossRefused: all servers refused the client's credentials. The loss matches [ErrAuthFailed].
 	LossRefused
 )
 

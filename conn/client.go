@@ -41,9 +41,10 @@ func New(connect string, opts ...Option) (*Client, error) {
 }
 
 // Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
-// left behind. Only Dial fails if no name in connect resolves within 5 s, because that is more often a typing error than an outage.
+// left behind. Only Dial fails if for 5 s no name in connect exists, because that is more often a typing error than an outage. It waits for name
+// servers that fail.
 //
-// Errors: those of New, or no name that resolves, before anything is sent. [zkrecipes.ErrAuthFailed]. Otherwise the cause of ctx, with the
+// Errors: those of New, or no name that exists, before anything is sent. [zkrecipes.ErrAuthFailed]. Otherwise the cause of ctx, with the
 // reason why the last server did not give a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)

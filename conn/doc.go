@@ -54,8 +54,9 @@
 // path that comes back. Recipes and [Client.CreateAll] create the nodes of the prefix as containers; [Client.Create] and
 // [Client.Multi] do not.
 //
-// [WithAuth] sends credentials on every connection before any request. If they are refused, the session ends, and calls fail
-// with zkrecipes.ErrAuthFailed. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
+// [WithAuth] sends credentials on every connection before any request. If a server refuses them, the client goes on to the next one. If
+// all servers refuse, the session ends, and calls fail with zkrecipes.ErrAuthFailed; Run, Watch and caches resume when a server accepts
+// the credentials. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
 // in the connect string, and [WithTLSFunc] takes certificates that change. [WithSASL] shows who the client is by SASL, see package sasl.
 //
 // # Proof of liveness

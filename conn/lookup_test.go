@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Name servers that never answer hold Dial up for 5 s, and no longer than its context lives.
-func TestDial_NameServersThatDoNotAnswer_AreNotWaitedForLong(t *testing.T) {
+// Name servers that never answer hold Dial up until its context ends.
+func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 	before := net.DefaultResolver
 	defer func() { net.DefaultResolver = before }()
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -35,15 +35,15 @@ func TestDial_NameServersThatDoNotAnswer_AreNotWaitedForLong(t *testing.T) {
 	_, err := net.DefaultResolver.LookupHost(dead, "zk1.example.org") // what package net keeps must not belong to a bubble
 	require.Error(t, err)
 	impatient := errors.New("impatient")
-	for _, tt := range []struct{ patience, took time.Duration }{{time.Minute, 5 * time.Second}, {2 * time.Second, 2 * time.Second}} {
+	for _, patience := range []time.Duration{time.Minute, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), tt.patience, impatient)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), patience, impatient)
 			defer cancel()
 			began := time.Now()
 			_, err := conn.Dial(ctx, "zk1.example.org,zk2.example.org")
-			require.Equal(t, tt.took, time.Since(began))
+			require.Equal(t, patience, time.Since(began))
 			require.ErrorContains(t, err, "no server name resolves: lookup zk1.example.org")
-			require.Equal(t, tt.patience == tt.took, errors.Is(err, impatient), "%v", err)
+			require.ErrorIs(t, err, impatient)
 		})
 	}
 }

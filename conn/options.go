@@ -260,8 +260,8 @@ func WithDialer(dial DialFunc) Option {
 // WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
 // request; default no identity. Access lists name that identity in the scheme sasl.
 //
-// If a server refuses, the session ends, and calls fail with [zkrecipes.ErrAuthFailed]. If a server does not prove who it is, or has no SASL,
-// the client goes on to the next one.
+// If a server refuses, does not prove who it is, or has no SASL, the client goes on to the next one. If all servers refuse, the session
+// ends, and calls fail with [zkrecipes.ErrAuthFailed].
 func WithSASL(m sasl.Mechanism) Option {
 	return func(o *options) error {
 		if m == nil {

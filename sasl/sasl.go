@@ -43,4 +43,4 @@ type Refused interface{ Refused() }
 // ErrUnproven says that the server has ended an exchange without a proof. It has no SASL, or not this mechanism, or it lets
 // clients in that have failed.
 var ErrUnproven = errors.New("the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +
-	"DIGEST-MD5 needs zookeeper.fips-mode=false since 3.9.4; with allowSaslFailedClients=true it may also be a wrong password")
+	"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; with allowSaslFailedClients=true it may also be a wrong password")

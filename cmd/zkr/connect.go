@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -98,7 +97,7 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 		least.Set(min(least.Level(), slog.LevelInfo))
 		close(isLouder)
 	})
-	client, err := conn.Dial(ctx, servers, append(options, more...)...)
+	client, err := open(ctx, servers, append(options, more...))
 	if !slow.Stop() {
 		<-isLouder // else it could be louder from now on
 	}
@@ -109,6 +108,19 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	if err := a.lookAtChroot(ctx, client); err != nil {
 		_ = client.Close() // it returns nil
 		return nil, err
+	}
+	return client, nil
+}
+
+// open is conn.Dial that also waits for names that do not exist yet: --connect-timeout says how long.
+func open(ctx context.Context, servers string, options []conn.Option) (*conn.Client, error) {
+	client, err := conn.New(servers, options...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.Session(ctx); err != nil {
+		_ = client.Close() // it returns nil
+		return nil, fmt.Errorf("connect to %s: %w", servers, err)
 	}
 	return client, nil
 }
@@ -136,14 +148,13 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	return nil
 }
 
-// dialFailure gives an error of Dial its exit status. What ends neither with ctx nor for want of a name was never sent.
+// dialFailure gives an error of open its exit status. What does not end with ctx was never sent.
 func dialFailure(ctx context.Context, err error) error {
 	var stop *exit.Stopped
-	var name *net.DNSError
 	switch code, _ := exit.Status(err); {
 	case errors.As(err, &stop), code == exit.NoAccess:
 		return err
-	case ctx.Err() != nil, errors.As(err, &name):
+	case ctx.Err() != nil:
 		return exit.With(exit.Unreachable, err)
 	default:
 		return exit.With(exit.Usage, err)

@@ -24,6 +24,11 @@ func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 		"127.0.0.1:1,127.0.0.1:2/app", "status", "/p")
 }
 
+// TestConnect_NoSuchName: names that do not exist yet are waited for as servers are that do not answer.
+func TestConnect_NoSuchName(t *testing.T) {
+	withLimit(t, "--connect-timeout", exit.Unreachable, []string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
+}
+
 // TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.
 func TestConnect_NamesFlags(t *testing.T) {
 	srv := zktest.Run(t)

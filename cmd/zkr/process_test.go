@@ -393,6 +393,28 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 	assert.Equal(t, 143, z.status(t))
 }
 
+// TestElect_CredentialsRefused: a standby goes on while the servers refuse it, and leads when they accept it again.
+func TestElect_CredentialsRefused(t *testing.T) {
+	srv := zktest.Run(t)
+	e, err := election.New(dial(t, srv), "/e")
+	require.NoError(t, err)
+	leader, err := e.Campaign(t.Context())
+	require.NoError(t, err)
+	auth := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
+	z := start(t, srv, "a", "elect", "--auth-file", auth, "/e", "--", "sleep", "300")
+	require.Eventually(t, func() bool { return len(srv.Children("/e")) == 2 }, 10*time.Second, 10*time.Millisecond)
+	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+	srv.Cut(zktest.Label("a"))
+	require.Eventually(t, func() bool { return refuse.Hits() >= 3 }, 10*time.Second, 10*time.Millisecond)
+	refuse.Remove()
+	require.NoError(t, leader.Release(t.Context()))
+	z.until(t, "acquired")
+	z.until(t, "started")
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+}
+
 func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	t.Parallel()
 	count := filepath.Join(t.TempDir(), "count")

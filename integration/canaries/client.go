@@ -65,7 +65,7 @@ var clientMutants = []mutant{
 	},
 	{
 		name:  "auth: the error has the credential that was refused",
-		edits: []edit{{"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code))", "string(shown.Credential), code))"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code)", "string(shown.Credential), code)"}},
 		tests: []test{bubbles("./internal/client")},
 	},
 	{
@@ -153,12 +153,12 @@ var clientMutants = []mutant{
 	},
 	{
 		name:  "client: a write in doubt is repeated in the next session",
-		edits: []edit{{"internal/client", "Client.InSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}},
+		edits: []edit{{"internal/client", "Client.inSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}},
 		tests: []test{connTests, valueTests},
 	},
 	{
 		name:  "client: an answer is forgotten with its session",
-		edits: []edit{{"internal/client", "Client.InSession", "ended == nil || !errors.Is(err, ended) || ", "ended == nil || err == nil || "}},
+		edits: []edit{{"internal/client", "Client.inSession", "ended == nil || !errors.Is(err, ended) || ", "ended == nil || err == nil || "}},
 		tests: []test{connTests},
 	},
 	{

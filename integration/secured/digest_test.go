@@ -66,7 +66,7 @@ func digestServer(t *testing.T, release string, settings ...string) *zkserver.Se
 		zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute), zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("file.encoding", "UTF-8"),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
 	}
-	if release != "debian" { // since 3.9.4, FIPS mode is the default, and has no MD5
+	if release != "debian" { // from 3.9.6 on, servers have no MD5 in FIPS mode, which is the default
 		opts = append(opts, zkserver.WithProperty("zookeeper.fips-mode", "false"))
 	}
 	for _, setting := range settings {

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -38,7 +37,7 @@ func New(ctx context.Context, config *Config) *Client {
 // Open is New that waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
-	if err := client.core.hosts.requireAddress(ctx, 5*time.Second); err != nil {
+	if err := client.core.hosts.requireAddress(ctx); err != nil {
 		return nil, err
 	}
 	client.start()
@@ -99,13 +98,19 @@ func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] { return 
 func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
 
 // Session does what conn.Client says.
-func (c *Client) Session(ctx context.Context) (*session.Session, error) {
+func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
+
+// Await is Session for what goes on by itself. While all servers refuse the credentials, it waits: the client tries again with
+// pauses, and they may be accepted later.
+func (c *Client) Await(ctx context.Context) (*session.Session, error) { return c.session(ctx, true) }
+
+func (c *Client) session(ctx context.Context, patient bool) (*session.Session, error) {
 	if ctx == nil {
 		return nil, session.ErrNoContext
 	}
 	for {
 		c.core.mu.Lock()
-		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr
+		s, changed, isClosed, refused := c.core.session, c.core.changed, c.core.closed, c.core.refused
 		obstacle := c.core.obstacle()
 		c.core.mu.Unlock()
 		switch {
@@ -115,8 +120,8 @@ func (c *Client) Session(ctx context.Context) (*session.Session, error) {
 			return nil, session.WithReason(context.Cause(ctx), obstacle)
 		case s.Live():
 			return s.At(c.chroot), nil
-		case errors.Is(lastErr, zkrecipes.ErrAuthFailed):
-			return nil, lastErr
+		case refused != nil && !patient:
+			return nil, refused
 		}
 		select {
 		case <-changed:
@@ -185,10 +190,21 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 //
 // Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
+	return c.inSession(ctx, c.Session, op, path, f)
+}
+
+// InSessions is InSession for what goes on by itself: it waits for a session by [Client.Await].
+func (c *Client) InSessions(ctx context.Context, op, path string, f func(*session.Session) error) error {
+	return c.inSession(ctx, c.Await, op, path, f)
+}
+
+func (c *Client) inSession(
+	ctx context.Context, open func(context.Context) (*session.Session, error), op, path string, f func(*session.Session) error,
+) error {
 	for {
-		s, err := c.sessionFor(ctx, op, path)
+		s, err := open(ctx)
 		if err != nil {
-			return err
+			return &session.OpError{Op: op, Path: path, Err: err}
 		}
 		err = f(s)
 		if ended := s.Err(); ended == nil || !errors.Is(err, ended) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {

@@ -33,6 +33,7 @@ type core struct {
 	earlier    []int64          // the sessions before it, up to maxEarlier
 	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
 	lastErr    error            // why the last attempt to connect, or the last connection, failed; nil while there is a session
+	refused    error            // why a session ended that all servers refused; nil once one has come up
 	trying     string           // the server of the newest attempt
 	trouble    trouble          // the newest
 	lastAnswer lifetime.Answer  // the newest of the sessions before
@@ -112,7 +113,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	}
 	log = c.transit(established, now, more...)
 	c.mu.Lock()
-	c.lastErr, c.trying, c.attempts = nil, "", attempts{}
+	c.lastErr, c.refused, c.trying, c.attempts = nil, nil, "", attempts{}
 	c.broadcast()
 	orphans := c.orphans
 	c.orphans = nil
@@ -141,7 +142,7 @@ func (c *core) Down(now lifetime.Report) (log func()) {
 // failed.
 func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	last.Err = why
-	if !last.WasUp && why.Reason != zkrecipes.LossClosed {
+	if !last.WasUp && why.Reason != zkrecipes.LossClosed && why.Reason != zkrecipes.LossRefused { // of a refusal Failed was told
 		c.logAttempt(last.Server, why) // before Dial learns of it, and closes the client
 	}
 	c.mu.Lock()
@@ -153,7 +154,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	}
 	switch { // what is in the way of calls that wait for the next session; it must not match the loss of this one
 	case why.Reason == zkrecipes.LossRefused:
-		c.lastErr = why.Err
+		c.lastErr, c.refused = why.Err, why.Err
 	case why.Reason == zkrecipes.LossExpired && last.WasUp:
 		c.lastErr = fmt.Errorf("connection to %s: the session has expired", last.Server)
 	case why.Reason == zkrecipes.LossExpired:
@@ -166,15 +167,14 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	}
 }
 
-// Failed notes why a server gave no session. Refused credentials, which the end of their session notes, stay the reason
-// until a session is up.
+// Failed notes why a server gave no session. Refused credentials stay the reason until a session is up.
 func (c *core) Failed(server string, err error) {
 	c.logAttempt(server, err)
 	err = fmt.Errorf("connect to %s: %w", server, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed(err)
-	if !errors.Is(c.lastErr, zkrecipes.ErrAuthFailed) {
+	if !errors.Is(c.lastErr, zkrecipes.ErrAuthFailed) || errors.Is(err, zkrecipes.ErrAuthFailed) {
 		c.lastErr = err
 	}
 }

@@ -35,7 +35,7 @@ func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T],
 		}
 		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
 		f := &follower[T]{read: read, same: same, yield: tell}
-		err := c.InSession(ctx, "watch", path, func(s *session.Session) error {
+		err := c.InSessions(ctx, "watch", path, func(s *session.Session) error {
 			err := f.followIn(ctx, s)
 			if errors.Is(err, errStopped) {
 				return nil // also if the session has ended, too

@@ -7,10 +7,12 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // hosts knows the addresses of the servers, and in which order to try them.
@@ -89,19 +91,39 @@ func (h *hosts) tries(server lifetime.Server) {
 	h.last = server
 }
 
-// requireAddress fails if no name has an address: a misspelt name is told at once, not after a timeout.
-func (h *hosts) requireAddress(ctx context.Context, patience time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	errs := h.lookUp(limited, true)
-	if len(h.order()) > 0 {
-		return nil
+// Names that do not exist are looked up again for a while: those of pods appear only when the pods are ready.
+const (
+	patience    = 5 * time.Second
+	lookupPause = 250 * time.Millisecond
+)
+
+// requireAddress waits until a name has an address. It fails if the name servers have said for a while that there are no such names,
+// which is more often a typing error than an outage. A name server that fails or does not answer is waited for until ctx ends.
+func (h *hosts) requireAddress(ctx context.Context) error {
+	missing := time.Now() // since when there are no such names
+	for {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		errs := h.lookUp(limited, true)
+		cancel()
+		if len(h.order()) > 0 {
+			return nil
+		}
+		err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
+		if slices.ContainsFunc(errs, isResolverFault) {
+			missing = time.Now()
+		} else if time.Since(missing) >= patience {
+			return err
+		}
+		if session.Sleep(ctx, lookupPause) != nil {
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
 	}
-	err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return err
+}
+
+// isResolverFault reports whether err does not say that a name does not exist.
+func isResolverFault(err error) bool {
+	var failed *net.DNSError
+	return !errors.As(err, &failed) || !failed.IsNotFound
 }
 
 // Servers yields what to try in a round, and notes it.

@@ -27,9 +27,10 @@ import (
 type names struct {
 	mu    sync.Mutex
 	known map[string][]string
+	fault error // of every answer
 }
 
-var errNoName = errors.New("no such host")
+var errNoName = &net.DNSError{Err: "no such host", IsNotFound: true}
 
 func (n *names) set(name string, addresses ...string) {
 	n.mu.Lock()
@@ -37,11 +38,23 @@ func (n *names) set(name string, addresses ...string) {
 	n.known[name] = addresses
 }
 
+func (n *names) fail(fault *net.DNSError) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fault = nil
+	if fault != nil {
+		n.fault = fault
+	}
+}
+
 func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
 	n.mu.Lock()
 	addresses, ok := n.known[host]
+	fault := n.fault
 	n.mu.Unlock()
 	switch {
+	case fault != nil:
+		return nil, fault
 	case !ok:
 		return nil, errNoName
 	case len(addresses) == 0:
@@ -192,13 +205,52 @@ func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 	}
 }
 
-// If no name is found, the error names all of them.
+// If no name exists for 5 s, the error names all of them.
 func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := tryOpen(t.Context(), &names{}, &network{}, "zk1:2181", "zk2:2181")
-		require.EqualError(t, err, "no server name resolves: no such host\nno such host")
+		took := trial.After(func() {
+			_, err := tryOpen(t.Context(), &names{}, &network{}, "zk1:2181", "zk2:2181")
+			require.EqualError(t, err, "no server name resolves: lookup : no such host\nlookup : no such host")
+		})
+		require.Equal(t, 5*time.Second, took)
 	})
+}
+
+// Names that appear while a program starts are waited for.
+func TestLookup_NamesAppear_OpenSucceeds(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		ns := &names{known: map[string][]string{}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(trial.Label)}}
+		time.AfterFunc(4*time.Second, func() { ns.set("zk1", "10.0.0.1") })
+		took := trial.After(func() { open(t, ns, lan, "zk1:2181", "zk2:2181") })
+		require.LessOrEqual(t, took, 4*time.Second+250*time.Millisecond)
+	})
+}
+
+// A name server that refuses, or says that it fails, says nothing of the names. It is waited for as long as the caller does.
+func TestLookup_ResolverFails_IsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []*net.DNSError{
+		{Err: "connection refused"}, {Err: "server misbehaving", IsTemporary: true}, {Err: "i/o timeout", IsTimeout: true},
+	} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			ns := &names{known: map[string][]string{"zk1": {"10.0.0.1"}}}
+			lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(trial.Label)}}
+			impatient := errors.New("impatient")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, impatient)
+			defer cancel()
+			ns.fail(fault)
+			_, err := tryOpen(ctx, ns, lan, "zk1:2181", "zk2:2181")
+			require.ErrorIs(t, err, impatient)
+			require.ErrorContains(t, err, fault.Err)
+
+			time.AfterFunc(20*time.Second, func() { ns.fail(nil) })
+			took := trial.After(func() { open(t, ns, lan, "zk1:2181", "zk2:2181") })
+			require.InDelta(t, 20, took.Seconds(), 1)
+		})
+	}
 }
 
 // An old session is closed at whichever address of a name there is a server.

@@ -134,7 +134,7 @@ func TestLog_CredentialsRefused(t *testing.T) {
 		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
 		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		lines := out.written(srv, 0)
-		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=session: lost (refused): credentials refused: ")
+		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=credentials refused: ")
 		require.Contains(t, lines[1], "INFO zookeeper: closed ", "once")
 		require.NotContains(t, strings.Join(lines, "\n"), "secret")
 	})

@@ -110,7 +110,7 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 		require.Len(w, w.srv.Children(path+"/leases"), 4)
 		w.until(cut)
 		w.srv.Stall(zktest.Label("b"), zktest.Both)
-		gone := expired - tick // a waiter sends pings only, so the server has heard of it less lately than of a holder
+		gone := expired // as of a holder: a waiter pings every third of the timeout
 		w.until(gone - time.Nanosecond)
 		c.requireWaiting()
 		c.requireGrantedAt(gone)

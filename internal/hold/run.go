@@ -18,9 +18,10 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// Repeat acquires and runs a round, until a round wants no other one, or ctx ends. A round releases the hold.
+// Repeat acquires and runs a round, until a round wants no other one, or ctx ends. A round releases the hold. While all servers refuse
+// the credentials, Repeat tries again with pauses.
 //
-// Errors: that of acquire; that of the last round; the cause of ctx.
+// Errors: another one of acquire; that of the last round; the cause of ctx.
 func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), round func(context.Context, *zkrecipes.Hold) (again bool, err error)) error {
 	if ctx == nil {
 		return session.ErrNoContext
@@ -29,16 +30,18 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
 		h, err := acquire(ctx)
-		if err != nil {
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, zkrecipes.ErrAuthFailed)) {
 			return err
 		}
-		began := time.Now()
-		if again, err := round(ctx, h); !again {
-			return err
-		}
-		if time.Since(began) >= brief {
-			pause.Reset()
-			continue
+		if err == nil { // else the credentials are refused, and the client goes on trying
+			began := time.Now()
+			if again, err := round(ctx, h); !again {
+				return err
+			}
+			if time.Since(began) >= brief {
+				pause.Reset()
+				continue
+			}
 		}
 		select {
 		case <-time.After(pause.NextBackOff()):

@@ -22,14 +22,28 @@ func (l *Lifetime) Run() {
 
 // goRound tries each address of the servers once. It ends when a connection that has lasted is gone: the next round begins at
 // once, and looks up the names again.
+//
+// Servers that are restarted one after the other may know different credentials for a while, so a refusal is that of one
+// server. The session ends if all servers of a round refuse the credentials. A server that cannot be reached may yet accept them.
 func (l *Lifetime) goRound() {
+	var refusal error
+	unanimous := true
 	for server := range l.owner.Servers(l.ctx) {
-		if err := l.serve(server); err != nil && !l.Ended() { // else the end says why
+		err := l.serve(server)
+		if err != nil && !l.Ended() { // else the end says why
 			l.owner.Failed(server.String(), err)
 		}
 		if l.pauses.none() {
 			return
 		}
+		if errors.Is(err, zkrecipes.ErrAuthFailed) {
+			refusal = err
+		} else {
+			unanimous = false
+		}
+	}
+	if refusal != nil && unanimous {
+		l.end(lost(zkrecipes.LossRefused, time.Now(), refusal))
 	}
 }
 

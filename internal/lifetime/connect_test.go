@@ -85,7 +85,7 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 					go func() {
 						defer func() { _ = raw.Close() }()
 						defer func() { _ = far.Close() }()
-						request := make([]byte, 48)
+						request := make([]byte, 49)
 						_, _ = io.ReadFull(far, request)
 						switch name {
 						case "before it answers":

@@ -70,15 +70,9 @@ func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 		return err
 	}
 	if code != 0 {
-		return l.refused(fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed, shown.Scheme, code))
+		return fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed, shown.Scheme, code)
 	}
 	return nil
-}
-
-// refused ends the session, because a server refuses who the client is.
-func (l *Lifetime) refused(why error) error {
-	l.end(lost(zkrecipes.LossRefused, time.Now(), why))
-	return zkrecipes.ErrAuthFailed
 }
 
 // identify notes the id and the password that the server gave. It reports false, and ends the session, if the server gave

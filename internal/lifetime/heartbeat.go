@@ -47,6 +47,10 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	l.mu.Lock()
 	notices := l.collectIfDue(now)
 	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.line())
+	planned := l.nextHeartbeat
+	if planned.IsZero() {
+		planned = now
+	}
 	l.nextHeartbeat = step.Next
 	c := l.connection
 	l.mu.Unlock()
@@ -56,11 +60,11 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	}
 
 	if !now.Before(step.Silent) {
-		l.end(lost(zkrecipes.LossDeadline, step.Silent, errors.New("nothing answered for a whole session timeout")))
+		l.end(lost(zkrecipes.LossDeadline, step.Silent, link.Overdue(errors.New("nothing answered for a whole session timeout"), planned, now)))
 		return now
 	}
 	if step.Drop {
-		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)))
+		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)), planned, now))
 	}
 	if step.Sync {
 		l.owner.Start(l.sendSync)

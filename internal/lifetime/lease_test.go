@@ -481,9 +481,29 @@ func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t 
 	})
 }
 
+// A server may answer reads without telling the leader that the session lives, as those of ClickHouse Keeper do. So a client that
+// reads all the time pings as often as an idle one.
+func TestPings_GoOutWhateverIsRead(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		pings := trial.Requests(srv, zktest.OpPing)
+		for began := time.Now(); time.Since(began) < 10*trial.Timeout; time.Sleep(trial.Timeout / 100) {
+			for _, read := range []func() error{
+				func() error { _, _, err := c.Get(t.Context(), "/"); return err },
+				func() error { _, _, err := c.Exists(t.Context(), "/"); return err },
+				func() error { _, err := c.Children(t.Context(), "/"); return err },
+				func() error { _, err := c.ACL(t.Context(), "/"); return err },
+			} {
+				require.NoError(t, read())
+			}
+		}
+		require.InDelta(t, 30, len(pings.All()), 1)
+	})
+}
+
 // A sync is a sign of life, so a holder that is answered sends no pings. A server that sheds syncs may not have taken them for
 // one: then pings go out, and the session lives.
-func TestPings_OnlyIfNothingElseIsAnswered(t *testing.T) {
+func TestPings_OnlyIfNoSyncIsAnswered(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
 		pings, syncs := trial.Requests(srv, zktest.OpPing), trial.Requests(srv, zktest.OpSync)

@@ -618,7 +618,7 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 		var without atomic.Bool
 		c := trial.Dial(t, srv, conn.WithSessionTimeout(time.Second), trial.Through(srv, trial.Pipe{
 			OnWrite: func(b []byte) {
-				if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 { // a connect request
+				if len(b) == 49 && binary.BigEndian.Uint32(b) == 45 { // a connect request
 					zxids.Add(binary.BigEndian.Uint64(b[8:]))
 				}
 			},

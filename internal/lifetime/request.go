@@ -72,7 +72,7 @@ func BarrierRequest(done func(error)) Request {
 	return Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), Done: func(r link.Reply, err error) {
 		if err == nil {
 			var answers []zk.MultiResponse
-			if answers, err = wire.MultiReply(r.Body); len(answers) != len(check) {
+			if answers, err = wire.MultiReply(r.Body, len(check)); len(answers) != len(check) {
 				err = wire.ErrGarbled
 			}
 		}

@@ -25,7 +25,7 @@ import (
 // grantsLess makes the server grant ms to every session that is resumed, as one whose maximum was lowered at a restart.
 func grantsLess(ms uint32) trial.Pipe {
 	return trial.Pipe{OnWrite: func(b []byte) {
-		if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && binary.BigEndian.Uint64(b[20:]) != 0 {
+		if len(b) == 49 && binary.BigEndian.Uint32(b) == 45 && binary.BigEndian.Uint64(b[20:]) != 0 {
 			binary.BigEndian.PutUint32(b[16:], ms)
 		}
 	}}

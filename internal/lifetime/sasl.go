@@ -47,8 +47,8 @@ const mostSteps = 10
 // exchange shows who the client is, before all other requests. They would run under another identity, and a server that requires
 // SASL ends the connection at the first of them.
 //
-// If the server refuses, the session ends. If the exchange fails here, the session goes on to another server: this one may be
-// wrong, or have no SASL yet.
+// Whether the server refuses or the exchange fails here, the session goes on to another server: this one may have old credentials,
+// be wrong, or have no SASL yet.
 func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
 	token := who.first
@@ -64,7 +64,7 @@ func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 					return failed(fmt.Errorf("%w (%d)", errStale, code))
 				}
 			}
-			return l.refused(fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code))
+			return fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code)
 		}
 		var done bool
 		if token, done, err = who.Step(answer); err != nil {

@@ -1,8 +1,11 @@
 package lifetime_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +73,62 @@ func TestReads_ReplyThatStops_IsAskedForElsewhere(t *testing.T) {
 			require.NoError(t, err)
 		})
 		require.LessOrEqual(t, took, trial.Timeout*3/4)
+		require.Empty(t, losses.All())
+	})
+}
+
+// fromSecond dials the first connection in one way, and all others in another.
+func fromSecond(first, others conn.DialFunc) conn.DialFunc {
+	var dials atomic.Int32
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1) == 1 {
+			return first(ctx, network, address)
+		}
+		return others(ctx, network, address)
+	}
+}
+
+// A server that sends a byte now and then keeps no client, with a hold or without: another one may be healthy.
+func TestReads_ReplyThatDrips_IsAskedForElsewhere(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			var line bubbles.Line
+			c := trial.Dial(t, srv, conn.WithDialer(fromSecond(line.Dial(srv, trial.Label), srv.DialAs(trial.Label))))
+			s := trial.Live(t, c)
+			if held {
+				trial.Held(t, s)
+			}
+			losses := trial.OnLoss(t, s, false)
+			time.Sleep(20 * time.Second)
+			require.NoError(t, s.Prove(t.Context()))
+			line.Set(2)
+			require.NoError(t, s.Sync(t.Context(), "/")) // the line is slow from the next read on
+			took := trial.After(func() {
+				_, err := c.Children(trial.Within(t, time.Hour), "/")
+				require.NoError(t, err)
+			})
+			require.Less(t, took, trial.Timeout)
+			require.NoError(t, s.Err())
+			if held {
+				require.Empty(t, losses.All())
+			}
+		})
+	}
+}
+
+// A server that answers each request with the code of a lost connection is left.
+func TestReads_ServerThatSaysConnectionLoss_IsLeft(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithDialer(fromSecond(srv.DialAs("bad"), srv.DialAs(trial.Label))))
+		s := trial.Live(t, c)
+		trial.Held(t, s)
+		losses := trial.OnLoss(t, s, false)
+		srv.Intercept(zktest.Match{From: zktest.Label("bad"), Times: -1}, zktest.Fail(-4))
+		took := trial.After(func() {
+			_, _, err := c.Get(trial.Within(t, time.Hour), "/")
+			require.NoError(t, err)
+		})
+		require.Less(t, took, time.Second)
 		require.Empty(t, losses.All())
 	})
 }

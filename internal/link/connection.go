@@ -46,12 +46,14 @@ type Connection struct {
 	born   time.Time
 	up     atomic.Bool // the server has given us the session
 
-	arriving atomic.Bool               // a part of a frame has come, and not all of it
-	newest   atomic.Pointer[time.Time] // see Arrived
+	newest atomic.Pointer[time.Time] // see Arrived
 
 	in       *bufio.Reader
-	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
+	arriving bool          // a part of a frame has come, and not all of it; only for the reading goroutine, as the next two are
+	progress int           // bytes of it that have come since they last counted
+	patience time.Duration // how long the server may be silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
+	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
 
 	wake chan struct{} // tells the writing goroutine that something is queued; holds one
 	gone chan struct{} // closed with the connection
@@ -68,7 +70,7 @@ type Connection struct {
 	writing    bool       // a goroutine writes; it looks at the queue again when it is done
 	unanswered int        // bytes of requests
 	pings      []time.Time
-	heard      time.Time   // when the newest request was sent that the server has taken and answered
+	heard      time.Time   // when the newest request was sent that the server has taken and answered, but for reads
 	pinger     *time.Timer // nil until the connection is up
 }
 
@@ -100,7 +102,7 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
 		if c.up.Load() {
-			c.Fail(errSilent)
+			c.Fail(Overdue(errSilent, c.born.Add(time.Duration(c.barksAt.Load())), time.Now()))
 			return
 		}
 		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", Rounded(limit)))
@@ -160,6 +162,15 @@ func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > 
 
 // errSilent is the reason when a connection that was up is given up.
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
+
+// Overdue returns err, and says that this process has not run if what was due then happens only now: a frozen process hears nothing,
+// and the server is not to blame.
+func Overdue(err error, due, now time.Time) error {
+	if late := now.Sub(due); late > time.Second {
+		return fmt.Errorf("this process did not run for %v: %w", Rounded(late), err)
+	}
+	return err
+}
 
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")

@@ -29,6 +29,15 @@ func at(seconds float64) time.Time {
 }
 
 // The dial took as long as the whole attempt may take.
+// A process that was stopped says so, in place of blaming the server.
+func TestOverdue_ProcessDidNotRun_IsSaid(t *testing.T) {
+	due := time.Now()
+	require.Equal(t, errSilent, Overdue(errSilent, due, due.Add(900*time.Millisecond)))
+	err := Overdue(errSilent, due, due.Add(20*time.Second))
+	require.ErrorIs(t, err, errSilent)
+	require.EqualError(t, err, "this process did not run for 20s: "+errSilent.Error())
+}
+
 func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
 	for range 1000 {
 		near, far := net.Pipe()

@@ -19,21 +19,25 @@ func (c *Connection) read() error {
 		if err != nil {
 			return err
 		}
-		if size > c.in.Buffered() {
-			c.arriving.Store(true)
-			c.note()
-		}
+		whole := size <= c.in.Buffered()
+		c.arriving, c.progress = !whole, 0
 		if tooLarge := c.owner.TooLarge(size); tooLarge != nil {
 			err = c.skip(size, tooLarge)
 		} else {
 			err = c.handle(size)
 		}
-		c.arriving.Store(false)
+		c.arriving = false
 		if err != nil {
 			return err
 		}
+		if !whole {
+			c.heardNow()
+		}
 	}
 }
+
+// connectionLoss is a code for clients to use among themselves. ZooKeeper sends it to none.
+const connectionLoss = -4
 
 // handle handles a frame of so many bytes: the reply to a request, or an event.
 func (c *Connection) handle(size int) error {
@@ -56,6 +60,9 @@ func (c *Connection) handle(size int) error {
 	said := wire.ErrorOf(h.Code)
 	if errors.Is(said, zk.ErrSessionMoved) {
 		c.Fail(said) // before the caller asks again: this server serves the session no more
+	}
+	if h.Code == connectionLoss {
+		c.Fail(errors.New("the server says that it has lost a connection")) // another one may answer
 	}
 	switch {
 	case r.done != nil:
@@ -125,22 +132,37 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
 	}
-	if wire.FromTree(code) && r.sent.After(c.heard) {
+	if wire.FromTree(code) && !wire.IsRead(r.op) && r.sent.After(c.heard) {
 		c.heard = r.sent
 	}
 	return r, nil
 }
 
-// Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.
+// leastProgress is how much of a frame has to arrive before it counts as a sign of life. A server that sends a byte now and then keeps
+// no client.
+const leastProgress = 1 << 10
+
+// Read reads for the decoder of frames. What arrives shows that the server is there, so it resets the watchdog.
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
-	if n > 0 && c.patience > 0 {
-		c.watchdog.Reset(c.patience)
+	if !c.arriving {
+		if n > 0 && c.patience > 0 {
+			c.heardNow()
+		}
+		return n, err
 	}
-	if n > 0 && c.arriving.Load() {
+	if c.progress += n; c.progress >= leastProgress {
+		c.progress = 0
+		c.heardNow()
 		c.note()
 	}
 	return n, err
+}
+
+// heardNow gives the server its whole patience again.
+func (c *Connection) heardNow() {
+	c.barksAt.Store(int64(time.Since(c.born) + c.patience))
+	c.watchdog.Reset(c.patience)
 }
 
 // note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and

@@ -120,12 +120,13 @@ func (c *Connection) start() {
 	c.flush()
 }
 
-// keepAlive sends a ping when the newest request that has been answered was sent an interval ago, until the connection is
-// closed. So a client whose requests are answered needs none.
+// keepAlive sends a ping when the newest sync or write that has been answered was sent an interval ago, until the connection is
+// closed. So a client that keeps a hold proven needs none.
 //
 // Source: each request touches the session (ZooKeeperServer.submitRequestNow of ZooKeeper), and the Java client pings only when
 // it has sent nothing else (SendThread.run of ClientCnxn). An answer is waited for here, because a server may refuse a request
-// without taking it for a sign of life.
+// without taking it for a sign of life. Reads do not count: a follower of ClickHouse Keeper serves them without word to the leader,
+// which then expires the session of a client that only reads.
 func (c *Connection) keepAlive(interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

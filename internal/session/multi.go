@@ -45,7 +45,7 @@ func (s *Session) multiRequest(op, path string, absolute []any, done func(transa
 	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Admit: admit, Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
-			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {
+			if t.responses, err = wire.MultiReply(r.Body, len(absolute)); len(t.responses) != len(absolute) {
 				t.responses, err = nil, wire.ErrGarbled
 			}
 		}

@@ -289,7 +289,7 @@ func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var connects atomic.Int32
 		c := trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnWrite: func(b []byte) {
-			if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && connects.Add(1) == 2 { // the second connect request
+			if len(b) == 49 && binary.BigEndian.Uint32(b) == 45 && connects.Add(1) == 2 { // the second connect request
 				clear(b[20:28])
 				clear(b[32:48])
 			}

@@ -24,8 +24,8 @@ type Owner interface {
 // fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
 // paths are those of the client it came from.
 //
-// It ends by the first of these: the server says that it has expired; nothing was answered for a whole timeout; the server
-// refuses the credentials; it was resumed with a timeout so long that it cannot be proven any more; the client is closed.
+// It ends by the first of these: the server says that it has expired; nothing was answered for a whole timeout; all
+// servers refuse the credentials; it was resumed with a timeout so long that it cannot be proven any more; the client is closed.
 type Session struct {
 	*session
 	Chroot

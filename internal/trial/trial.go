@@ -220,7 +220,7 @@ func Tight(srv *zktest.Server) conn.DialFunc {
 		}
 		near, far := net.Pipe()
 		go func() {
-			_, _ = io.CopyN(raw, far, 48) // the connect request
+			_, _ = io.CopyN(raw, far, 49) // the connect request
 		}()
 		go func() {
 			_, _ = io.Copy(far, raw)

@@ -263,12 +263,16 @@ type Children struct {
 func ChildrenReply(body []byte) (Children, error) {
 	d := decoder{body: body}
 	n := int(d.int32())
-	if n > len(body)/4 {
+	if n > len(body)/5 { // no name is empty
 		return Children{}, ErrGarbled
 	}
 	c := Children{Names: make([]string, 0, max(n, 0))}
 	for range n {
-		c.Names = append(c.Names, d.string())
+		name := d.string()
+		if name == "" {
+			return Children{}, ErrGarbled
+		}
+		c.Names = append(c.Names, name)
 	}
 	c.Stat = d.stat()
 	return c, d.end()
@@ -282,20 +286,29 @@ func ACLReply(body []byte) ([]zk.ACL, error) {
 		return nil, ErrGarbled
 	}
 	var list []zk.ACL
+	if n > 0 {
+		list = make([]zk.ACL, 0, n) // growing would take twice as much
+	}
 	for range n {
 		list = append(list, zk.ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
+		if d.bad {
+			return nil, ErrGarbled
+		}
 	}
 	d.stat()
 	return list, d.end()
 }
 
-// MultiReply returns the result of each op. If an op was refused, none was applied, and err is its error.
-func MultiReply(body []byte) (responses []zk.MultiResponse, err error) {
+// MultiReply returns the result of each op, of which there are so many. If an op was refused, none was applied, and err is its error.
+func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) {
 	d := decoder{body: body}
 	for {
 		op, done, _ := d.int32(), d.bool(), d.int32()
 		if done || d.bad {
 			break
+		}
+		if len(responses) == ops {
+			return nil, ErrGarbled // before it takes more memory
 		}
 		var r zk.MultiResponse
 		switch op {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -147,16 +148,36 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
 
-	responses, err := MultiReply(multiOf3)
+	responses, err := MultiReply(multiOf3, 3)
 	require.NoError(t, err)
 	require.Len(t, responses, 3)
 	require.Equal(t, "/p", responses[0].String)
 	require.EqualValues(t, 2, responses[2].Stat.Pzxid)
-	responses, err = MultiReply(multiError)
+	responses, err = MultiReply(multiError, 3)
 	require.ErrorIs(t, err, zk.ErrNoNode, "that of the culprit")
 	require.NoError(t, responses[0].Error)
 	require.ErrorIs(t, responses[1].Error, zk.ErrNoNode)
 	require.ErrorIs(t, responses[2].Error, zkrecipes.Code(-2))
+}
+
+// A reply may not take many times its size in memory: what no server means is refused while it is read.
+func TestReplies_Absurd_AreRefusedWhileTheyAreRead(t *testing.T) {
+	var results []byte
+	for range 1_000_000 {
+		results = appendMultiHeader(results, OpDelete, false)
+	}
+	names := append(appendInt32(nil, 2_000_000), make([]byte, 8_000_000)...)
+	for name, read := range map[string]func() error{
+		"more results than operations": func() error { _, err := MultiReply(results, 1); return err },
+		"names without a letter":       func() error { _, err := ChildrenReply(names); return err },
+		"more entries than fit":        func() error { _, err := ACLReply(names); return err },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.ErrorIs(t, read(), ErrGarbled, name)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(results)), name)
+	}
 }
 
 // FuzzReplies looks for bodies that make a reply unreadable in another way than with an error, or that are read although
@@ -174,7 +195,7 @@ func FuzzReplies(f *testing.F) {
 			"stat":     func(b []byte) error { _, err := StatReply(b); return err },
 			"event":    func(b []byte) error { _, err := EventOf(b); return err },
 			"multi": func(b []byte) error {
-				responses, err := MultiReply(b)
+				responses, err := MultiReply(b, 3)
 				if responses != nil {
 					return nil // an op's
 				}

@@ -13,7 +13,7 @@ import (
 //	frame            length int32, then that many bytes
 //	request          xid int32, opcode int32, body
 //	reply            xid int32, zxid int64, error int32, body
-//	connect request  protocol int32, last zxid int64, timeout int32, session int64, password buffer
+//	connect request  protocol int32, last zxid int64, timeout int32, session int64, password buffer, read-only bool
 //	connect reply    protocol int32, timeout int32, session int64, password buffer
 const (
 	OpCreate          = 1
@@ -59,8 +59,18 @@ func FromTree(code int32) bool {
 	}
 }
 
+// IsRead reports whether a server answers such a request by itself.
+func IsRead(op int32) bool {
+	switch op {
+	case OpExists, OpGetData, OpGetACL, OpChildren, OpSetWatches, OpRemoveWatches:
+		return true
+	default:
+		return false
+	}
+}
+
 // ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid yet
-// hangs up.
+// hangs up. So does a server that is cut off and reads only, since we ask for one that writes; servers log a client that does not say.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)
@@ -70,7 +80,7 @@ func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []by
 	if len(password) == 0 {
 		password = make([]byte, passwordSize)
 	}
-	return seal(appendBuffer(b, password))
+	return seal(appendBool(appendBuffer(b, password), false))
 }
 
 const passwordSize = 16

@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,4 +27,12 @@ func TestOpNames_AreThoseOfTheTracer(t *testing.T) {
 		told = append(told, string(word[1]))
 	}
 	require.ElementsMatch(t, OpNames(), told)
+}
+
+// A server takes a client that does not say whether it accepts a read-only server for an old one, and logs a warning.
+func TestConnectFrame_SaysThatItWantsNoReadOnlyServer(t *testing.T) {
+	frame := ConnectFrame(7, time.Second, 8, nil)
+	const fields = 4 + 8 + 4 + 8 + 4 + passwordSize
+	require.Len(t, frame, PrefixSize+fields+1)
+	require.Zero(t, frame[PrefixSize+fields])
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,7 +297,7 @@ func (c *Cache) view() View {
 
 // Ready waits until the cache has been complete once. If the root does not exist, the cache is complete without it.
 //
-// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; the cause of ctx.
+// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache goes on; the cause of ctx.
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
@@ -321,7 +322,8 @@ func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	}
 	c.mu.Lock()
 	e := c.engine
-	if e.err == nil && !w.over(e.rounds.ended) {
+	w.err = cmp.Or(e.err, e.denied)
+	if w.err == nil && !w.over(e.rounds.ended) {
 		e.waiters.join(w)
 	} else {
 		close(w.done)
@@ -338,8 +340,8 @@ func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if e.err != nil {
-		return fmt.Errorf("%s cache %s: %w", op, c.Path(), e.err)
+	if err := cmp.Or(e.err, w.err); err != nil {
+		return fmt.Errorf("%s cache %s: %w", op, c.Path(), err)
 	}
 	return e.nodes.errs[e.nodes.root].err()
 }

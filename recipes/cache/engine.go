@@ -24,6 +24,7 @@ type engine struct {
 	rounds  rounds
 	waiters waiters
 	err     error // why the engine has ended
+	denied  error // why all servers refuse the client; nil in a session
 
 	feed      *session.Feed // of the present session
 	connected bool
@@ -54,7 +55,7 @@ func newEngine(c *Cache, path string) *engine {
 
 // run follows the nodes in one session after the other.
 func (c *Cache) run(ctx, patience context.Context) {
-	err := c.client.InSession(ctx, "follow", c.Path(), func(s *session.Session) error {
+	follow := func(s *session.Session) error {
 		f := s.Follow(c.Path(), c.needs)
 		over := c.follow(ctx, s, f)
 		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
@@ -63,7 +64,13 @@ func (c *Cache) run(ctx, patience context.Context) {
 		}
 		c.release(patience, s, f)
 		return nil
-	})
+	}
+	err := c.client.InSession(ctx, "follow", c.Path(), follow)
+	for errors.Is(err, zkrecipes.ErrAuthFailed) && ctx.Err() == nil { // the client goes on trying
+		c.refuse(err)
+		_, _ = c.client.Await(ctx) // if it fails, so does the next line
+		err = c.client.InSession(ctx, "follow", c.Path(), follow)
+	}
 	switch {
 	case err == nil: // it has ended
 	case ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed):
@@ -71,6 +78,14 @@ func (c *Cache) run(ctx, patience context.Context) {
 	default:
 		c.end(err)
 	}
+}
+
+// refuse notes that the servers refuse the client, and tells all callers.
+func (c *Cache) refuse(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.engine.denied = why
+	c.engine.waiters.wakeAll(why)
 }
 
 // end notes why the engine ends, and wakes all callers.
@@ -85,14 +100,14 @@ func (c *Cache) end(err error) {
 		e.err = zkrecipes.ErrClosed
 	}
 	e.down()
-	e.waiters.wakeAll()
+	e.waiters.wakeAll(e.err)
 }
 
 // follow follows the nodes within one session. It reports true if the engine is to end.
 func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed) (over bool) {
 	e := c.engine
 	c.mu.Lock()
-	e.feed = f
+	e.feed, e.denied = f, nil
 	e.begin()
 	c.mu.Unlock()
 	recheck := time.NewTicker(c.config.recheck)

@@ -184,7 +184,7 @@ func TestWaiters_ShareASync(t *testing.T) {
 	ws.wake(3)
 	require.True(t, is(a) && is(b) && is(c))
 	require.False(t, is(d))
-	ws.wakeAll()
+	ws.wakeAll(nil)
 	require.True(t, is(d))
 	require.False(t, is(e))
 }

@@ -7,6 +7,7 @@ type waiter struct {
 	done  chan struct{}
 	round int  // 0 until its sync is answered
 	asked bool // its sync is on its way
+	err   error
 }
 
 // over reports that its round has ended.
@@ -32,9 +33,10 @@ func (ws *waiters) wake(ended int) {
 	})
 }
 
-// wakeAll wakes all, since no round will end any more.
-func (ws *waiters) wakeAll() {
+// wakeAll wakes all with an error, since no round will end.
+func (ws *waiters) wakeAll(err error) {
 	for _, w := range *ws {
+		w.err = err
 		close(w.done)
 	}
 	*ws = nil

@@ -20,7 +20,8 @@ import (
 // [WithRetry] accepts. Several errors that are joined say more if one of them does. If lead panics, Run resigns, and the
 // panic goes on.
 //
-// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign].
+// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign] but
+// ErrAuthFailed, after which Run tries again with pauses.
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {

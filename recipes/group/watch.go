@@ -91,7 +91,7 @@ type watcher struct {
 
 // follow reads in one session after the other. ctx ends with the client, too. If it ended with the caller, nobody is told.
 func (w *watcher) follow(ctx context.Context) {
-	err := w.group.client.InSession(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
+	err := w.group.client.InSessions(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
 	if ctx.Err() != nil { // the session has ended at the same moment, and either may have been seen first
 		err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 	}

@@ -126,7 +126,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 // An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
 //
 // Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
-// Lock.
+// Lock but ErrAuthFailed, after which Run tries again with pauses.
 func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, m.Lock, fn)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // run is the goroutine of a Node: it keeps the node in one session after the other. ctx ends with the Node, client with the
-// client. It is not [client.Client.InSession], because it goes on after refused credentials, and after each end of a session it
-// tells what became of the node.
+// client. It is not [client.Client.InSessions], because after refused credentials and after each end of a session it tells what became
+// of the node.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
 		_, n.trying = n.desired()

@@ -176,7 +176,7 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 // An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
 //
 // Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
-// [RWLock.Lock].
+// [RWLock.Lock] but ErrAuthFailed, after which Run tries again with pauses.
 func (l *RWLock) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, l.Lock, fn)
 }

@@ -149,7 +149,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 // An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
 //
 // Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
-// [Semaphore.Acquire].
+// [Semaphore.Acquire] but ErrAuthFailed, after which Run tries again with pauses.
 func (s *Semaphore) Run(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, s.acquire(n), fn)
 }

@@ -130,7 +130,7 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 		return false, context.Cause(ctx)
 	}
 	defer func() { <-m.gate }()
-	s, err := (*client.Client)(m.client).Session(ctx)
+	s, err := (*client.Client)(m.client).Await(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -209,7 +209,7 @@ func (m *member) work(ctx context.Context, shard string) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errGaveUp):
-		case errors.Is(err, zkrecipes.ErrLost):
+		case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zkrecipes.ErrAuthFailed): // the lock is not to blame
 			t.lost(ctx, time.Since(began))
 			continue
 		default:

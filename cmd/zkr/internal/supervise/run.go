@@ -174,6 +174,14 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 	for {
 		began := time.Now()
 		end, err := r.Term(ctx, t)
+		if errors.Is(err, zkrecipes.ErrAuthFailed) { // a standby outlives a change of passwords
+			r.events.warn("the servers refuse the credentials, standing for the election again soon", "err", err)
+			if err := r.sleep(ctx, pause); err != nil {
+				return end, err
+			}
+			pause = min(2*pause, longTerm)
+			continue
+		}
 		if lost := errors.Is(err, zkrecipes.ErrLost); err != nil && !lost {
 			return end, err
 		} else if lost {
