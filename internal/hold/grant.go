@@ -70,28 +70,51 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	Watch  *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	// Watch is on the node, if the waiter has one: the grant goes on with it. Otherwise Since fires on a connection newer than the one
+	// that showed the node. With neither, the grant does not depend on whether the node is still there.
+	Watch, Since *session.Watch
 	// HandOver, unless it is nil, gives the place to the next waiter of the session. It is called after a release. All that the node
 	// guards has been answered then, and its deletion is on its way.
 	HandOver func()
 }
 
+// isInDoubt reports whether the node may have been deleted unnoticed since the waiter got its turn.
+func (t *Turn) isInDoubt() bool {
+	if t.Watch != nil {
+		return t.Watch.HasFired()
+	}
+	return t.Since.HasFired()
+}
+
+// confirm asks whether the node is still there. The answer is as recent as the leader's state when confirm was called, also if another
+// server gives it. Afterwards the turn is in doubt again only if yet another connection has come up.
+func (t *Turn) confirm(ctx context.Context) error {
+	if t.Watch.SaysDeleted() {
+		return ephemeral.ErrGone
+	}
+	s := t.Node.Session
+	t.Watch, t.Since = nil, s.NextConnection()
+	if err := s.Sync(ctx, t.Node.Paths[0]); err != nil {
+		return err
+	}
+	return t.Node.RequireExists(ctx)
+}
+
 // Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
 // callback must be set before the caller sees the hold. On error the caller removes the node.
+//
+// The proof may take until after a reconnect. Meanwhile the node may be deleted by hand and another client granted, and no event tells of
+// it. So if a connection has come up since the node was last known to exist, Give asks whether it still does. While it does, the turn
+// stands: the parent is the same one, so nobody has come in ahead, and whoever had left is gone for good.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, handOver: turn.HandOver, done: make(chan struct{}), since: time.Now()}
 	n.Session.BeginRetention()
-	if err := g.endOnLoss(ctx, turn.Config.LossOnSuspend); err != nil {
+	if err := g.endOnLoss(ctx, &turn); err != nil {
 		g.detach()
 		return nil, err
-	}
-	if turn.Watch.SaysDeleted() { // the proof may have taken its time
-		g.seal(nil)
-		g.detach()
-		return nil, ephemeral.ErrGone
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
 	if ok && ctx.Err() == nil {
@@ -111,12 +134,19 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	}
 }
 
-// endOnLoss sets the callback that ends the grant with its session.
-func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
-	s := g.Node.Session
+// endOnLoss sets the callback that ends the grant with its session. When it returns nil, the session is proven alive and the turn is
+// not in doubt, both at once: each of the two questions may outlast the answer to the other.
+func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
+	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
 		if err := s.Prove(ctx); err != nil {
 			return err
+		}
+		if turn.isInDoubt() {
+			if err := turn.confirm(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		stop, ok := s.OnLoss(lossOnSuspend, g.endHolds)
 		if ok {
