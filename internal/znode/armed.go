@@ -107,15 +107,19 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		handedOver := o.handedOver
+		if w.own == nil { // as it cannot be read, the place cannot be taken, and no list would change that
+			handedOver = nil
+		}
 		// An event may have been lost. Then look reads the same nodes again, and no list: a thousand waiters must not each list
 		// a thousand.
-		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), o.handedOver); err != nil {
+		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), handedOver); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
 		switch {
-		case isHandedOver(o.handedOver):
+		case isHandedOver(handedOver):
 		case o.alone && ahead.SaysDeleted():
 			w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
 		default:
