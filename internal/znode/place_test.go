@@ -2,7 +2,9 @@ package znode_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -653,4 +655,35 @@ func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPlace_NothingIsKept: of contenders that have left, whichever way, when the last has.
+func TestPlace_NothingIsKept(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		queues := []*znode.Queue{queue(t, srv, "0"), eager(t, srv, "1"), queue(t, srv, "2")}
+		var all sync.WaitGroup
+		for i := range 12 {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			all.Go(func() {
+				for range 200 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(40))*time.Millisecond)
+					if h, err := queues[i%3].Acquire(ctx, entry); err == nil {
+						time.Sleep(time.Duration(random.IntN(2)*random.IntN(1000)) * time.Microsecond)
+						_ = h.Release(ctx) // the removal goes on
+					}
+					cancel()
+					if random.IntN(50) == 0 {
+						srv.Cut(zktest.Label(strconv.Itoa(random.IntN(3))))
+					}
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(6 * bubble.Timeout)
+		requireEmpty(t, srv)
+		for _, q := range queues {
+			require.Zero(t, q.PlacesKept())
+		}
+	})
 }
