@@ -86,26 +86,40 @@ func (t *Turn) isInDoubt() bool {
 	return t.Since.HasFired()
 }
 
-// confirm asks whether the node is still there. The answer is as recent as the leader's state when confirm was called, also if another
-// server gives it. Afterwards the turn is in doubt again only if yet another connection has come up.
+// isUnwatched reports whether no event would tell if the node were deleted now.
+func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Since != nil }
+
+// confirm asks whether the node is still there, with a watch. The answer is as recent as the leader's state when confirm was called, also
+// if another server gives it. It asks with exists, which needs no permission to read.
 func (t *Turn) confirm(ctx context.Context) error {
 	if t.Watch.SaysDeleted() {
 		return ephemeral.ErrGone
 	}
-	s := t.Node.Session
-	t.Watch, t.Since = nil, s.NextConnection()
-	if err := s.Sync(ctx, t.Node.Paths[0]); err != nil {
+	n := t.Node
+	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
 		return err
 	}
-	return t.Node.RequireExists(ctx)
+	exists, stat, watch, err := n.Session.ExistsW(ctx, n.Paths[0])
+	switch {
+	case err != nil:
+		return err
+	case !exists, stat.Czxid != n.Czxid:
+		n.Session.Unwatch(watch)
+		return ephemeral.ErrGone
+	}
+	t.Watch = watch
+	if len(n.Paths) > 1 {
+		return n.RequireExists(ctx)
+	}
+	return nil
 }
 
 // Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
 // callback must be set before the caller sees the hold. On error the caller removes the node.
 //
-// The proof may take until after a reconnect. Meanwhile the node may be deleted by hand and another client granted, and no event tells of
-// it. So if a connection has come up since the node was last known to exist, Give asks whether it still does. While it does, the turn
-// stands: the parent is the same one, so nobody has come in ahead, and whoever had left is gone for good.
+// The proof may take its time. Meanwhile the node may be deleted by hand and another client granted. No event tells of it if the node is
+// not watched, or if the connection is lost as well. In both cases Give asks whether the node still exists. While it does, the turn stands:
+// the parent is the same one, so nobody has come in ahead, and whoever had left is gone for good.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
@@ -139,10 +153,11 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
+		waits := !s.Proven()
 		if err := s.Prove(ctx); err != nil {
 			return err
 		}
-		if turn.isInDoubt() {
+		if turn.isInDoubt() || waits && turn.isUnwatched() {
 			if err := turn.confirm(ctx); err != nil {
 				return err
 			}

@@ -152,8 +152,8 @@ func (w *Waiter) lookAnew() {
 
 // locate returns a listing in which the contender is, and its index there. It tries l, then the listing that was asked for with
 // the create, then new ones. What is asked for afterwards, about foreign nodes or a limit, may outlast the connection. So a grant by the
-// listing counts only if no connection has come up since it was asked for, or the node is asked for again: see [hold.Give]. Whoever
-// was not ahead in the listing is not ahead later while the node exists. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
+// listing counts only if no connection has come up since it was asked for, or the node is asked for again: see [hold.Give]. A contender
+// that was not ahead in the listing is not ahead later while the node exists. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
