@@ -635,3 +635,26 @@ func TestGone_AfterTheDeadline(t *testing.T) {
 		require.Equal(t, deadline, why.At)
 	})
 }
+
+// TestGive_SeveralNodes_OneDeletedBeforeTheProof: they count only together. The question goes behind a sync, and one that finds the node
+// gone leaves no watch.
+func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
+	for which := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			one := contender(t, bubble.Dial(t, srv, "a"))
+			n, err := one.Parent.Create(t.Context(), one.Session, ephemeral.Spec{Kind: "lease-", Count: 2}, nil)
+			require.NoError(t, err)
+			since := n.Session.NextConnection()
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Delete(n.Paths[which]))
+			syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: n.Paths[0], Times: -1}, zktest.Proceed())
+			_, err = Give(t.Context(), Turn{Node: n, Token: 1, Since: since}, nil)
+			require.ErrorIs(t, err, ephemeral.ErrGone)
+			require.Equal(t, 1, syncs.Hits())
+			synctest.Wait()
+			require.Equal(t, which, len(srv.Watchers(n.Paths[0])))
+		})
+	}
+}
