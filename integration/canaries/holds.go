@@ -117,8 +117,23 @@ var holdMutants = []mutant{
 	},
 	{
 		name:  "grant: a node that was deleted while the proof was awaited",
-		edits: []edit{{"internal/hold", "Give", "if turn.Watch.SaysDeleted() {", "if false {"}},
+		edits: []edit{{"internal/hold", "Turn.confirm", "if t.Watch.SaysDeleted() {", "if false {"}, {"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if "}},
 		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "grant: a node that was deleted before the connection came up on which the proof came",
+		edits: []edit{{"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if turn.Watch.SaysDeleted() || "}},
+		tests: []test{bubbles("./internal/znode")},
+	},
+	{
+		name:  "grant: an unwatched node that was deleted while the proof was awaited",
+		edits: []edit{{"internal/hold", "Grant.endOnLoss", " || waits && turn.isUnwatched()", " || waits && false"}},
+		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "grant: an unwatched node that was deleted before the connection came up on which the proof came",
+		edits: []edit{{"internal/hold", "Turn.isInDoubt", "return t.Since.HasFired()", "return false"}},
+		tests: []test{bubbles("./internal/znode")},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",

@@ -54,6 +54,7 @@ type creation struct {
 	session *session.Session
 	want    Spec
 	guid    string
+	parents []string          // containers that were made for it; see Session.RemoveUnused
 	copies  int               // that may have been applied and were not found
 	last    *session.Creation // the newest copy
 }
@@ -102,7 +103,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
 			if err = remakes.Pause(ctx, err); err == nil {
-				err = p.make(ctx, s)
+				c.parents, err = p.make(ctx, s)
 			}
 			if err != nil {
 				return c.fail(err)
@@ -136,26 +137,39 @@ func (c *creation) made(n *Node) (*Node, error) {
 	return n, nil
 }
 
-// fail returns the error of a create that has made nothing. But a copy before it may come late; see sweep.
+// fail returns the error of a create that has made no node. But a copy before it may come late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
-	if c.copies > 0 {
-		p, s, guid := c.parent, c.session, c.guid
-		s.Go(func(ctx context.Context) { p.sweep(ctx, s, guid) })
+	if c.copies > 0 || len(c.parents) > 0 {
+		left := *c // a creation that succeeds stays on the stack
+		left.session.Go(func(ctx context.Context) {
+			if left.copies > 0 {
+				left.parent.sweep(ctx, left.session, left.guid)
+			}
+			left.removeParents(ctx)
+		})
 	}
 	return nil, err
+}
+
+// removeParents removes a parent that was made for a node that was not. What keeps it from that is no error of the create.
+func (c *creation) removeParents(ctx context.Context) {
+	if len(c.parents) > 0 {
+		_ = c.session.RemoveUnused(ctx, c.parents)
+	}
 }
 
 // abandon returns the error of a create that may have made something, and removes that. It waits for the answer first, so that
 // nothing can be made after the removal. It ends when the removal is confirmed, or with the session.
 func (c *creation) abandon(err error) (*Node, error) {
-	p, s, guid, last := c.parent, c.session, c.guid, c.last
-	s.Go(func(ctx context.Context) {
+	left := *c
+	left.session.Go(func(ctx context.Context) {
 		select {
-		case <-last.Done():
+		case <-left.last.Done():
 		case <-ctx.Done():
 			return
 		}
-		p.sweep(ctx, s, guid)
+		left.parent.sweep(ctx, left.session, left.guid)
+		left.removeParents(ctx)
 	})
 	return nil, err
 }

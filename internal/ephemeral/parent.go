@@ -25,12 +25,12 @@ type Parent struct {
 // Child returns the path of a child. The parent may be "/", as the root of a client made by Sub.
 func (p *Parent) Child(name string) string { return strings.TrimSuffix(p.Path, "/") + "/" + name }
 
-// make makes the parent, and what is missing above it.
-func (p *Parent) make(ctx context.Context, s *session.Session) error {
+// make makes the parent, which is missing, and what is missing above it. It returns the containers that it has made.
+func (p *Parent) make(ctx context.Context, s *session.Session) (made []string, err error) {
 	if p.Plain {
-		return s.Ensure(ctx, p.Path, p.Seed)
+		return nil, s.Ensure(ctx, p.Path, p.Seed)
 	}
-	return s.MakeContainers(ctx, p.Path)
+	return s.TryContainers(ctx, p.Path)
 }
 
 // NewGUID returns a random UUID, version 4, as Java writes it.

@@ -31,6 +31,8 @@ type contender struct {
 //   - Ahead: when a contender is granted, no other is ahead of it, but for readers ahead of a reader, and for those of its own
 //     session whose holds are over.
 //   - Turn: if the contender had been deleted by hand before the grant, there was a moment before at which none was ahead of it.
+//   - Known: no hold is made on a contender that was deleted by hand before its client's connection came up, unless the server of that
+//     client was behind.
 //   - Over: a hold is over before its contender goes, by release or by the end of the session.
 //   - Told: if the contender was deleted by hand, the hold is over as soon as its client can know. The time in which a fault
 //     makes the client deaf does not count.
@@ -63,6 +65,7 @@ func (r *relay) judge(all *tally) {
 	for i := range holds {
 		h, c := holds[i], contenders[int64(holds[i].Token)]
 		require.NotNil(r.t, c, "%v: no such contender", h)
+		r.judgeKnown(h, c)
 		r.judgeEnd(h, c, all)
 		if c.byHand != "" {
 			h.To, h.Lost = min(h.To, max(h.From, r.stampOf(c.gone))), true
@@ -168,6 +171,18 @@ func operation(t zktest.Txn) string {
 	default:
 		return "deletion"
 	}
+}
+
+// judgeKnown checks that a hold was not made on a contender that its client could know to be gone: in an instant before, a connection had
+// come up on which every reading says so.
+func (r *relay) judgeKnown(h check.Hold, c *contender) {
+	granted, up := r.marks[h.From].at, r.up[h.Token]
+	if c.byHand == "" || c.goneAt >= up || up >= granted {
+		return
+	}
+	behind := slices.ContainsFunc(r.lagging[c.label], func(s span) bool { return s.from <= granted && s.to >= c.goneAt })
+	require.True(r.t, behind, "known: %v was granted at %v on a connection that came up at %v, and its node was deleted by hand (%s) at %v",
+		h, granted, up, c.byHand, c.goneAt)
 }
 
 // judgeEnd checks that a hold was over when its contender went, or as soon as its client could know.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -53,6 +54,7 @@ func (r *relay) loud() []fault {
 	return []fault{
 		r.deafening("cut", 3, settled, func(s *storm, v *actor) func() { s.cut(v); return nil }),
 		r.deafening("cut off", 1, settled, (*storm).cutOff),
+		r.deafening("cut off before a proof", 8, settled, r.cutOffBeforeProof),
 		r.deafening("drop request", 3, settled, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropRequest()) }),
 		r.deafening("drop reply", 4, settled, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropReply()) }),
 		r.deafening("delay", 2, settled, func(s *storm, v *actor) func() { return r.slowed(v, zktest.DelayUntil) }),
@@ -139,7 +141,11 @@ func (r *relay) lag(*storm, *actor) func() {
 		f.Lag()
 		return func() {
 			f.CatchUp()
-			r.wasDeaf(span{from, time.Since(r.start) + settled}, victims...)
+			s := span{from, time.Since(r.start) + settled}
+			r.wasDeaf(s, victims...)
+			for _, label := range victims {
+				r.lagging[label] = append(r.lagging[label], s)
+			}
 		}
 	}
 	return nil
@@ -189,6 +195,35 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	}
 	m.Where = func(q zktest.Request) bool { return q.Client != "operator" }
 	return r.srv.Intercept(m, action).Remove
+}
+
+// cutOffBeforeProof cuts a client off when it next asks for a proof of its session, and deletes its contenders, or some, by hand.
+func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
+	all := r.random.IntN(3) > 0
+	var reconnect atomic.Pointer[func()]
+	rule := r.srv.Intercept(zktest.Match{
+		From: zktest.Label(v.label), Skip: r.random.IntN(2), Where: func(q zktest.Request) bool { return q.Op == zktest.OpSync || q.Op == zktest.OpMulti },
+	}, zktest.Before(func(q zktest.Request) {
+		accept := s.cutOff(v)
+		reconnect.Store(&accept)
+		var ops []zkrecipes.Op
+		for _, name := range r.contenders() {
+			if n, ok := r.srv.Node(path + "/" + name); ok && n.Stat.EphemeralOwner == q.Session && (all || len(ops) == 0) {
+				ops = append(ops, zkrecipes.OpDelete(path+"/"+name, -1))
+			}
+		}
+		if len(ops) > 0 {
+			ctx, cancel := context.WithTimeout(r.ctx, 50*time.Millisecond)
+			defer cancel()
+			_, _ = r.operator.Multi(ctx, ops...) // as in delete
+		}
+	}))
+	return func() {
+		rule.Remove()
+		if accept := reconnect.Load(); accept != nil {
+			(*accept)()
+		}
+	}
 }
 
 // touch writes the data of one of the first contenders. If it wrote those of its successor too, that would have two reasons to look.

@@ -121,7 +121,11 @@ type relay struct {
 	marks    []mark           // by stamp of the recorder, from 1 on
 	killed   map[int64]string // sessions that the storm ended, and by which fault
 	deaf     map[string][]span
-	injected map[string]int // by fault
+	lagging  map[string][]span // when the server of a client was behind
+	injected map[string]int    // by fault
+
+	upMu sync.Mutex
+	up   map[zkrecipes.Token]time.Duration // since when the client of a hold had been connected when that was made
 }
 
 // mark says when an event was recorded, and which transaction was the last.
@@ -138,7 +142,8 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 		zktest.WithLatency(latency),
 	}
 	run := &relay{
-		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, injected: map[string]int{},
+		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{}, injected: map[string]int{},
+		up:    map[zkrecipes.Token]time.Duration{},
 		marks: make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
 	}
 	if run.fronts {
@@ -147,6 +152,9 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 	p := &play{
 		t: t, random: random, length: relayLength, start: time.Now(), recipe: r, timeout: 4 * time.Second, calm: make(chan struct{}),
 		srv: zktest.Run(t, opts...),
+	}
+	if random.IntN(2) == 0 { // a grant waits for a proof more often
+		p.opts = append(p.opts, conn.WithSafetyMargin(0.3))
 	}
 	run.play = p
 	p.ctx, p.abort = context.WithCancel(t.Context())
@@ -272,6 +280,7 @@ func (r *relay) section(h hand) error {
 		op.Failed()
 		return err
 	}
+	r.noteUp(h, hold)
 	op.GrantedHold(hold)
 	h.holding.Store(true)
 	r.stay(hold, random)
@@ -284,6 +293,19 @@ func (r *relay) section(h hand) error {
 	// An error says that the hold was lost, or that ctx has ended; then the removal goes on.
 	_ = hold.Release(ctx)
 	return nil
+}
+
+// noteUp notes since when the client has been connected, as a hold is made.
+func (r *relay) noteUp(h hand, hold *zkrecipes.Hold) {
+	h.mu.Lock()
+	status := h.client.Status()
+	h.mu.Unlock()
+	if status.State != zkrecipes.Connected {
+		return
+	}
+	r.upMu.Lock()
+	defer r.upMu.Unlock()
+	r.up[hold.Token()] = status.Since.Sub(r.start)
 }
 
 // stay holds for a while: not at all, for some round trips, or for long.

@@ -32,6 +32,7 @@ type play struct {
 	random  *rand.Rand // of the storm; each actor has its own
 	recipe  *recipe
 	dial    func(label string) conn.DialFunc
+	opts    []conn.Option // of the clients
 	rec     check.Recorder
 	set     check.Set
 	actors  []*actor
@@ -240,7 +241,8 @@ func (a *actor) open() {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
 		from := time.Now()
 		deadline, _ := ctx.Deadline()
-		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent)
+		opts := append([]conn.Option{conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent}, a.opts...)
+		c, err := conn.Dial(ctx, a.srv.Addr(), opts...)
 		late := time.Since(deadline)
 		cancel()
 		// A client that gives up closes what it has begun. That may take a second.

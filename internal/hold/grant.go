@@ -70,28 +70,65 @@ type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	Watch  *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	// Watch is on the node, if the waiter has one: the grant goes on with it. Otherwise Since fires on a connection newer than the one
+	// that showed the node. With neither, the grant does not depend on whether the node is still there.
+	Watch, Since *session.Watch
 	// HandOver, unless it is nil, gives the place to the next waiter of the session. It is called after a release. All that the node
 	// guards has been answered then, and its deletion is on its way.
 	HandOver func()
 }
 
+// isInDoubt reports whether the node may have been deleted unnoticed since the waiter got its turn.
+func (t *Turn) isInDoubt() bool {
+	if t.Watch != nil {
+		return t.Watch.HasFired()
+	}
+	return t.Since.HasFired()
+}
+
+// isUnwatched reports whether no event would tell if the node were deleted now.
+func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Since != nil }
+
+// confirm asks whether the node is still there, with a watch. The answer is as recent as the leader's state when confirm was called, also
+// if another server gives it. It asks with exists, which needs no permission to read.
+func (t *Turn) confirm(ctx context.Context) error {
+	if t.Watch.SaysDeleted() {
+		return ephemeral.ErrGone
+	}
+	n := t.Node
+	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
+		return err
+	}
+	exists, stat, watch, err := n.Session.ExistsW(ctx, n.Paths[0])
+	switch {
+	case err != nil:
+		return err
+	case !exists, stat.Czxid != n.Czxid:
+		n.Session.Unwatch(watch)
+		return ephemeral.ErrGone
+	}
+	t.Watch = watch
+	if len(n.Paths) > 1 {
+		return n.RequireExists(ctx)
+	}
+	return nil
+}
+
 // Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
 // callback must be set before the caller sees the hold. On error the caller removes the node.
+//
+// The proof may take its time. Meanwhile the node may be deleted by hand and another client granted. No event tells of it if the node is
+// not watched, or if the connection is lost as well. In both cases Give asks whether the node still exists. While it does, the turn stands:
+// the parent is the same one, so nobody has come in ahead, and whoever had left is gone for good.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, handOver: turn.HandOver, done: make(chan struct{}), since: time.Now()}
 	n.Session.BeginRetention()
-	if err := g.endOnLoss(ctx, turn.Config.LossOnSuspend); err != nil {
+	if err := g.endOnLoss(ctx, &turn); err != nil {
 		g.detach()
 		return nil, err
-	}
-	if turn.Watch.SaysDeleted() { // the proof may have taken its time
-		g.seal(nil)
-		g.detach()
-		return nil, ephemeral.ErrGone
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
 	if ok && ctx.Err() == nil {
@@ -111,12 +148,20 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	}
 }
 
-// endOnLoss sets the callback that ends the grant with its session.
-func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
-	s := g.Node.Session
+// endOnLoss sets the callback that ends the grant with its session. When it returns nil, the session is proven alive and the turn is
+// not in doubt, both at once: each of the two questions may outlast the answer to the other.
+func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
+	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
+		waits := !s.Proven()
 		if err := s.Prove(ctx); err != nil {
 			return err
+		}
+		if turn.isInDoubt() || waits && turn.isUnwatched() {
+			if err := turn.confirm(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		stop, ok := s.OnLoss(lossOnSuspend, g.endHolds)
 		if ok {

@@ -443,21 +443,44 @@ func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 	})
 }
 
-// TestGive_DeletedBeforeTheProof: the proof takes its time, and meanwhile the server tells that the node was deleted.
+// TestGive_DeletedBeforeTheProof: the proof takes its time, and meanwhile the node is deleted. If it is watched, the server tells of that.
 func TestGive_DeletedBeforeTheProof(t *testing.T) {
+	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				n := contender(t, bubble.Dial(t, srv, "a"))
+				time.Sleep(time.Minute) // the proof of a session without holds runs out
+				turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
+				if watched {
+					_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
+					require.NoError(t, err)
+					turn.Watch = watch
+				}
+				asked := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
+				srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
+				go func() {
+					time.Sleep(time.Second / 2)
+					_ = srv.Delete(n.Paths[0])
+				}()
+				_, err := Give(t.Context(), turn, nil)
+				require.ErrorIs(t, err, ephemeral.ErrGone)
+				require.Equal(t, watched, asked.Hits() == 0)
+			})
+		})
+	}
+}
+
+// TestGive_ProvenAtOnce_AsksNothing: what has shown the node was answered just now.
+func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		n := contender(t, bubble.Dial(t, srv, "a"))
-		time.Sleep(time.Minute) // the proof of a session without holds runs out
-		_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
+		asked := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
+		h, err := Give(t.Context(), Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}, nil)
 		require.NoError(t, err)
-		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
-		go func() {
-			time.Sleep(time.Second / 2)
-			_ = srv.Delete(n.Paths[0])
-		}()
-		_, err = Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, nil)
-		require.ErrorIs(t, err, ephemeral.ErrGone)
+		require.NoError(t, h.Release(t.Context()))
+		require.Zero(t, asked.Hits())
 	})
 }
 
@@ -611,4 +634,27 @@ func TestGone_AfterTheDeadline(t *testing.T) {
 		require.Equal(t, zkrecipes.LossDeadline, why.Reason)
 		require.Equal(t, deadline, why.At)
 	})
+}
+
+// TestGive_SeveralNodes_OneDeletedBeforeTheProof: they count only together. The question goes behind a sync, and one that finds the node
+// gone leaves no watch.
+func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
+	for which := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			one := contender(t, bubble.Dial(t, srv, "a"))
+			n, err := one.Parent.Create(t.Context(), one.Session, ephemeral.Spec{Kind: "lease-", Count: 2}, nil)
+			require.NoError(t, err)
+			since := n.Session.NextConnection()
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Delete(n.Paths[which]))
+			syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: n.Paths[0], Times: -1}, zktest.Proceed())
+			_, err = Give(t.Context(), Turn{Node: n, Token: 1, Since: since}, nil)
+			require.ErrorIs(t, err, ephemeral.ErrGone)
+			require.Equal(t, 1, syncs.Hits())
+			synctest.Wait()
+			require.Equal(t, which, len(srv.Watchers(n.Paths[0])))
+		})
+	}
 }

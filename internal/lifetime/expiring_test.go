@@ -111,3 +111,23 @@ func TestOnExpiring_GoodHealth_AQuarterIsNeverWarnedOf(t *testing.T) {
 		})
 	}
 }
+
+// TestOnExpiring_AskedBetweenTwoHeartbeats_WarnsInTime: the heartbeat wakes for a warning that is due before what it has planned.
+func TestOnExpiring_AskedBetweenTwoHeartbeats_WarnsInTime(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		trial.Held(t, s)
+		time.Sleep(time.Minute)
+		srv.Stall(trial.Ours, zktest.Both)
+		for range 8 {
+			time.Sleep(s.Timeout() / 20)
+			due := time.Now().Add(100 * time.Millisecond)
+			warnings, stop := onExpiring(s, s.ValidUntil().Sub(due))
+			time.Sleep(101 * time.Millisecond)
+			require.Len(t, warnings.All(), 1)
+			require.Equal(t, due, warnings.All()[0].At)
+			stop()
+		}
+		srv.Heal(trial.Ours)
+	})
+}

@@ -60,13 +60,19 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 //
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
+	_, err := s.createContainer(ctx, path)
+	return err
+}
+
+// createContainer is CreateContainer for a caller that must know whether the node may be its own.
+func (s *Session) createContainer(ctx context.Context, path string) (mine bool, err error) {
 	for {
 		hangups := s.ensemble.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
 		if s.ensemble.noContainers.Load() {
 			flags = 0
 		}
-		_, err := s.Create(ctx, path, nil, flags)
+		_, err = s.Create(ctx, path, nil, flags)
 		// Whether it was made or not, making it again does no harm.
 		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
 		if again {
@@ -74,20 +80,23 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			if made, _, _ := s.Exists(ctx, path); made {
 				err = nil // the answer alone was lost
 			}
+			mine = true
 		}
 		if flags != 0 {
 			s.ensemble.judgeContainers(hangups, err)
 		}
 		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists):
-			return nil
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNodeExists):
+			return mine, nil
 		case flags != 0 && errors.Is(err, zkrecipes.CodeUnimplemented):
 			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{Op: "create", Path: path, Err: unknownOutcome(CauseOf(ctx))}
+			return mine, &OpError{Op: "create", Path: path, Err: unknownOutcome(CauseOf(ctx))}
 		case !again:
-			return err
+			return mine, err
 		}
 	}
 }

@@ -21,46 +21,85 @@ func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // if its parent is missing too, it goes up until one can be made, then down. If the server reaps one in between, the create that
 // follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
-	if path == "/" {
-		return nil
-	}
-	var below []string
-	err := s.makeContainer(ctx, path)
-	for errors.Is(err, zk.ErrNoNode) && ParentOf(path) != "/" {
-		below, path = append(below, path), ParentOf(path)
-		err = s.makeContainer(ctx, path)
-	}
-	for _, path := range slices.Backward(below) {
-		if err == nil {
-			err = s.makeContainer(ctx, path)
-		}
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
+	_, err := s.TryContainers(ctx, path)
 	return err
 }
 
-// makeContainer makes one container. If the session or ctx ends while it is in doubt, that end is the error: a container that may be
-// there is no doubt about what the caller makes below it.
-func (s *Session) makeContainer(ctx context.Context, path string) error {
-	err := s.CreateContainer(ctx, path)
+// TryContainers is MakeContainers for a caller that knows path to be missing, and may find no use for it. It also returns the absolute
+// paths of those that it has made, or may have made, the lowest first: see RemoveUnused.
+func (s *Session) TryContainers(ctx context.Context, path string) (made []string, err error) {
+	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
+	if path == "/" {
+		return nil, nil
+	}
+	try := func(path string) {
+		var mine bool
+		if mine, err = s.makeContainer(ctx, path); mine {
+			made = append([]string{path}, made...)
+		}
+	}
+	var below []string
+	try(path)
+	for errors.Is(err, zk.ErrNoNode) && ParentOf(path) != "/" {
+		below, path = append(below, path), ParentOf(path)
+		try(path)
+	}
+	for _, path := range slices.Backward(below) {
+		if err == nil {
+			try(path)
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	return made, err
+}
+
+// makeContainer makes one container. Mine says that it has, or may have. If the session or ctx ends while it is in doubt, that end is
+// the error: a container that may be there is no doubt about what the caller makes below it.
+func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, err error) {
+	mine, err = s.createContainer(ctx, path)
 	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
 	switch ended := s.Err(); {
 	case inDoubt && ended != nil:
-		return &OpError{Op: "create", Path: path, Err: ended}
+		return true, &OpError{Op: "create", Path: path, Err: ended}
 	case inDoubt && ctx.Err() != nil:
-		return &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
+		return true, &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
 	case errors.Is(err, zk.ErrNoAuth): // a server refuses that before it says that the node is there, if another client made it
 		if exists, _, lookErr := s.Exists(ctx, path); lookErr == nil && exists {
-			return nil
+			return false, nil
 		}
-		return err
+		return false, err
 	case err == nil && path == s.opts.Chroot:
 		s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
 	}
-	return err
+	return mine, err
+}
+
+// RemoveUnused removes a container that TryContainers has made, if it never had a child: the server keeps that one, unless
+// znode.container.maxNeverUsedIntervalMs is set. It is the lowest that exists. Those above have had a child, so the server reaps them.
+//
+// Another client that is about to use the container finds it missing and makes it again, as after a reaping. A node with data is not
+// ours.
+//
+// Source: ContainerManager of ZooKeeper skips containers with a cversion of 0.
+func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
+	s = s.Absolute()
+	if err := s.Barrier(ctx); err != nil { // a create may be in doubt
+		return err
+	}
+	for _, path := range made {
+		exists, stat, err := s.Exists(ctx, path)
+		switch {
+		case err != nil:
+			return err
+		case exists && stat.Cversion == 0 && stat.DataLength == 0:
+			return s.Delete(ctx, path, 0)
+		case exists:
+			return nil
+		}
+	}
+	return nil
 }
 
 // Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the

@@ -114,9 +114,11 @@ type watches struct {
 	set   map[watchKey]*sharedWatch
 	feeds []*Feed
 	kept  map[string]time.Time // by absolute path: when KeepWatch was asked last
+	next  *Watch               // see NextConnection
 }
 
 func (w *watches) init() {
+	w.next = &Watch{fired: make(chan struct{})}
 	w.set = make(map[watchKey]*sharedWatch)
 	w.kept = make(map[string]time.Time)
 }
@@ -241,6 +243,16 @@ func (w *watches) fireAll() {
 	for key, a := range w.set {
 		w.fireOne(key, a, false)
 	}
+	close(w.next.fired)
+	w.next = &Watch{fired: make(chan struct{})}
+}
+
+// NextConnection returns a watch on nothing, which fires when a new connection has come up, like every other. While it has not fired,
+// what was read since the call is as good as if it were watched up to the last connection loss.
+func (s *Session) NextConnection() *Watch {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	return s.watches.next
 }
 
 // fireOne fires a watch and removes it. Called with mu held.

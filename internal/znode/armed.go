@@ -28,7 +28,9 @@ import (
 //     watch after that of the predecessor.
 //  6. A new connection fires both watches before anything is heard on it.
 //  7. One transaction may delete both nodes. If the own event is second, it ends the hold when it comes.
-//  8. The session is proven by hold.Give, as for every grant.
+//  8. hold.Give proves the session, as for every grant. While it asks for the proof, the connection may be lost and the own node deleted
+//     unheard. The next connection fires the own watch, and hold.Give then asks whether the node exists. If it does, 2 to 4 still
+//     hold: its parent is the same one, and the predecessor does not come back.
 //
 // An eager waiter looks early if others are ahead of its predecessor, which is of another session (see Waiter.lookEarly): it watches the
 // contender two ahead, and its own node. When that contender has gone, it reads the predecessor, which still holds, and the list. So it is
@@ -36,7 +38,7 @@ import (
 //
 //  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the waiter waits for the
 //     predecessor. If it only changed, or the connection did, the waiter lists. While it is there, the waiter has no turn. So
-//     nothing is missed if the predecessor leaves first.
+//     nothing is missed if the predecessor leaves first. The grant itself comes by the predecessor, and so 8 covers it.
 //  10. The list may be left out if the waiter was third in its last one: then the predecessor alone is left. Behind more, those at
 //     the head may stand when one in the middle gives up. Then the list says who is in the way.
 //  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
@@ -105,15 +107,19 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		handedOver := o.handedOver
+		if w.own == nil { // as it cannot be read, the place cannot be taken, and no list would change that
+			handedOver = nil
+		}
 		// An event may have been lost. Then look reads the same nodes again, and no list: a thousand waiters must not each list
 		// a thousand.
-		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), o.handedOver); err != nil {
+		if recheck, err := w.pause(ctx, ahead.Fired(), w.own.Fired(), handedOver); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
 		switch {
-		case isHandedOver(o.handedOver):
+		case isHandedOver(handedOver):
 		case o.alone && ahead.SaysDeleted():
 			w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
 		default:
@@ -137,7 +143,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
 		return w.await(ctx, obstacle{path: o.path, alone: true})
 	}
-	w.listing = w.queue.sharedIn(w.session).list()
+	w.listing = w.list()
 	ahead, err := w.look(ctx, obstacle{path: o.path, alone: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err

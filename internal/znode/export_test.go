@@ -12,3 +12,11 @@ func Arrange(children []string, kinds ...string) ([]Contender, []string) {
 
 // Shared returns what the queue shares, without keeping it.
 func (q *Queue) Shared() weak.Pointer[sharedQueues] { return weak.Make(q.shared) }
+
+// PlacesKept returns how many entries the places of the newest session have.
+func (q *Queue) PlacesKept() int {
+	p := &q.shared.newest.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.handedOver) + len(p.names) + len(p.added)
+}

@@ -14,7 +14,9 @@ import (
 //     it shows that this contender alone is in the way. The objects of both count the same kinds: see Queue.sharedIn.
 //  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
 //     holds have ended.
-//  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last.
+//  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last. If a
+//     connection comes up before the hold is made, hold.Give asks whether the node exists. While it does, 1 and 2 hold, whether or
+//     not the node of the released hold was deleted by hand.
 //  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can come later
 //     (see share.beginTxn in internal/hold). What else it has sent and had an answer to, this session sees. A write that a caller
 //     guards itself, with a check of the node in Client.Multi, is not known here.

@@ -2,7 +2,9 @@ package znode_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -604,5 +606,84 @@ func TestPlace_WaitsForTheOneJustAhead_NoLongerThanItsContext(t *testing.T) {
 		time.Sleep(12 * time.Millisecond) // the create is answered, the list is not
 		cancel()
 		require.ErrorIs(t, waits.Failed(t, 0), context.Canceled)
+	})
+}
+
+// TestPlace_PredecessorGoneBeforeItIsRead_OthersHold: a contender of the session that gave up has handed nothing over.
+func TestPlace_PredecessorGoneBeforeItIsRead_OthersHold(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
+		q := queue(t, srv, "a")
+		acquire(t.Context(), q).Waits(t)
+		ahead := last(srv)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: ahead}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(ahead))
+		}))
+		mine := acquire(t.Context(), q)
+		mine.Waits(t)
+		require.NoError(t, holder.Err())
+		release(t, holder)
+		release(t, mine.Granted(t, time.Second))
+	})
+}
+
+// A waiter whose place had been handed over before it looked, and which could not read its own node, sent 10,000 requests in ten
+// seconds, until the server deleted the old node.
+func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
+	for name, code := range map[string]zktest.Code{"not allowed": zktest.CodeNoAuth, "fault of the server": zktest.CodeRuntimeInconsistency} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				holder := acquire(t.Context(), q).Granted(t, time.Hour)
+				srv.SetLatency(time.Millisecond)
+				refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				require.ErrorIs(t, holder.Release(ended), context.Canceled)
+				unread := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1}, zktest.Fail(code))
+				mine := acquire(t.Context(), q)
+				time.Sleep(time.Second)
+				mine.Waits(t)
+				sent := requests(srv, "a")
+				time.Sleep(bubble.Timeout)
+				require.Less(t, sent.Hits(), 50)
+				unread.Remove() // so it takes its place when it reads again, as if an event were lost
+				h := mine.Granted(t, 3*bubble.Timeout)
+				require.True(t, srv.Exists(holder.Path()))
+				refused.Remove()
+				release(t, h)
+			})
+		})
+	}
+}
+
+// TestPlace_NothingIsKept: of contenders that have left, whichever way, when the last has.
+func TestPlace_NothingIsKept(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		queues := []*znode.Queue{queue(t, srv, "0"), eager(t, srv, "1"), queue(t, srv, "2")}
+		var all sync.WaitGroup
+		for i := range 12 {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			all.Go(func() {
+				for range 200 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(40))*time.Millisecond)
+					if h, err := queues[i%3].Acquire(ctx, entry); err == nil {
+						time.Sleep(time.Duration(random.IntN(2)*random.IntN(1000)) * time.Microsecond)
+						_ = h.Release(ctx) // the removal goes on
+					}
+					cancel()
+					if random.IntN(50) == 0 {
+						srv.Cut(zktest.Label(strconv.Itoa(random.IntN(3))))
+					}
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(6 * bubble.Timeout)
+		requireEmpty(t, srv)
+		for _, q := range queues {
+			require.Zero(t, q.PlacesKept())
+		}
 	})
 }

@@ -191,6 +191,7 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 		if err := turn(waiting, w); err != nil {
 			return nil, w.gaveUp(err)
 		}
+		w.since = nil // others count on this turn, and there is no second: if the node is gone, the hold will say so
 		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 		return h, w.gaveUp(err)
 	}))

@@ -315,6 +315,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 	var doorChanged *session.Watch
 	recheck := false
 	for {
+		w.lookAnew()
 		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.Path())
 		if err != nil {
 			return requeueIfGone(err)

@@ -33,6 +33,9 @@ import (
 //     that is n+3 transactions after the create of our last contender, or more. So follows asks for fewer. Transactions with many
 //     creates could break this, if the event is lost as well.
 //
+// Nothing watches the new node yet. If hold.Give has to wait for a proof, or a connection comes up after the create was sent, it asks whether
+// the node exists. If it does, its parent is the one that it was created under, and it is still first.
+//
 // Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //
 // Source: PrepRequestProcessor of ZooKeeper numbers children in the order of their creation.

@@ -32,6 +32,8 @@ type Waiter struct {
 	seen sight          // for the error when it gives up
 	own  *session.Watch // on the own node, if the end of the predecessor can grant the waiter; the hold goes on with it
 
+	since *session.Watch // fires when a connection comes up after what has shown the own node last was asked for; see hold.Turn
+
 	glance *glance // of a waiter that has looked early, until it is taken; may be nil
 
 	handOver func() // gives the place to the waiter of the session just behind; nil if no waiter can be armed
@@ -56,9 +58,11 @@ type sight struct {
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shared: q.sharedIn(s)}
-	var sent func()
-	if list {
-		sent = func() { w.listing = q.sharedIn(s).list() }
+	sent := func() {
+		w.since = s.NextConnection()
+		if list {
+			w.listing = w.shared.list()
+		}
 	}
 	relax := s.Retain()
 	n, err := q.parent.Create(ctx, s, want, sent)
@@ -95,7 +99,7 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, HandOver: w.handOver}
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Since: w.since, HandOver: w.handOver}
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
@@ -132,15 +136,31 @@ func (w *Waiter) leaveInBackground() {
 	w.relax()
 }
 
+// list asks for a listing.
+func (w *Waiter) list() *listing {
+	w.lookAnew()
+	return w.shared.list()
+}
+
+// lookAnew is called before a listing is asked for. The listing settles what a watch on the own node has left open.
+func (w *Waiter) lookAnew() {
+	w.since = w.session.NextConnection()
+	if w.own.HasFired() && !w.own.SaysDeleted() {
+		w.own = nil
+	}
+}
+
 // locate returns a listing in which the contender is, and its index there. It tries l, then the listing that was asked for with
-// the create, then new ones. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
+// the create, then new ones. What is asked for afterwards, about foreign nodes or a limit, may outlast the connection. So a grant by the
+// listing counts only if no connection has come up since it was asked for, or the node is asked for again: see [hold.Give]. A contender
+// that was not ahead in the listing is not ahead later while the node exists. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
 			l, w.listing = w.listing, nil
 		}
 		if l == nil {
-			l = w.queue.sharedIn(w.session).list()
+			l = w.list()
 		}
 		err := requeueIfGone(l.wait(w.ctx, w.session))
 		if err == nil {
