@@ -12,7 +12,7 @@ status=0 n=0
 for run; do
   read -ra words <<<"$run"
   printf '\n== %s\n' "$run"
-  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/${words[0]//\//-}-$((++n)).json" --raw-command -- \
+  "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$((++n)).json" --raw-command -- \
     go -C "${words[0]}" test -json -vet=off "${words[@]:1}" || status=1
 done
 go run ./internal/testkit/testsum "$events"/*.json || status=1
