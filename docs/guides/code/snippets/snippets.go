@@ -28,22 +28,6 @@ func announce(who string)                         { _ = who }
 func step(context.Context) (more bool, err error) { return false, nil }
 func serve(context.Context, http.Handler) error   { return nil }
 
-func readme(ctx context.Context) error {
-	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp")
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-
-	m, err := mutex.New(client, "/locks/invoices")
-	if err != nil {
-		return err
-	}
-	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-		return bill(ctx, h.Token()) // ctx ends when the lock is lost; the database is to refuse a smaller token
-	})
-}
-
 func leader(ctx context.Context, client *conn.Client) error {
 	e, err := election.New(client, "/leader")
 	if err != nil {
