@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -119,6 +120,11 @@ func production(ctx context.Context, servers string, roots *tls.Config) (*conn.C
 		conn.WithIdentity("billing-7f9c/1"), // what other clients see in the queue
 		conn.WithTLS(roots),
 	)
+}
+
+func quiet(ctx context.Context, servers string) (*conn.Client, error) {
+	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return conn.Dial(ctx, servers, conn.WithLogger(warnings))
 }
 
 func states(ctx context.Context, client *conn.Client) {
