@@ -18,8 +18,8 @@ import (
 // doubling each time up to 5 s, with a random half more or less. A longer term resets the back-off.
 //
 // An error of lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one
-// that [WithRetry] accepts. Joined errors say more than that if any one of them does. If lead panics, Run
-// resigns, and the panic continues.
+// that [WithRetry] accepts. A joined error reports only the end of the context if all of its parts do. If lead
+// panics, Run resigns, and the panic continues.
 //
 // Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign].
 //
