@@ -18,28 +18,28 @@ import (
 
 // Member is one member of a group, as a view shows it.
 type Member struct {
-	// ID as the member gave it to Join.
+	// ID that the member passed to Join.
 	ID string
 	// Path of its node.
 	Path string
-	// Data of its node, which must not be changed. It is nil in the views of a Watch without [WithPayloads].
+	// Data of its node, which must not be modified. It is nil in the views of a Watch without [WithPayloads].
 	Data []byte
-	// Czxid is the incarnation of its node, and the order of seniority: a member that comes back has a larger one.
+	// Czxid is the incarnation of its node, and the order of seniority: a member that rejoins has a larger one.
 	Czxid int64
 	// Session that owns its node; 0 if the node is not ephemeral.
 	Session int64
-	// Since is when its node was made, by the clock of the servers.
+	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
 }
 
 // View is a group at one instant of one server.
 type View struct {
-	// Members in the order of seniority: first the member that has been there the longest.
+	// Members in order of seniority: the member that has been there longest comes first.
 	Members []Member
-	// Zxid is the transaction that changed the list of members last; 0 if there was never a member. Of two views the one with
-	// the larger Zxid is newer.
+	// Zxid is the transaction that last changed the list of members; 0 if there was never a member. Of two
+	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of a view that [Group.Members] returns is never current: nothing follows the group.
+	// Freshness of the view. A view that [Group.Members] returns is never current, because nothing follows the group.
 	zkrecipes.Freshness
 }
 

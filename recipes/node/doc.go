@@ -16,11 +16,11 @@
 //
 // # Disconnects, expiry and close
 //
-// After a disconnect the node stays as long as its session lives. The state is immediately no longer current,
-// and the same applies if no server has answered for the session timeout. If the session ends, the servers
-// delete the node, and it is created again in the next session. [Node.Close] deletes the node if it is the
-// client's own, and leaves one that another client has created at the path. When the client is closed, its
-// session ends, and the node with it.
+// After a disconnect the node stays as long as its session lives. The state stops being current at
+// once, as it does when no server has answered for the session timeout. If the session ends, the servers delete
+// the node, and it is created again in the next session. [Node.Close] deletes the node if it is the client's
+// own, and leaves one that another client has created at the path. When the client is closed, its session ends,
+// and the node with it.
 //
 // A node that others delete or replace in a loop is created again after pauses of about 50 ms to 5 s. Each
 // deletion is logged at Warn, and a reader of [Node.Watch] sees a new Czxid. Once the node has existed

@@ -246,7 +246,7 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 }
 
 // Close deletes the node if it is the client's own, and waits until it is gone or its session is over. It is
-// idempotent. Afterwards all methods return ErrClosed.
+// idempotent. Afterwards Ready, Set and Watch return ErrClosed.
 //
 // Errors: the cause of ctx; that the server does not permit the removal. In both cases the removal continues.
 func (n *Node) Close(ctx context.Context) error {
