@@ -1,5 +1,5 @@
-// Package zkhttp provides HTTP handlers that report who leads, whether this process leads, and whether the
-// client is healthy.
+// Package zkhttp provides HTTP handlers for leadership and health: who leads, whether this process leads, and
+// whether the client is healthy.
 //
 //	http.Handle("/leader", zkhttp.Leader(e))
 //	http.Handle("/self", zkhttp.Self(e))
