@@ -10,7 +10,7 @@
 //
 // No other caller, in Go or in Java, gets the lock before the hold has ended in this process. A hold ends when
 // it is released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or when its node is deleted,
-// whichever comes first. Its context is canceled at that moment, with a cause that says why. Work that stops
+// whichever comes first. Its context ends with it, and the cause of the context says why. Work that stops
 // with the context has stopped before the next holder starts, provided that the clocks of client and server run
 // at nearly the same rate and the process is running.
 //

@@ -7,12 +7,12 @@
 //
 // # What is guaranteed
 //
-// While a writer holds the lock, no other caller does. While a reader holds it, no writer does. This holds for
-// Go and Java together. A hold ends when it is released, when its session ends, when
-// [zkrecipes.Hold.ValidUntil] passes, or when its node is deleted, whichever comes first. Its context is
-// canceled at that moment, with a cause that says why. Work that stops with the context has stopped before any
-// waiter that the hold kept out gets the lock, provided that the clocks of client and server run at nearly the
-// same rate and the process is running.
+// While a writer holds the lock, no other caller does. While a reader holds it, no writer does. This is true
+// for Go and Java together. A hold ends when it is released, when its session ends, when
+// [zkrecipes.Hold.ValidUntil] passes, or when its node is deleted, whichever comes first. Its context ends with
+// it, and the cause of the context says why. Work that stops with the context has stopped before any waiter
+// that the hold kept out gets the lock, provided that the clocks of client and server run at nearly the same
+// rate and the process is running.
 //
 // While the lock is held, reads through the client that holds it see everything that the previous writer wrote
 // to ZooKeeper before its hold ended. No sync is needed: the server that grants has applied the end of the
