@@ -50,7 +50,8 @@ func (v View) same(other View) bool {
 	})
 }
 
-// reader reads the group in one session. With watches it remembers the members, and reads those alone that may have changed.
+// reader reads the group in one session. With watches it remembers the members, and rereads only those that may
+// have changed.
 type reader struct {
 	group    *Group
 	session  *session.Session
@@ -62,7 +63,7 @@ type reader struct {
 	arrived  func(*entry)      // is called with each entry that has a watch of its own; may be nil
 }
 
-// entry is a member with a watch that fires when its node changes or goes.
+// entry is a member with a watch that fires when its node changes or is deleted.
 type entry struct {
 	Member
 	watch    *session.Watch
@@ -70,7 +71,7 @@ type entry struct {
 	doubtful bool // an event may have been lost
 }
 
-// reading is a view with what says how old it is.
+// reading is a view together with its age.
 type reading struct {
 	view View
 	age  *session.Age
@@ -83,10 +84,10 @@ func (r reading) now() View {
 	return r.view
 }
 
-// read returns a view of one instant, when the list was read. A member that is known was there, unchanged, if its watch has
-// not fired after the answer to the list: the server sends an event before the answer to a later request. A member that is
-// read after the list was there in the same incarnation if its czxid is not above the pzxid of the list, or if the same czxid
-// was read before the list was sent. Otherwise the list is read again.
+// read returns a view of one instant, when the list was read. A known member was there, unchanged, if its watch
+// has not fired after the answer to the list: the server sends an event before the answer to a later request. A
+// member that is read after the list was there in the same incarnation if its czxid is not above the pzxid of
+// the list, or if the same czxid was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
 		at, old := r.session.NewAge(), r.list
@@ -143,8 +144,8 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 	}
 }
 
-// entries returns the members with the names. It reports false if one of them was not there any more, in the incarnation of the
-// list, when it was read.
+// entries returns the members with the names. It reports false if one of them no longer existed, in the
+// incarnation of the list, when it was read.
 func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
 	entries = make([]*entry, len(names))
 	errs := make([]error, len(names))
@@ -223,8 +224,8 @@ func (r *reader) memberChanged() bool {
 	return false
 }
 
-// doubt makes the next read look at some members again, because a server may have lost an event. They are the members that were
-// read the longest ago, so that each has its turn.
+// doubt makes the next read look at some members again, because a server may have lost an event. It picks those
+// whose last read is the oldest, so that each has its turn.
 func (r *reader) doubt() {
 	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
 	for _, e := range entries[:min(len(entries), session.MostInFlight)] {
