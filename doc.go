@@ -1,5 +1,6 @@
-// Package zkrecipes is the root of ZooKeeper recipes for Go in the style of Apache Curator. It has what all recipes
-// share: [Hold], [Token], [Participant], [Freshness] and the errors. Start reading here.
+// Package zkrecipes defines what all recipes share: [Hold], [Token], [Participant], [Freshness] and the errors.
+// The recipes are locks, leader election, groups, caches and more on ZooKeeper, compatible with Apache Curator
+// 5. Start reading here.
 //
 // A program dials one client and uses any number of recipes on it:
 //
@@ -14,73 +15,91 @@
 //		return err
 //	}
 //	err = m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-//		// ctx ends when the lock is lost. The resource checks h.Token().
+//		// ctx is canceled when the lock is lost. The resource checks h.Token().
 //		return bill(ctx, h.Token())
 //	})
 //
 // # Packages
 //
-//   - conn is the client. It connects, reconnects and opens the next session. It knows until when a session is proven alive.
-//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold]. So does
-//     the double barrier of recipes/barrier.
-//   - recipes/node and recipes/group say which processes are there. recipes/cache and recipes/value share data.
-//   - recipes/discovery lists the instances of services, beside Java programs.
-//   - zkhttp has handlers that tell who leads, and whether the client works.
-//   - fence refuses stale tokens at the resource that a hold protects.
-//   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].
-//     The module zkgrpc finds servers of gRPC.
-//   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
-//   - cmd/zkr, a module of its own, runs any program under a lock, and shows which process holds what.
+//   - conn is the client. It connects, reconnects, opens a new session when one has ended, and knows until when
+//     a session is proven alive.
+//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election grant holds, each represented by a
+//     [Hold]. So does the double barrier of recipes/barrier.
+//   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share
+//     data.
+//   - recipes/discovery lists the instances of services, together with Java programs. The module zkgrpc
+//     resolves gRPC servers with it.
+//   - recipes/shard divides work among members, with a fenced lock for each part.
+//   - sasl authenticates a client with DIGEST-MD5, and the module zkkerberos with Kerberos.
+//   - fence rejects stale tokens at the resource that a hold protects.
+//   - zkhttp serves who leads and whether the client is healthy.
+//   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see
+//     [Tracer].
+//   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock
+//     observed. The program cmd/zktestd is the same server for tests in other languages.
+//   - cmd/zkr, a separate module, runs any program under a lock and shows which process holds what.
 //
-// The same thing has the same name in all of them. Watch yields a view now and after every change, with its [Freshness]. Queue
-// lists the holders and the waiters. Release ends a hold, and Close what works in the background.
+// The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and use
+// docs/guides/choosing.md to choose a recipe.
 //
-// The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and choose a recipe with
-// docs/guides/choosing.md.
+// # Conventions
+//
+// The same thing has the same name in every package.
+//
+//   - Watch yields the current view, then a view after every change, each with its [Freshness]. Iteration stops
+//     silently when ctx ends or the caller breaks. If it cannot continue, the final value is an error.
+//   - Queue lists the holders and the waiters.
+//   - Release ends a hold. Close ends what runs in the background.
+//   - A context bounds how long a call waits, not how long a hold lasts. A call returns soon after its context
+//     ends, connected or not, with an error that matches the cause of the context; an acquisition returns a
+//     [*WaitError]. If the cause is itself an answer of a server to another call, such as zk.ErrNoNode in an
+//     errgroup, the error prints it but does not match it.
 //
 // # What is guaranteed
 //
-// While [Hold.Err] is nil, no other contender holds what the hold stands for. A hold ends by itself before another contender
-// can be granted. Its deadline is proven by requests that the leader of the ensemble has answered. It does not count
-// from the moment a connection was lost. So in a partition the old holder learns of its loss before the next grant.
-// A hold that has ended never comes back. The next acquisition has a larger [Token].
+// While [Hold.Err] returns nil, no other contender holds what the hold stands for. A hold ends by itself before
+// another contender can be granted: its deadline is proven by requests that the leader of the ensemble has
+// answered, and does not count from the moment a connection was lost. In a partition the old holder therefore
+// learns of its loss before the next grant. A hold that has ended never comes back, and the next acquisition
+// has a larger [Token].
 //
 // # What is not guaranteed
 //
-// A process may look at its hold, find it alive, and be frozen for a minute before it writes. No lock service can prevent
-// that late write. Three things help:
+// A process may check its hold, find it alive, and be paused for a minute before it writes. No lock service can
+// prevent that late write. Three things help:
 //
-//   - [Hold.Txn] writes in ZooKeeper only if the hold is still held when the leader applies the write.
-//   - [Hold.Token] lets another resource refuse a stale holder. Package fence has the check.
-//   - [Hold.Context] ends work that looks at its context.
+//   - [Hold.Txn] writes to ZooKeeper only if the hold is still held when the leader applies the write.
+//   - [Hold.Token] lets any other resource reject a stale holder. Package fence implements the check.
+//   - [Hold.Context] stops work that checks its context.
 //
-// The deadline needs clocks that run at nearly the same rate. Package conn says what the deadline does not cover.
+// The deadline requires clocks that run at nearly the same rate. Package conn describes what it does not cover.
 //
-// # Faults
+// # Failures
 //
-//   - If the connection is lost, holds run on to their deadlines and waiters keep their places. If a server answers for
-//     the same session in time, nothing else happens. The option WithLossOnSuspend, of mutex, rwlock, semaphore and election,
-//     ends holds at once.
-//   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as long as the
-//     session lives.
+//   - If the connection is lost, holds continue until their deadlines, and waiters keep their places. If a
+//     server answers for the same session in time, nothing else happens. The option WithLossOnSuspend of mutex,
+//     rwlock, semaphore and election ends holds at once instead.
+//   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as
+//     long as the session lives.
 //   - If the session ends, its holds end. Its waiters queue again in the next session, at the tail.
 //   - If a contender is deleted by hand, its hold ends, or its waiter queues again.
-//   - If the client is closed, all its holds and waiters end. Its nodes are gone when Close returns, if a server answers.
+//   - If the client is closed, all its holds and waiters end. Its nodes are gone when Close returns, provided
+//     that a server answers.
 //
 // # Working with Java
 //
-// The nodes have the names, order and data of Apache Curator 5, so Go and Java programs take turns on one lock. Both need
-// the same path below the same chroot or namespace. Their access lists must let each program create and delete below that
-// path, and read the nodes of the other. Their identities need not agree. On a read-write lock, Java needs Curator 5.5 or
-// later: older releases let a writer in during a downgrade.
+// Nodes have the names, order and data of Apache Curator 5, so Go and Java programs take turns on one lock.
+// Both need the same path below the same chroot or namespace. Their access lists must let each program create
+// and delete below that path, and read the nodes of the other; their identities need not match. On a read-write
+// lock, Java needs Curator 5.5 or later: older releases let a writer in during a downgrade.
 //
 //   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is its LockAll, and Revoker is its Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.
-//   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of 1. A
-//     SharedCount as the limit is the option WithLimitNode.
+//   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of
+//     1. For a SharedCount as the limit, use the option WithLimitNode.
 //   - LeaderLatch is recipes/election. LeaderSelector is recipes/election with WithLayout(Selector).
 //   - A namespace is a chroot, or conn.Client.Sub.
 //
-// Curator's locks are reentrant by thread. Here exclusion is the default. The option WithReentrance of mutex and rwlock lets
-// calls nest by context, as package mutex explains.
+// Curator's locks are reentrant by thread. Here locks are exclusive by default, and the option WithReentrance
+// of mutex and rwlock lets calls nest by context, as package mutex explains.
 package zkrecipes

@@ -11,61 +11,64 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The errors that a caller branches on; match them with [errors.Is].
+// The errors that callers branch on. Match them with [errors.Is].
 var (
-	// ErrLocked says that another contender holds what a Try call asked for. The error is a [*BusyError].
+	// ErrLocked reports that another contender holds what a Try call asked for. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
-	// ErrLost says that a hold or a session ended without its owner ending it. The error is a [*LostError].
+	// ErrLost reports that a hold or a session ended without its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
-	// ErrReleased says that the hold was released by its owner.
+	// ErrReleased reports that the hold was released by its owner.
 	ErrReleased = errors.New("released")
-	// ErrFenced says that nothing was written, because the hold behind the write was not held any more.
+	// ErrFenced reports that nothing was written, because the hold that guards the write was no longer held.
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
-	// ErrUpgrade says that a write lock was asked for inside a read lock, which could never be granted.
+	// ErrUpgrade reports that a write lock was requested inside a read lock, which could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
-	// ErrDeadlock says that a call would wait for a hold that its own context descends from: a lock inside a lock on the same
-	// path that is not reentrant, a term inside a term, or one path through two clients.
+	// ErrDeadlock reports that a call would wait for a hold that its own context descends from: a lock inside a
+	// lock on the same path that is not reentrant, a term inside a term, or one path through two clients.
 	ErrDeadlock = errors.New("would wait for itself")
-	// ErrNoLeader says that an election has no leader at the moment.
+	// ErrNoLeader reports that an election currently has no leader.
 	ErrNoLeader = errors.New("no leader")
-	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
+	// ErrUnknownOutcome reports that a write may or may not have been applied. Read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
-	// ErrSessionFull says that a create was not sent, because the session of the client has so many ephemeral nodes that the servers
-	// might not survive its end. Spread them over several clients, or shorten their paths: see conn.WithMaxRequestSize.
+	// ErrSessionFull reports that a create was not sent, because the session of the client has so many ephemeral
+	// nodes that the servers might not survive its end. Spread them over several clients, or shorten their
+	// paths: see conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
-	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
-	// it exclusion, cannot be trusted. Delete the parent when it has no users: the counter starts again at zero.
+	// ErrSequenceExhausted reports that the sequence counter of the queue's parent has run out, so that the
+	// order, and with it exclusion, can no longer be trusted. Delete the parent when nothing uses it: the
+	// counter starts again at zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
-	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
-	// recipe. Neither would wait for the other, so nothing is granted beside it.
+	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another
+	// library or recipe. Neither would wait for the other, so nothing is granted beside it.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
-	// ErrUnsupportedServer says that the server differs from ZooKeeper in something that recipes rest on. See
+	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/other-servers.md.
 	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
-	// ErrTaken says that the path of a node is taken by a node of another session. The error is a [*TakenError].
+	// ErrTaken reports that the path of a node is taken by a node of another session. The error is a
+	// [*TakenError].
 	ErrTaken = errors.New("taken by another session")
-	// ErrClosed says that the client was closed.
+	// ErrClosed reports that the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed says that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The session has ended, and its holds
-	// with it: see [LossRefused]. The client tries again, with pauses.
+	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL.
+	// The session has ended, and its holds with it: see [LossRefused]. The client retries with pauses.
 	ErrAuthFailed = errors.New("credentials refused")
 )
 
-// LossReason says why a hold or a session was lost.
+// LossReason is why a hold or a session was lost.
 type LossReason int
 
 // The reasons.
 const (
-	// LossExpired: the server said that the session is over.
+	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
 	// LossDeadline: the time passed up to which the session was proven alive.
 	LossDeadline
-	// LossNodeDeleted: the contender was deleted, by hand or with its session. A server that ends the session of a client that is
-	// connected may tell of the deletion first.
+	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends the
+	// session of a connected client may report the deletion first.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed
-	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
+	// LossSuspended: the connection was lost, and the recipe was configured to treat that as a loss.
 	LossSuspended
 	// LossRefused: all servers refused the client's credentials. The loss matches [ErrAuthFailed].
 	LossRefused
@@ -91,18 +94,18 @@ func (r LossReason) String() string {
 	}
 }
 
-// LostError says when and why a hold, or a whole session, was lost. It matches [ErrLost].
+// LostError reports when and why a hold, or a whole session, was lost. It matches [ErrLost].
 type LostError struct {
 	Reason LossReason
-	// Path of the contender; empty when the session itself is meant.
+	// Path of the contender; empty if the session itself was lost.
 	Path string
-	// At is when the loss took effect. For LossDeadline it is the deadline, however late it was noticed.
+	// At is when the loss took effect. For LossDeadline this is the deadline, however late it was noticed.
 	At time.Time
-	// Err is the cause, if there is one beyond the reason.
+	// Err is the underlying cause, if there is one beyond Reason.
 	Err error
 }
 
-// Error names what was lost, and why.
+// Error names what was lost and why.
 func (e *LostError) Error() string {
 	what := "session"
 	if e.Path != "" {
@@ -120,17 +123,17 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// OpError says which operation on which path failed.
+// OpError names the operation and the path that failed.
 type OpError struct {
 	// Op is the operation, such as "get" or "multi: set".
 	Op string
-	// Path as the client sees it: the chroot is taken off.
+	// Path without the chroot.
 	Path string
-	// Err keeps what the server said, such as zk.ErrNoNode.
+	// Err is what the server answered, such as zk.ErrNoNode.
 	Err error
 }
 
-// Error names the operation and the path, and for want of a permission the access list that forbids it.
+// Error names the operation and the path and, if a permission is missing, the access list that denies it.
 func (e *OpError) Error() string {
 	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // the server's answer itself
 		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
@@ -138,7 +141,7 @@ func (e *OpError) Error() string {
 	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
 }
 
-// guard returns the node whose access list decides on the operation, and the permission; "" if it is not known.
+// guard returns the node whose access list governs the operation, and the permission; "" if they are not known.
 func (e *OpError) guard() (owner, permission string) {
 	switch op := strings.TrimPrefix(e.Op, "multi: "); op {
 	case "create", "delete":
@@ -155,15 +158,15 @@ func (e *OpError) guard() (owner, permission string) {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// BusyError is what a Try call returns when it would have to wait. It matches [ErrLocked].
+// BusyError is returned by a Try call that would have to wait. It matches [ErrLocked].
 type BusyError struct {
 	// Path of the queue.
 	Path string
-	// Holder is the contender at the head of the queue; its Path is empty if it left while it was asked for. Of a semaphore it is
-	// the first lease if too few are left, else the first caller at its door.
+	// Holder is the contender at the head of the queue; its Path is empty if it left while it was being read.
+	// For a semaphore it is the first lease if too few are left, and otherwise the first caller at its door.
 	Holder Participant
-	// Queue is how many contenders were there, the holder included; of a semaphore, how many leases or how many at the door. The
-	// caller may be one of them.
+	// Queue is the number of contenders, including the holder; for a semaphore, the number of leases or of
+	// callers at the door. The caller may be one of them.
 	Queue int
 }
 
@@ -178,15 +181,16 @@ func (e *BusyError) Error() string {
 // Is reports that every BusyError matches [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
-// TakenError says which node is where a node of ours should be. It matches [ErrTaken].
+// TakenError reports which node occupies the path of a node that this client wants to keep. It matches
+// [ErrTaken].
 type TakenError struct {
 	// Path of the node.
 	Path string
 	// Session that owns the node; 0 if the node is not ephemeral.
 	Session int64
-	// Czxid of the node: its incarnation.
+	// Czxid of the node, which identifies its incarnation.
 	Czxid int64
-	// Data of the node, by which its owner can be told.
+	// Data of the node, which may identify its owner.
 	Data []byte
 }
 
@@ -206,22 +210,23 @@ func excerpt(data []byte) []byte { return data[:min(len(data), 64)] }
 // Is reports that every TakenError matches [ErrTaken].
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
-// WaitError is what an acquisition returns when its context ended while it waited.
+// WaitError is returned by an acquisition whose context ended while it waited.
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue. If too few leases
-	// of a semaphore are left, all that have leases are one place together.
+	// Position in the queue when the caller last looked, where the holder is at 1; 0 if it never saw the queue.
+	// If a semaphore has too few leases left, all lease holders together count as one place.
 	Position int
-	// Of is how long the queue was then.
+	// Of is the length of the queue at that time.
 	Of int
-	// Holder is the contender at the head of the queue then; of a semaphore, as in [BusyError].
+	// Holder is the contender at the head of the queue at that time; for a semaphore, as in [BusyError].
 	Holder Participant
-	// Err matches the cause of the context, and says what was in the way: a server that did not answer, for example.
+	// Err matches the cause of the context and says what the caller was waiting for, such as a server that did
+	// not answer.
 	Err error
 }
 
-// Error says at which place of the queue the caller was, and which contender held the lock.
+// Error names the caller's place in the queue and the contender that held the lock.
 func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)

@@ -10,15 +10,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/grant"
 )
 
-// Hold is one granted acquisition: a lock, leases of a semaphore, or a term of leadership. It ends once, and for ever,
-// when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or the client
-// is closed, whichever is first. A Hold is safe for concurrent use.
+// Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends
+// once and for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its
+// contender is deleted, or the client is closed, whichever comes first. A Hold is safe for concurrent use.
 //
-// If [Hold.Err] is nil, the server had let in no other contender when Err looked at the clock. Whether this is still so a
-// moment later no hold can prove: the process may be frozen between the look and the write. [Hold.Txn] guards writes in
-// ZooKeeper against that, and [Hold.Token] all other resources.
+// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock. No
+// hold can guarantee that this is still true a moment later, because the process may be paused between the
+// check and a write. [Hold.Txn] protects writes to ZooKeeper against that, and [Hold.Token] lets any other
+// resource reject a stale holder.
 //
-// For tests of code that takes a Hold, package zktest/fakehold makes one without a server.
+// To test code that takes a Hold, make one without a server with package zktest/fakehold.
 type Hold struct {
 	backing backing
 	ctx     holdContext // its cause alone says whether the hold has ended, and why
@@ -33,7 +34,7 @@ type backing = grant.Backing[Token, Op, OpResult]
 
 func init() { grant.NewHold = newHold }
 
-// newHold makes a hold, as [grant.NewHold] says.
+// newHold makes a hold, as [grant.NewHold] describes.
 func newHold(ctx context.Context, b backing) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	h = &Hold{backing: b, since: time.Now()}
@@ -41,54 +42,60 @@ func newHold(ctx context.Context, b backing) (h *Hold, end func(*LostError)) {
 	return h, func(lost *LostError) { h.end(lost) }
 }
 
-// Context returns the context of the hold: it ends with the hold, and [context.Cause] says why, as [Hold.Err] does.
-// Work that must not outlive the hold takes it. Its values are those of the context given to the acquisition.
+// Context returns the context of the hold. It is canceled when the hold ends, and [context.Cause] then returns
+// the same error as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the
+// context that was passed to the acquisition.
 //
-// This context, and every context that a recipe hands to a function, looks at the clock when it is asked. So does a
-// context that [context.WithValue] makes of it. A context that [context.WithCancel], [context.WithTimeout] or a
-// library makes of it does not. If the process was frozen past the deadline, such a context may say that it is alive, until
-// a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
-// hold or the context that the recipe handed out.
+// This context, and every context that a recipe passes to a function, checks the clock whenever it is used, and
+// so does a context derived from it with [context.WithValue]. A context derived with [context.WithCancel],
+// [context.WithTimeout] or by a library does not: if the process was paused past the deadline, it may report
+// that it is alive until a timer fires, and a channel that Done returned before the pause is closed just as
+// late. Before a step that matters, check the hold itself or the context that the recipe passed to you.
 func (h *Hold) Context() context.Context { return &h.ctx }
 
-// HoldFromContext returns the hold that ctx descends from, the innermost if there are several. So a function that works under
-// a lock finds the token, and writes with [Hold.Txn], without a parameter for the hold. It reports false if there is none.
-// The hold may have ended: ask [Hold.Err].
+// HoldFromContext returns the hold that ctx descends from, the innermost if there are several, and reports
+// whether there is one. With it, a function that runs under a lock can obtain the token, or write with
+// [Hold.Txn], without taking the hold as a parameter. The hold may have ended: check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
 	h, ok := ctx.Value(holdKey{}).(*Hold)
 	return h, ok
 }
 
-// holdKey finds the hold in its context.
+// holdKey is the key of the hold in its context.
 type holdKey struct{}
 
-// Done is closed when the hold has ended.
+// Done returns a channel that is closed when the hold has ended.
 func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
 
-// Err is nil while the hold is held; afterwards [ErrReleased] or a [*LostError]. It looks at the clock itself, so a
-// process that was frozen past the deadline sees the loss on its first call, before any timer has fired.
+// Err returns nil while the hold is held. Afterwards it returns [ErrReleased] or a [*LostError]. Err checks the
+// clock itself, so a process that was paused past the deadline sees the loss on its first call, before any
+// timer has fired.
 func (h *Hold) Err() error {
 	h.endIfDue()
 	return h.ended()
 }
 
-// ValidUntil is the time up to which the hold is proven. It moves on while the server answers, and it can move back while
-// the client reconnects: ask again rather than keep it. See package conn for what the proof rests on.
+// ValidUntil returns the time up to which the hold is proven. It advances while servers answer and can move
+// back while the client reconnects, so call it again rather than keep the result. Package conn describes what
+// the proof rests on.
 func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 
-// Since is when the hold was granted, by the local clock.
+// Since returns when the hold was granted, by the local clock.
 func (h *Hold) Since() time.Time { return h.since }
 
-// Expiring returns a channel that is closed when at most lead is left of [Hold.ValidUntil], or when the hold has ended: a
-// chance to stop in order. With a lead of 0 or less there is no warning: Expiring then returns the channel of [Hold.Done]. A
-// channel that is closed stays closed, but the deadline may move on afterwards. So look at ValidUntil, or call Expiring again,
-// which looks anew. A loop may call it in every round. The hold keeps one channel for each lead until that is closed.
+// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the
+// hold has ended, so that the holder can stop in an orderly way. If lead is 0 or less there is no warning, and
+// Expiring returns the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still
+// advance: check ValidUntil, or call Expiring again, which evaluates it anew. Expiring may be called in every
+// iteration of a loop; the hold keeps one channel per lead until that channel is closed.
 //
-// In good health more than a quarter of the session timeout is left, so a lead of up to a quarter warns of trouble alone. There
-// are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may be left during the
-// first sixth of the timeout. With conn.WithLeastTimeout, no more than that is left while a server resumes the session.
+// On a healthy connection more than a quarter of the session timeout remains, so a lead of up to a quarter
+// warns only of trouble, with two exceptions. With conn.WithTickTime and a tick below an eighth of the session
+// timeout, less may remain during the first sixth of the timeout. With conn.WithLeastTimeout, no more than that
+// least timeout remains while a server resumes the session.
 //
-// If the process was frozen, the channel is closed late. Err looks at the clock, and so does a call of Expiring.
+// If the process was paused, the channel is closed late. Err checks the clock, and so does each call of
+// Expiring.
 func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	if lead <= 0 || h.Err() != nil {
 		return h.Done()
@@ -123,7 +130,7 @@ type warning struct {
 	give context.CancelFunc
 }
 
-// forget takes a warning off that was given, unless there is a newer one.
+// forget drops a warning that was given, unless there is a newer one.
 func (h *Hold) forget(lead time.Duration, given warning) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,13 +142,14 @@ func (h *Hold) forget(lead time.Duration, given warning) {
 // Token returns the fencing token of the hold.
 func (h *Hold) Token() Token { return h.backing.Token() }
 
-// Path returns the path of the contender, with the chroot taken off.
+// Path returns the path of the contender, without the chroot.
 func (h *Hold) Path() string { return h.backing.Path() }
 
-// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may still say yes
-// for up to 1.5 ticks; [Hold.Txn] asks a quorum.
+// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may
+// still answer yes for up to 1.5 ticks; [Hold.Txn] asks a quorum.
 //
-// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held; any other says that the answer is unknown.
+// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held. Any other error means that the
+// answer is unknown.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -153,13 +161,13 @@ func (h *Hold) Check(ctx context.Context) error {
 	return err
 }
 
-// Txn applies ops all or none, and only if the contender still exists when the leader applies them: a stale holder changes
-// nothing. The paths of ops are below the root of the client that the recipe is on, also if that client was made by
-// conn.Client.Sub. It returns one result for each op.
+// Txn applies all of ops or none, and only if the contender still exists when the leader applies them, so that
+// a stale holder changes nothing. The paths of ops are relative to the root of the client that the recipe was
+// created with, even if that client was made by conn.Client.Sub. Txn returns one result for each op.
 //
-// Errors: [ErrFenced] if the hold had ended, nothing was written; [ErrUnknownOutcome] if the reply was lost; an op that is
-// malformed, or has another [Root], before any request; otherwise the error of the op that failed, with its path, nothing was
-// written.
+// Errors: [ErrFenced] if the hold had ended, and nothing was written; [ErrUnknownOutcome] if the reply was
+// lost; before any request is sent, an op that is malformed or has another [Root]; otherwise the error of the
+// op that failed, with its path, and nothing was written.
 //
 // Source: a version check on the contender as the first op of a ZooKeeper multi.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
@@ -169,19 +177,19 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return h.backing.Txn(ctx, ops...)
 }
 
-// Revoked is closed when another client has asked for the hold to be released. It is a request: nothing else happens
-// until the holder releases.
+// Revoked returns a channel that is closed when another client has asked for the hold to be released. This is
+// only a request: nothing else happens until the holder releases.
 //
-// Source: Curator's Revoker writes __REVOKE__ onto the holder's node.
+// Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold and deletes its contender. The context bounds how long the caller waits for the deletion. The
-// deletion goes on in the background until the node is gone or the session is over, so a Release with a dead context
-// still releases. Release is idempotent, and may be called again to go on waiting.
+// Release ends the hold and deletes its contender. ctx bounds only how long the caller waits for the deletion,
+// which continues in the background until the node is gone or the session is over: Release with a canceled
+// context still releases. Release is idempotent and can be called again to resume waiting.
 //
-// If the session has ended for want of answers, waiters are let in when the servers have ended it as well.
+// If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold was lost before; the cause of ctx if that ended first.
+// Errors: a [*LostError] if the hold had been lost before; the cause of ctx if that ended first.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder comes after this.
@@ -192,8 +200,9 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.backing.Release(ctx)
 }
 
-// endIfDue ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session tells of. An answer that
-// arrived in time may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
+// endIfDue ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session
+// reports. An answer that arrived in time may be counted only after this check. The session would then live on
+// and keep the contender of a hold that has ended.
 func (h *Hold) endIfDue() {
 	until := h.backing.ValidUntil()
 	if time.Now().Before(until) {
@@ -204,18 +213,18 @@ func (h *Hold) endIfDue() {
 	}
 }
 
-// end ends the hold unless it has ended, and reports whether err, which must be a new error, has ended it. When it returns,
-// every goroutine can see that the hold has ended, also if another call has ended it.
+// end ends the hold unless it has ended, and reports whether err, which must be a new error, is what ended it.
+// When it returns, every goroutine can see that the hold has ended, even if another call ended it.
 func (h *Hold) end(err error) (first bool) {
 	h.ctx.cancel(err)
 	return h.ended() == err //nolint:errorlint // this error, not one like it
 }
 
-// ended is Err without the look at the clock.
+// ended is Err without the check of the clock.
 func (h *Hold) ended() error { return context.Cause(h.ctx.Context) }
 
-// holdContext looks at the clock in every method: a context whose deadline passed while the process was frozen must not
-// say that it is alive.
+// holdContext checks the clock in every method: a context whose deadline passed while the process was paused
+// must not report that it is alive.
 type holdContext struct {
 	context.Context
 	hold   *Hold
@@ -232,7 +241,7 @@ func (c *holdContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Value is also how context.Cause finds the cause, so it looks at the clock as well.
+// Value checks the clock as well, because context.Cause finds the cause through it.
 func (c *holdContext) Value(key any) any {
 	c.hold.endIfDue()
 	if key == (holdKey{}) {

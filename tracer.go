@@ -6,74 +6,79 @@ import (
 	"time"
 )
 
-// Tracer observes a client, its recipes and their holds. The option conn.WithTracer takes it, and may take several. A hook that is
-// nil is not called. The modules zkprom (metrics) and zkotel (traces) have ready tracers.
+// Tracer observes a client, its recipes and their holds. Pass one or more to the option conn.WithTracer. Nil
+// hooks are not called. The modules zkprom (metrics) and zkotel (traces) provide ready-made tracers.
 //
-// The hooks are called while the library works: on the goroutine of a caller, and on the goroutines that read answers and tell of
-// losses. So a hook must return soon, must not panic, and must not call the client, a recipe or a hold. While it blocks, answers
-// are not read, and a lock may be lost. No lock of the library is held during a call. Calls for different acquisitions, holds and
-// requests come at the same time, so hooks must be safe for concurrent use.
+// Hooks are called while the library works: on the goroutine of a caller, and on the goroutines that read
+// answers and report losses. A hook must therefore return quickly, must not panic, and must not call the
+// client, a recipe or a hold. While it blocks, answers are not read, and a lock may be lost. The library holds
+// none of its own locks during a call. Hooks for different acquisitions, holds and requests run concurrently,
+// so they must be safe for concurrent use.
 //
-// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It is one however many
-// sessions it lives through. A nested call, which gets another hold on the contender of its context, is none. Nested holds on one
-// contender count as one hold, which ends with the last of them.
+// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It
+// remains one acquisition however many sessions it spans. A nested call, which gets another hold on the
+// contender of its context, is not an acquisition. Nested holds on one contender count as one hold, which ends
+// with the last of them.
 type Tracer struct {
-	// AcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition goes on with the
-	// context that it returns, which must descend from ctx. So do the requests of the acquisition, and the hold.
+	// AcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition
+	// continues with the returned context, which must descend from ctx, and so do its requests and the hold.
 	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
-	// AcquireEnd is called once for each start, on the same goroutine, with the context that the start returned. If there is a
-	// grant, HoldStart comes before it.
+	// AcquireEnd is called once for each AcquireStart, on the same goroutine, with the context that AcquireStart
+	// returned. If the acquisition is granted, HoldStart is called first.
 	AcquireEnd func(ctx context.Context, a AcquireEnd)
-	// HoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its caller. Its context is
-	// the context of the acquisition. The context of the hold has the values of the context that it returns, which must
-	// descend from ctx.
+	// HoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its
+	// caller. ctx is the context of the acquisition. The hold's context carries the values of the returned
+	// context, which must descend from ctx.
 	HoldStart func(ctx context.Context, h HoldStart) context.Context
-	// HoldEnd is called once for each start, with the context that the start returned. The hold has ended by then. If the holder
-	// or the library still can, it deletes the contender afterwards: a slow hook delays the next holder.
+	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold has
+	// ended. If the holder or the library still can, it deletes the contender afterwards, so a slow hook delays
+	// the next holder.
 	HoldEnd func(ctx context.Context, h HoldEnd)
-	// State is called after each change of the client's state, in the order of the changes. No change is left out. It is called
-	// on a goroutine for this alone, so a change may be over when it is told. Close of the client waits for it.
+	// State is called after every change of the client's state, in order. No change is skipped. It runs on a
+	// goroutine of its own, so a change may be over by the time it is reported. Client.Close waits for it.
 	State func(c StateChange)
-	// Request is called when a request was answered, or when its connection ended without an answer. The requests of the library
-	// itself are among them, pings and connect requests are not. A request that was sent again is a request of its own. The
-	// context comes from the call or the acquisition that sent the request. If the library sent it for itself, or for several
-	// callers, the context has the values of the one given to Dial.
+	// Request is called when a request was answered, or when its connection ended without an answer. This
+	// includes requests that the library sends for itself, but neither pings nor connect requests. A retry
+	// counts as a request of its own. ctx comes from the call or the acquisition that sent the request. If the
+	// library sent it for itself or for several callers, ctx carries the values of the context passed to Dial.
 	Request func(ctx context.Context, r Request)
-	// Shard is called after each change of what a member has to do with a shard, on the goroutine that works on the shard. The changes
-	// of one shard come in their order. The lock of the shard is an acquisition and a hold of its own, of a mutex.
+	// Shard is called after each change in what a member has to do with a shard, on the goroutine that works on
+	// the shard. The changes of one shard are reported in order. The lock of the shard is an acquisition and a
+	// hold of its own, of a mutex.
 	Shard func(c ShardChange)
 	// ShardPlan is called by the leader of shards after it has written a plan.
 	ShardPlan func(p ShardPlan)
 }
 
-// AcquireStart says what an acquisition wants.
+// AcquireStart describes what an acquisition asks for.
 type AcquireStart struct {
-	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double one).
+	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double
+	// barrier).
 	Recipe string
-	// Name is what the option WithTracerName of the recipe says; empty without it.
+	// Name is the name set by the recipe's WithTracerName option; empty by default.
 	Name string
-	// Path of the queue, as the client sees it: the chroot is taken off.
+	// Path of the queue, without the chroot.
 	Path string
-	// Try says that the caller does not wait for holders.
+	// Try reports that the caller does not wait for holders.
 	Try bool
 }
 
-// AcquireEnd says how an acquisition ended.
+// AcquireEnd describes how an acquisition ended.
 type AcquireEnd struct {
 	AcquireStart
 	// Waited is how long the acquisition took.
 	Waited time.Duration
-	// Position is the place in the queue that the caller first saw itself at, counted as in [WaitError]: 1 if there was no
-	// contender ahead. It is 0 if the caller never got to see the queue.
+	// Position is the place in the queue at which the caller first saw itself, counted as in [WaitError]: 1 if
+	// there was no contender ahead, 0 if the caller never saw the queue.
 	Position int
-	// Token of the hold; 0 without a grant.
+	// Token of the hold; 0 if none was granted.
 	Token Token
-	// Err is what the call returns; nil for a grant.
+	// Err is the error that the call returns; nil if a hold was granted.
 	Err error
 }
 
-// Outcome sums up Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the context of the caller
-// ended; "closed" if the client was closed; "failed" for all other errors.
+// Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the
+// context of the caller ended; "closed" if the client was closed; "failed" for all other errors.
 func (e AcquireEnd) Outcome() string {
 	var gaveUp *WaitError
 	switch {
@@ -90,43 +95,45 @@ func (e AcquireEnd) Outcome() string {
 	}
 }
 
-// HoldStart says what was granted.
+// HoldStart describes what was granted.
 type HoldStart struct {
 	// Recipe and Name are those of [AcquireStart].
 	Recipe, Name string
-	// Queue is the path of the queue, and Path the one of the contender, as the client sees them. Of several leases it is the
-	// first.
+	// Queue is the path of the queue and Path that of the contender, both without the chroot. If there are
+	// several leases, Path is that of the first.
 	Queue, Path string
 	// Token of the hold.
 	Token Token
-	// ValidUntil returns the time up to which the hold is proven, as [Hold.ValidUntil] does. It may be called at any time.
+	// ValidUntil returns the time up to which the hold is proven, like [Hold.ValidUntil]. It may be called at
+	// any time.
 	ValidUntil func() time.Time
 }
 
-// HoldEnd says how a hold ended.
+// HoldEnd describes how a hold ended.
 type HoldEnd struct {
 	HoldStart
-	// Held is how long it was held.
+	// Held is how long the hold was held.
 	Held time.Duration
-	// Lost says why the hold was lost; nil if its owner released it.
+	// Lost is why the hold was lost; nil if its owner released it.
 	Lost *LostError
 }
 
 // StateChange is one change of the state of a client.
 type StateChange struct {
-	// From and To are the states before and after. A client begins as Connecting.
+	// From and To are the states before and after. A client starts as Connecting.
 	From, To State
-	// At is when the state changed, and Lasted is how long the state before lasted.
+	// At is when the state changed, and Lasted is how long the previous state lasted.
 	At     time.Time
 	Lasted time.Duration
-	// Server is the server that the client is, or was, connected to, as in the connect string, with the address that was found for a
-	// name; empty if there was none.
+	// Server is the server that the client is, or was, connected to, as in the connect string, together with the
+	// address that a name resolved to; empty if there was none.
 	Server string
-	// Session is the id of the session, and Timeout is what the server granted; 0 before the first session.
+	// Session is the id of the session, and Timeout is the session timeout that the server granted; both are 0
+	// before the first session.
 	Session int64
 	Timeout time.Duration
-	// Err is why the connection or the session is gone. At the end of a session it is a [*LostError]. It is nil if To is
-	// Connected or Closed.
+	// Err is why the connection or the session is gone. When a session ended it is a [*LostError]. It is nil if
+	// To is Connected or Closed.
 	Err error
 }
 
@@ -134,60 +141,64 @@ type StateChange struct {
 type Request struct {
 	// Op is "create", "delete", "exists", "get", "set", "acl", "children", "sync", "multi", "watch", "unwatch" or "close".
 	Op string
-	// Path as the client sees it; of a transaction it is the first.
+	// Path without the chroot; for a transaction, that of the first operation.
 	Path string
 	// Sent is when the request was sent, and Took is how long the answer took.
 	Sent time.Time
 	Took time.Duration
-	// Code is a short name for Err, out of a fixed list, such as "no-node" or "connection-loss"; empty if there is no error.
+	// Code is a short name for Err from a fixed list, such as "no-node" or "connection-loss"; empty if there was
+	// no error.
 	Code string
-	// Err is what the server answered, or that it did not answer. An Exists of a missing node has none.
+	// Err is the server's error, or says that the server did not answer. Exists on a missing node is not an
+	// error.
 	Err error
 }
 
 // ShardState is what a member has to do with a shard.
 type ShardState string
 
-// The states; their words are those of metrics.
+// The states, as metrics name them.
 const (
-	// ShardNone: the shard is not this member's.
+	// ShardNone: the shard is not assigned to this member.
 	ShardNone ShardState = "none"
-	// ShardWaiting: the plan gives the shard to the member, which does not have it.
+	// ShardWaiting: the plan assigns the shard to the member, which does not hold its lock yet.
 	ShardWaiting ShardState = "waiting"
-	// ShardOwned: the member has the lock of the shard, and calls the function.
+	// ShardOwned: the member holds the lock of the shard and runs the function.
 	ShardOwned ShardState = "owned"
 )
 
-// ShardChange is one change of what a member has to do with a shard.
+// ShardChange is one change in what a member has to do with a shard.
 type ShardChange struct {
-	// Name is what the option WithTracerName of the shards says; empty without it.
+	// Name is the name set by the WithTracerName option of the shards; empty by default.
 	Name string
-	// Path of the shards, as the client sees it.
+	// Path of the shards, without the chroot.
 	Path string
 	// Member is the id of the member, and Shard the name of the shard.
 	Member, Shard string
 	// From and To are the states before and after.
 	From, To ShardState
-	// At is when the state changed, and Lasted is how long the state before lasted; 0 if that was ShardNone. The wait before ShardOwned is
-	// the longest time that the shard can have been without an owner since the plan, or since this member lost it. If the shard
-	// moves from a member that works, that one owns it for most of the wait.
+	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was ShardNone.
+	// The wait before ShardOwned is the longest time that the shard can have been without an owner since the
+	// plan, or since this member lost it. If the shard moves from a working member, that member owns it for most
+	// of the wait.
 	At     time.Time
 	Lasted time.Duration
-	// Token of the hold, if To is ShardOwned; else 0.
+	// Token of the hold if To is ShardOwned; otherwise 0.
 	Token Token
-	// Err says why the shard is not owned any more: shard.ErrMoved, a [*LostError], the cause of the context of Run, or why the
-	// member gives it away. It is nil if To is ShardOwned, and when the plan has given the shard to the member.
+	// Err is why the shard is no longer owned: shard.ErrMoved, a [*LostError], the cause of the context of Run,
+	// or why the member gives it up. It is nil if To is ShardOwned, and when the plan has assigned the shard to
+	// the member.
 	Err error
 }
 
-// ShardPlan is a plan that the leader of shards has written.
+// ShardPlan describes a plan that the leader of shards has written.
 type ShardPlan struct {
 	// Name and Path are those of [ShardChange].
 	Name, Path string
 	// Shards and Members are how many there are.
 	Shards, Members int
-	// Moves is how many shards the plan takes from the members that had them.
+	// Moves is how many shards the plan takes away from members that had them.
 	Moves int
-	// Nobody is how many shards the plan gives to no member.
+	// Nobody is how many shards the plan assigns to no member.
 	Nobody int
 }

@@ -1,26 +1,29 @@
-// Package zkhttp has handlers that tell others of an election and of a client: who leads, whether this process leads, and
-// whether the client works.
+// Package zkhttp provides HTTP handlers for leadership and health: who leads, whether this process leads, and
+// whether the client is healthy.
 //
 //	http.Handle("/leader", zkhttp.Leader(e))
 //	http.Handle("/self", zkhttp.Self(e))
 //	http.Handle("/healthz", zkhttp.Health(client))
 //
-// # What they answer
+// # Responses
 //
-// All answers are JSON objects, and must not be cached. Times are as in RFC 3339, and fields that end in Seconds are numbers.
-// An answer that is not 200 has a field "error", which says in words what is wrong.
+// All responses are JSON objects and must not be cached. Times are formatted as in RFC 3339, and fields that
+// end in Seconds are numbers. A response other than 200 has a field "error" that describes the problem.
 //
-//   - [Leader]: 200 with leader, token, path, since and asOf. 404 with asOf if there is no candidate. 503 if no server answers
-//     in time, with asOf and ageSeconds of the newest view, if there is any. It does not name the leader of that view.
-//   - [Self]: 200 with token, path, since, validUntil and validForSeconds, while this process leads. 503 otherwise.
-//   - [Health]: 200 with state, server and roundTripSeconds. 503 with state, sinceSeconds and error otherwise.
+//   - [Leader]: 200 with leader, token, path, since and asOf. 404 with asOf if there is no candidate. 503 if no
+//     server answers in time, with asOf and ageSeconds of the newest view, if there is one; it does not name
+//     the leader of that view.
+//   - [Self]: 200 with token, path, since, validUntil and validForSeconds while this process leads. 503
+//     otherwise.
+//   - [Health]: 200 with state, server and roundTripSeconds. Otherwise 503 with state, sinceSeconds and error.
 //
-// They serve GET and HEAD; another method gets 405. The texts name servers and paths, so the handlers are for operators and
-// for other services, and not for the public.
+// The handlers serve GET and HEAD and answer other methods with 405. Their texts name servers and paths, so
+// they are meant for operators and other services, not for the public.
 //
-// # What they cost
+// # Cost
 //
-// Leader asks with a sync and two reads, Health with a sync. Each waits for half a second, or until the request ends if that
-// is sooner. Requests that come together share a question, and none gets an answer to a question that was asked before it
-// came. So there is at most one question at a time. Self asks no server. The handlers start no goroutines, and need no Close.
+// Leader takes a sync and two reads, Health takes a sync. Each waits at most half a second, or until the
+// request ends if that is sooner. Concurrent requests share one query, and none is answered by a query that
+// started before the request arrived, so at most one query is in flight at a time. Self asks no server. The
+// handlers start no goroutines and need no Close.
 package zkhttp

@@ -19,12 +19,12 @@ type healthBody struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// Health answers whether the client works: 200 if it is connected, the leader of the ensemble answers within half a second,
-// and the session is proven alive. Otherwise it answers 503, and says in words what is wrong. Without a connection it does so
-// at once.
+// Health reports whether the client is healthy: 200 if it is connected, the leader of the ensemble answers
+// within half a second, and the session is proven alive. Otherwise it responds with 503 and describes the
+// problem. Without a connection it responds at once.
 //
-// As a liveness probe it would restart a process whose ZooKeeper is away, which does not help. It is for readiness, and for
-// alerts.
+// Use it for readiness and for alerts. As a liveness probe it would restart a process whose ZooKeeper is down,
+// which does not help.
 //
 // It panics if the client is nil.
 func Health(c *conn.Client) http.Handler {
@@ -49,7 +49,7 @@ func Health(c *conn.Client) http.Handler {
 	})
 }
 
-// trouble says what is wrong if the client is not connected.
+// trouble describes the problem if the client is not connected.
 func trouble(now conn.Status) error {
 	ago := time.Since(now.Since).Round(time.Millisecond)
 	switch now.State {
@@ -71,8 +71,8 @@ func because(what string, why error) error {
 	return fmt.Errorf("%s: %w", what, why)
 }
 
-// prove asks the leader of the ensemble, through the server of the client. The sync is newer than any proof that the session
-// has already. It takes one more request if the session was resumed and has had no hold since.
+// prove asks the leader of the ensemble through the client's server. The sync is newer than any proof that the
+// session has already. It takes one more request if the session was resumed and has had no hold since.
 func prove(ctx context.Context, c *conn.Client) error {
 	s, err := (*client.Client)(c).Session(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// leaderBody is what Leader answers. Fields that are not known are left out.
+// leaderBody is the response of Leader. Unknown fields are left out.
 type leaderBody struct {
 	Leader string          `json:"leader,omitempty"`
 	Token  zkrecipes.Token `json:"token,omitempty"`
@@ -21,12 +21,13 @@ type leaderBody struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Leader answers who leads, as new as the request: 200 with the leader's name and token, 404 if there is no candidate, 503 if
-// the servers do not answer within half a second. A 503 says how old the newest view of this handler is, and names no leader.
+// Leader reports who leads, no older than the request: 200 with the leader's name and token, 404 if there is no
+// candidate, 503 if the servers do not answer within half a second. A 503 reports the age of this handler's
+// newest view, but does not name a leader.
 //
-// The name of a leader that was asked to resign is left out: the request has taken its place on the node.
+// The name of a leader that was asked to resign is left out, because the request has replaced it on the node.
 //
-// The leader may change between the answer and what is done with it. A resource that must not see this checks the token.
+// The leader may change between the response and its use. A resource that must not see this checks the token.
 //
 // It panics if the election is nil.
 func Leader(e *election.Election) http.Handler {
@@ -64,12 +65,12 @@ type selfBody struct {
 	ValidFor   float64         `json:"validForSeconds"`
 }
 
-// Self answers whether this process leads, in a term of [election.Election.Term]: 200 only while the deadline of the term lies
-// ahead, else 503. The term may come from Run or Campaign, on any object of the same client with the same path and layout. It looks at
-// the clock in the request, and asks no server.
+// Self reports whether this process leads, in a term of [election.Election.Term]: 200 only while the deadline
+// of the term lies ahead, otherwise 503. The term may come from Run or Campaign, on any object of the same
+// client with the same path and layout. Self checks the clock during the request and asks no server.
 //
-// No other candidate leads before validUntil, unless the term ends earlier. The answer may be read late, and validForSeconds
-// counts from when it was written.
+// No other candidate leads before validUntil, unless the term ends earlier. The response may be read late;
+// validForSeconds counts from when it was written.
 //
 // It panics if the election is nil.
 func Self(e *election.Election) http.Handler {

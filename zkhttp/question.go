@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for an answer of the servers. A probe of Kubernetes waits for 1 s by default.
+// patience is how long a request waits for the servers. A Kubernetes probe waits for 1 s by default.
 const patience = 500 * time.Millisecond
 
 var errPatience = fmt.Errorf("no answer within %v", patience)
 
-// question is asked by one request at a time. Its answer is for all requests that came before it was asked.
+// question is asked by one request at a time. Its answer serves all requests that arrived before it was asked.
 type question[T any] struct {
 	put   func(context.Context) (T, error)
 	turn  chan struct{}             // holds a value while a request asks

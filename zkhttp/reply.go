@@ -13,14 +13,15 @@ type view func(r *http.Request) (status int, body any)
 
 const noElection = "the election is nil: want one made by election.New"
 
-// need panics where a handler is made from nothing, as net/http does for a nil handler. Otherwise the first request would.
+// need panics where a handler is created without what it needs, as net/http does for a nil handler. Otherwise
+// the first request would.
 func need(ok bool, handler, what string) {
 	if !ok {
 		panic("zkhttp." + handler + ": " + what)
 	}
 }
 
-// ServeHTTP is part of http.Handler.
+// ServeHTTP implements http.Handler.
 func (v view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -31,7 +32,7 @@ func (v view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, status, body)
 }
 
-// failure is the body of an answer that says no more than what is wrong.
+// failure is the body of a response that only describes a problem.
 type failure struct {
 	Error string `json:"error"`
 }
@@ -48,8 +49,8 @@ func reply(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(plain(text), '\n')) // the caller may have gone
 }
 
-// plain escapes characters that give orders to a terminal, or turn text around: any client can write them into a name. What reads
-// JSON reads the same.
+// plain escapes characters that control a terminal or reverse the direction of text, because any client can
+// write them into a name. JSON readers see the same value.
 func plain(text []byte) []byte {
 	var escaped []byte
 	for _, r := range string(text) {

@@ -70,7 +70,7 @@ func namedFor(s, asked *session.Session, err error) error {
 	return &named
 }
 
-// place returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
+// locate returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
 // then in order up to that place, with the others behind it.
 func (l *listing) locate(contenders []Contender) int {
 	if l.callers <= 1 && len(contenders) == 1 {

@@ -21,17 +21,17 @@ import (
 // member is the name of the members, up to the sequence number.
 const member = "member-"
 
-// rounds lets members in by n. A member is a contender under the path. A client that finds n members waiting lets the first
-// n of them in, in one transaction that writes the round into each of their nodes. The transaction fails unless all n exist and
-// none was let in before. So at that instant n members were there, each is let in once, and no flag is left that could let
-// in another one.
+// rounds admits members n at a time. A member is a contender under the path. A client that finds n members
+// waiting admits the first n of them in one transaction, which writes the round into each of their nodes. The
+// transaction fails unless all n exist and none was admitted before. At that instant n members were therefore
+// there, each is admitted once, and no flag is left that could admit another one.
 type rounds struct {
 	queue *znode.Queue
 	n     int
 }
 
-// span is what the node of a member says after it was let in. Its members are all whose keys are in the range: they were the
-// first that waited, and every later member has a greater key.
+// span is what the node of an admitted member says. The members of the round are all those whose keys are in
+// the range: they were the first that waited, and every later member has a greater key.
 type span struct {
 	first, last string // keys
 	rank        int    // of the member among them
@@ -60,8 +60,8 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 	return h, in, err
 }
 
-// await waits until the own node says that it is in a round. The member that completes a round lets it in. Any other waiter
-// does so when it looks again, if that member has stopped before.
+// await waits until the member's own node says that it is in a round. The member that completes a round admits
+// it. Any other waiter does so when it looks again, if that member has stopped before.
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
 	for {
@@ -94,8 +94,8 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	}
 }
 
-// letIn lets the first n waiting members in, if there are as many. Again says that there were, so that the caller looks at
-// its own node next, whether it was let in, another client was faster, or a member has left.
+// letIn admits the first n waiting members if there are that many. again reports that there were, so that the
+// caller checks its own node next, whether it was admitted, another client was faster, or a member has left.
 func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups) (again bool, err error) {
 	if len(members) < r.n {
 		return false, nil
@@ -132,8 +132,8 @@ type waitingMember struct {
 	waits bool // it was not let in yet
 }
 
-// waiting reads which of the members wait. A create that was sent again may have made two nodes, of which the first counts,
-// also if that one was let in before.
+// waiting reads which of the members wait. A create that was retried may have made two nodes, of which the
+// first counts, even if that one was admitted before.
 func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znode.Contender) ([]waitingMember, error) {
 	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
 	session.InFlight(len(members), func(i int) {
@@ -160,10 +160,11 @@ func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znod
 	return waiting, errors.Join(errs...)
 }
 
-// String returns the span as nodes hold it.
+// String returns the span as nodes store it.
 func (in span) String() string { return fmt.Sprintf("%s-%s-%d", in.first, in.last, in.rank) }
 
-// parseSpan returns what the data of a member in a round say, but for the transaction, and its own data behind that.
+// parseSpan returns what the data of a member in a round says, apart from the transaction, and the member's own
+// data behind that.
 func parseSpan(data []byte) (in span, own []byte, ok bool) {
 	text, own, ok := bytes.Cut(data, []byte(" "))
 	parts := strings.Split(string(text), "-")
@@ -195,7 +196,7 @@ func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
 
 // awaitLeft waits until no member of the round is left.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
 	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(), func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
 }

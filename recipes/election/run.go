@@ -8,17 +8,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
-// Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
-// lead ends with the term or with ctx, whichever is first; see [zkrecipes.Hold.Context]. Run deletes the candidate only
-// after lead has returned. So a leader that stops with its context has stopped before the next one is elected. If the term
-// is lost, lead must stop before the servers expire the session, which they do later than [zkrecipes.Hold.ValidUntil].
+// Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The
+// context of lead is canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context].
+// Run deletes the candidate only after lead has returned, so a leader that stops with its context has stopped
+// before the next one is elected. If the term is lost, lead must stop before the servers expire the session,
+// which they do later than [zkrecipes.Hold.ValidUntil].
 //
-// After a term that ended within a second, Run waits before it campaigns again: 50 ms the first time, twice as long after
-// each further one, 5 s at most, a random half more or less. A longer term starts this anew.
+// After a term that ended within a second, Run backs off before it campaigns again: 50 ms the first time,
+// doubling each time up to 5 s, with a random half more or less. A longer term resets the back-off.
 //
-// An error of lead ends Run, with two exceptions: one that only says that lead's context had ended, and one that
-// [WithRetry] accepts. Several errors that are joined say more if one of them does. If lead panics, Run resigns, and the
-// panic goes on.
+// An error of lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one
+// that [WithRetry] accepts. A joined error reports only the end of the context if all of its parts do. If lead
+// panics, Run resigns, and the panic continues.
 //
 // Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign] but
 // ErrAuthFailed, after which Run tries again with pauses.
@@ -41,9 +42,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	})
 }
 
-// Term returns the term that this process has, as long as it is held: of [Election.Run] or [Election.Campaign], through any Election
-// of the same client with the same path and layout. A client made by Sub counts as the same. The path of the term is as the object
-// names it that campaigned.
+// Term returns the term that this process currently holds, through [Election.Run] or [Election.Campaign] on any
+// Election of the same client with the same path and layout, and reports whether there is one. A client made by
+// Sub counts as the same client. The path of the term is as the object that campaigned names it.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {
@@ -56,7 +57,7 @@ func (e *Election) Term() (*Term, bool) {
 	return t, true
 }
 
-// serve is one term. It returns the error of lead, unless that says only that the context of lead has ended.
+// serve is one term. It returns the error of lead, unless that only reports the end of lead's context.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)

@@ -11,19 +11,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Leadership is a view: which candidate leads, or that there is none.
+// Leadership is a view of which candidate leads, if any.
 type Leadership struct {
-	// Leader is the candidate at the head of the queue; empty if there is none.
+	// Leader is the candidate at the head of the queue; zero if there is none.
 	Leader zkrecipes.Participant
-	// Exists says that there is a candidate.
+	// Exists reports whether there is a candidate.
 	Exists bool
 	zkrecipes.Freshness
 }
 
-// Leader returns the leader, as new as this call: the candidate at the head of the line, which leads, or is about to
-// find out that it does.
+// Leader returns the leader, no older than this call: the candidate at the head of the queue, which leads or is
+// about to find out that it does.
 //
-// Errors: ErrNoLeader if there is no candidate; the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: ErrNoLeader if there is no candidate; the cause of ctx; ErrClosed; otherwise the error of the server.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
@@ -40,17 +40,19 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	return leader, err
 }
 
-// Watch tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
-// that there is none, since leadership is never handed over without a moment in between.
+// Watch yields the current leader, then every change, including changes to its proclaimed data. Between two
+// leaders it always yields a view without one, because leadership is never handed over without a moment in
+// between.
 //
-// In three cases Watch tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
-// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Watch tells a
-// current view. A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
+// Watch yields the last view again at once, with Current false, in three cases: the connection is lost, a read
+// takes an eighth of the session timeout, or no server has answered for a whole session timeout. When a server
+// answers again, Watch yields a current view. A current view reflects one server, which may lag behind its
+// leader; [Election.Leader] asks for the newest.
 //
-// Any number of observers may share a client: they share what is read, too. After a change a session reads the leader, or the next
-// candidate that it knows of. Only if both have gone it lists the candidates.
+// Any number of observers may share a client, and they share its reads too. After a change, a session reads the
+// leader or the next candidate that it knows of. It lists the candidates only if both are gone.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+// The iteration ends as described in package zkrecipes, under "Conventions".
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	same := func(a, b Leadership) bool {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)

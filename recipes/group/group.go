@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Group is the members below one path. It is safe for concurrent use.
+// Group is the set of members below one path. It is safe for concurrent use.
 type Group struct {
 	client *client.Client
 	path   string
@@ -24,8 +24,8 @@ type Option func(*config) error
 
 type config struct{ layout Layout }
 
-// WithLayout sets how members are laid out in ZooKeeper; default [Curator]. Members of different layouts must not meet below
-// one path.
+// WithLayout sets how members are laid out in ZooKeeper; the default is [Curator]. Members with different
+// layouts must not share a path.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < Curator || l > KazooShallowParty {
@@ -36,11 +36,10 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// New returns the group at path. It sends nothing; the first Join creates missing parents.
+// New returns the group at path. It sends nothing; the first Join creates missing parents. The root of a client
+// made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
 //
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
-//
-// Errors: a nil client, a path that is relative, malformed or the root of the servers, a bad option.
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
 	client := (*client.Client)(c)
@@ -62,11 +61,11 @@ func (g *Group) Path() string { return g.path }
 // child returns the path of a member's node.
 func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/") + "/" + name }
 
-// Members returns who is there, with the data of each, as new as this call. If members come and go faster than they can be
-// read, it reads again, within ctx. It leaves no watches, so the view is never Current: the group may change the moment after
-// AsOf, and nothing tells. [Group.Watch] has views that are current.
+// Members returns the current members, with the data of each, no older than this call. If members come and go
+// faster than they can be read, it reads again, until ctx ends. It leaves no watches, so the view is never
+// Current: the group may change right after AsOf without notice. [Group.Watch] yields current views.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (g *Group) Members(ctx context.Context) (View, error) {
 	if err := g.client.Sync(ctx, g.path); err != nil {
 		return View{}, err

@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Layout says how members are laid out in ZooKeeper.
+// Layout is how members are laid out in ZooKeeper.
 type Layout int
 
 // The layouts.
 const (
-	// Curator is the layout of Curator's GroupMember: a node has the id for its name, and a payload. An id is there once.
+	// Curator is the layout of Curator's GroupMember: the name of a node is the id, and its data is the payload.
+	// Ids are unique.
 	Curator Layout = iota
-	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id for its data. An id may be there several
-	// times, and there are no payloads.
+	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id as its data. Several
+	// members may have the same id, and there are no payloads.
 	KazooParty
-	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id. An id may be there
-	// several times, and there are no payloads.
+	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id.
+	// Several members may have the same id, and there are no payloads.
 	KazooShallowParty
 )
 

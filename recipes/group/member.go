@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
 
-// Membership is one member that this process keeps in the group. It is safe for concurrent use.
+// Membership is one member that this process maintains in the group. It is safe for concurrent use.
 type Membership struct {
 	layout Layout
 	id     string
@@ -29,8 +29,8 @@ type joining struct {
 	options []node.Option
 }
 
-// WithWait makes Join wait, within its context, while the id is taken. By default Join fails. So a process that was started anew
-// takes its id back when the session of its predecessor has expired.
+// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. A restarted process
+// then takes its id back once the session of its predecessor has expired.
 func WithWait() JoinOption {
 	return func(c *joining) error {
 		c.wait = true
@@ -38,8 +38,9 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id, in one transaction with the creation of ours, if replace says
-// so. By default Join fails. replace is called on a goroutine of the client and must not wait.
+// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction
+// with the creation of this one; by default Join fails. replace is called on a goroutine of the client and must
+// not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {
@@ -50,13 +51,15 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Close].
+// Join makes the caller a member with the given id and data, and waits until its node exists. The layouts of
+// kazoo have no data. ctx bounds the wait, not the membership. If the node is lost it is created again, until
+// [Membership.Close].
 //
-// On error the caller is no member. Its node is deleted in the background.
+// On error the caller is not a member, and its node is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be the name of a
-// node; data that is too large; another Membership of the same client with the id that has not left; the cause of ctx, with what is in the way;
-// what the server said; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be
+// the name of a node; data that is too large; another Membership of the same client with the id that has not
+// left; the cause of ctx, with what the call was waiting for; the error of the server; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
@@ -93,20 +96,24 @@ func (m *Membership) ID() string { return m.id }
 // Path returns the path of the member's node.
 func (m *Membership) Path() string { return m.node.Path() }
 
-// State returns what is known of the member's node now. It sends nothing.
+// State returns what is currently known about the member's node. It sends nothing.
 func (m *Membership) State() node.State { return m.node.State() }
 
-// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in
+// between.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the member has left: ErrClosed.
+// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed, when the
+// member has left.
 func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return m.node.Watch(ctx)
 }
 
-// Set replaces the data of the member, and waits until the server has had it, or what a later Set has replaced it by. After an
-// error it is set as soon as that is possible, unless it was too large or the member has left.
+// Set replaces the data of the member, and waits until the server has had it, or the data of a later Set that
+// replaced it. After an error, the data is still set as soon as possible, unless it was too large or the member
+// has left.
 //
-// Errors: a layout without data; data that is too large; the cause of ctx, with what is in the way; what the server said.
+// Errors: a layout without data; data that is too large; the cause of ctx, with what the call was waiting for;
+// the error of the server.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	if m.layout != Curator {
 		return &session.OpError{Op: "set", Path: m.Path(), Err: errors.New("kazoo's layouts have no data")}
@@ -114,7 +121,8 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	return m.node.Set(ctx, data)
 }
 
-// Close ends the membership: it deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
+// Close ends the membership: it deletes the member's node if it is the member's own, and waits until it is gone
+// or its session is over. It is idempotent.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+// Errors: the cause of ctx; that the server does not permit the removal. In both cases the removal continues.
 func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

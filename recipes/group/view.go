@@ -18,28 +18,28 @@ import (
 
 // Member is one member of a group, as a view shows it.
 type Member struct {
-	// ID as the member gave it to Join.
+	// ID that the member passed to Join.
 	ID string
 	// Path of its node.
 	Path string
-	// Data of its node, which must not be changed. It is nil in the views of a Watch without [WithPayloads].
+	// Data of its node, which must not be modified. It is nil in the views of a Watch without [WithPayloads].
 	Data []byte
-	// Czxid is the incarnation of its node, and the order of seniority: a member that comes back has a larger one.
+	// Czxid is the incarnation of its node, and the order of seniority: a member that rejoins has a larger one.
 	Czxid int64
 	// Session that owns its node; 0 if the node is not ephemeral.
 	Session int64
-	// Since is when its node was made, by the clock of the servers.
+	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
 }
 
 // View is a group at one instant of one server.
 type View struct {
-	// Members in the order of seniority: first the member that has been there the longest.
+	// Members in order of seniority: the member that has been there longest comes first.
 	Members []Member
-	// Zxid is the transaction that changed the list of members last; 0 if there was never a member. Of two views the one with
-	// the larger Zxid is newer.
+	// Zxid is the transaction that last changed the list of members; 0 if there was never a member. Of two
+	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of a view that [Group.Members] returns is never current: nothing follows the group.
+	// Freshness of the view. A view that [Group.Members] returns is never current, because nothing follows the group.
 	zkrecipes.Freshness
 }
 
@@ -50,7 +50,8 @@ func (v View) same(other View) bool {
 	})
 }
 
-// reader reads the group in one session. With watches it remembers the members, and reads those alone that may have changed.
+// reader reads the group in one session. With watches it remembers the members, and rereads only those that may
+// have changed.
 type reader struct {
 	group    *Group
 	session  *session.Session
@@ -62,7 +63,7 @@ type reader struct {
 	arrived  func(*entry)      // is called with each entry that has a watch of its own; may be nil
 }
 
-// entry is a member with a watch that fires when its node changes or goes.
+// entry is a member with a watch that fires when its node changes or is deleted.
 type entry struct {
 	Member
 	watch    *session.Watch
@@ -70,7 +71,7 @@ type entry struct {
 	doubtful bool // an event may have been lost
 }
 
-// reading is a view with what says how old it is.
+// reading is a view together with its age.
 type reading struct {
 	view View
 	age  *session.Age
@@ -83,10 +84,10 @@ func (r reading) now() View {
 	return r.view
 }
 
-// read returns a view of one instant, when the list was read. A member that is known was there, unchanged, if its watch has
-// not fired after the answer to the list: the server sends an event before the answer to a later request. A member that is
-// read after the list was there in the same incarnation if its czxid is not above the pzxid of the list, or if the same czxid
-// was read before the list was sent. Otherwise the list is read again.
+// read returns a view of one instant, when the list was read. A known member was there, unchanged, if its watch
+// has not fired after the answer to the list: the server sends an event before the answer to a later request. A
+// member that is read after the list was there in the same incarnation if its czxid is not above the pzxid of
+// the list, or if the same czxid was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
 		at, old := r.session.NewAge(), r.list
@@ -143,8 +144,8 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 	}
 }
 
-// entries returns the members with the names. It reports false if one of them was not there any more, in the incarnation of the
-// list, when it was read.
+// entries returns the members with the names. It reports false if one of them no longer existed, in the
+// incarnation of the list, when it was read.
 func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
 	entries = make([]*entry, len(names))
 	errs := make([]error, len(names))
@@ -223,8 +224,8 @@ func (r *reader) memberChanged() bool {
 	return false
 }
 
-// doubt makes the next read look at some members again, because a server may have lost an event. They are the members that were
-// read the longest ago, so that each has its turn.
+// doubt makes the next read look at some members again, because a server may have lost an event. It picks those
+// whose last read is the oldest, so that each has its turn.
 func (r *reader) doubt() {
 	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
 	for _, e := range entries[:min(len(entries), session.MostInFlight)] {

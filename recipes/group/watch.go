@@ -15,7 +15,7 @@ import (
 // WatchOption configures [Group.Watch].
 type WatchOption func(*watcher) error
 
-// WithPayloads makes Watch follow the data of the members, too. By default views have no data.
+// WithPayloads makes Watch follow the data of the members as well. By default views have no data.
 func WithPayloads() WatchOption {
 	return func(w *watcher) error {
 		w.payloads = true
@@ -23,12 +23,13 @@ func WithPayloads() WatchOption {
 	}
 }
 
-// WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
-// tell at once. So members that are started together make one view. Meanwhile the last view is no longer current, which Watch
-// tells at once.
+// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or after most at
+// the latest. By default Watch reports every change at once. With it, members that start together make one
+// view. In the meantime the last view is no longer current, which Watch reports at once.
 //
-// It also spares readings: the list of the members is read at most four times in the quiet time, so that a change may be
-// told a quarter of it later. If the members change faster than they are read, what Watch tells then is not current.
+// It also saves reads: the list of members is read at most four times per quiet period, so a change may be
+// reported a quarter of quiet later. If the members change faster than they are read, what Watch yields then is
+// not current.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -39,14 +40,15 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch tells which members there are now, then after every change. A slow caller gets the newest view and misses those in
-// between.
+// Watch yields the current members, then a view after every change. A slow caller gets the newest view and
+// misses those in between.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
-// Current false. When the client is connected again, Watch reads again and tells a current view. A current view is the view of
-// one server, which may be behind its leader: [Group.Members] asks for the newest.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
+// again at once, with Current false. When the client is connected again, Watch reads again and yields a current
+// view. A current view reflects one server, which may lag behind its leader; [Group.Members] asks for the
+// newest.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+// The iteration ends as described in package zkrecipes, under "Conventions".
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		w := &watcher{group: g, changed: make(chan struct{})}

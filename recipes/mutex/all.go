@@ -15,24 +15,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
-// Holds are holds on several mutexes that were locked together.
+// Holds are the holds on several mutexes that were locked together.
 type Holds struct {
 	ctx   context.Context //nolint:containedctx // it is what Context returns
 	taken []*Mutex
 	holds []*zkrecipes.Hold // on taken, in the same order
 }
 
-// LockAll locks all mutexes or none. It locks them one after the other, ordered by their paths on the server, so that two
-// callers that share some of them cannot block each other for ever. A mutex that is given twice is locked once. Equal paths
-// on different ensembles are locked in the order given. ctx bounds the whole.
+// LockAll locks all of the mutexes or none. It locks them one after the other in the order of their paths on
+// the server, so that two callers that share some of them cannot deadlock. A mutex that is passed twice is
+// locked once. Equal paths on different ensembles are locked in the order given. ctx bounds the whole call.
 //
-// On error none is held: the mutexes that were locked are released in the background.
+// On error none is held: the mutexes that were already locked are released in the background.
 //
-// Errors: the first of [Mutex.Lock]; one that matches ErrLost if a hold was lost while the call waited for the next mutex;
-// ErrDeadlock if two mutexes are one path through two clients, or if ctx descends from a hold on one of them that is not
-// reentrant; no mutex given, or a nil one.
+// Errors: the first error of [Mutex.Lock]; one that matches ErrLost if a hold was lost while the call waited
+// for the next mutex; ErrDeadlock if two mutexes are one path through two clients, or if ctx descends from a
+// hold on one of them that is not reentrant; no mutex, or a nil one.
 //
-// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
+// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after one has
+// failed.
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 	if len(ms) == 0 || slices.Contains(ms, nil) {
 		return nil, errors.New("lock all: want one or more mutexes, none of them nil")
@@ -74,14 +75,14 @@ func (m *Mutex) same(other *Mutex) bool {
 	return m.absolute() == other.absolute() && m.queue.Client().Same(other.queue.Client())
 }
 
-// Context returns a context that ends with the first hold that ends, with the same cause. It descends from all holds. See
-// [zkrecipes.Hold.Context].
+// Context returns a context that is canceled, with the same cause, when the first of the holds ends. It
+// descends from all of the holds. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
-// Done is closed when the first hold has ended.
+// Done returns a channel that is closed when the first hold has ended.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err is nil while all are held. Afterwards it is the error of a hold that was lost, or ErrReleased.
+// Err returns nil while all are held. Afterwards it returns the error of a hold that was lost, or ErrReleased.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -94,7 +95,7 @@ func (hs *Holds) Err() error {
 	return released
 }
 
-// ValidUntil is the time up to which all holds are proven.
+// ValidUntil returns the time up to which all holds are proven.
 func (hs *Holds) ValidUntil() time.Time {
 	first := hs.holds[0].ValidUntil()
 	for _, h := range hs.holds[1:] {
@@ -105,7 +106,7 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on a mutex; nil if the mutex was not given to [LockAll].
+// Of returns the hold on a mutex, or nil if the mutex was not passed to [LockAll].
 func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	if i := slices.IndexFunc(hs.taken, m.same); i >= 0 {
 		return hs.holds[i]
@@ -120,11 +121,11 @@ func (hs *Holds) Check(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
 }
 
-// Txn applies ops, all or none, and only if the contenders of all holds still exist when the leader applies them. Paths
-// are as the client of the first mutex sees them, the first by path. See [zkrecipes.Hold.Txn].
+// Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies
+// them. Paths are as seen by the client of the mutex whose path sorts first. See [zkrecipes.Hold.Txn].
 //
-// Errors: ErrFenced if one of the holds had ended, nothing was written; ErrUnknownOutcome if the reply was lost; holds of
-// several clients, at once; otherwise the error of the op that failed, nothing was written.
+// Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was
+// lost; at once, holds of several clients; otherwise the error of the op that failed, and nothing was written.
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	first := hs.taken[0].queue
 	var guards []zkrecipes.Op
@@ -158,14 +159,14 @@ func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpRe
 	return nil, err
 }
 
-// Release releases all holds at once. See [zkrecipes.Hold.Release].
+// Release releases all holds concurrently. See [zkrecipes.Hold.Release].
 //
 // Errors: the errors of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
 }
 
-// each calls f for all holds at once, and joins the errors.
+// each calls f for all holds concurrently and joins the errors.
 func (hs *Holds) each(f func(*zkrecipes.Hold) error) error {
 	errs := make([]error, len(hs.holds))
 	var wg sync.WaitGroup

@@ -8,11 +8,11 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. Its Lock panics with the error
-// of [Mutex.Lock], for instance when ctx ends, since a sync.Locker cannot return an error. Nor can it report a loss: use
-// Lock or Do where the code can be changed.
+// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. A sync.Locker
+// cannot return an error, so its Lock panics with the error of [Mutex.Lock], for instance when ctx ends. Nor
+// can it report a loss: use Lock or Do where you can change the code.
 //
-// Unlock panics if the mutex is not locked. It waits for the server's answer while ctx lives.
+// Unlock panics if the mutex is not locked. It waits for the server's answer until ctx ends.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// keeper keeps the node within one session.
+// keeper maintains the node within one session.
 //
-// A node at the path is ours if this session owns it and its czxid is that of our create, or if the answer to a create of this
-// session was lost. No other object of the client makes nodes there; see client.Client.Claim. Sets and deletes name the version
-// that was read of such a node. ZooKeeper cannot compare a czxid, so one case is left: another client deletes our node and
-// makes its own with the same version, between our read and our write. Our nodes begin at version 1, the nodes of others mostly at 0.
+// A node at the path is ours if this session owns it and its czxid is that of our create, or if the reply to a
+// create of this session was lost. No other object of the client creates nodes there; see client.Client.Claim.
+// Sets and deletes name the version that was read of such a node. ZooKeeper cannot compare a czxid, which
+// leaves one case: another client deletes our node and creates its own with the same version, between our read
+// and our write. Our nodes start at version 1, the nodes of others mostly at 0.
 type keeper struct {
 	*Node
 	session *session.Session
@@ -30,13 +31,13 @@ type keeper struct {
 	hangups session.Hangups
 }
 
-// rounds bounds how often keep looks again before it takes a pause.
+// rounds bounds how often keep looks again before it pauses.
 const rounds = 8
 
-// keep makes sure that the node is there with our data. It returns the reading that says so.
+// keep makes sure that the node exists with our data. It returns the reading that says so.
 //
-// Errors: ErrDeleted, errOverwritten or errUnsettled, all after a pause to be tried again; *TakenError, with a reading whose
-// watch fires when the other node changes; what the server said.
+// Errors: ErrDeleted, errOverwritten or errUnsettled, all to be retried after a pause; *TakenError, with a
+// reading whose watch fires when the other node changes; the error of the server.
 func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
 	for range rounds {
@@ -84,13 +85,13 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 	return nil, &session.OpError{Op: "node", Path: k.path, Err: errUnsettled}
 }
 
-// owns reports whether what is at the path is ours.
+// owns reports whether the node at the path is ours.
 func (k *keeper) owns(stat zk.Stat) bool {
 	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
 }
 
-// meet deals with a node that is not ours: one of an earlier session of ours goes, others if the caller says so. It returns nil
-// if it has to be looked what is there now.
+// meet handles a node that is not ours: it deletes one of an earlier session of ours, and others if the caller
+// agrees. It returns nil if the path has to be read again.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
 	if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
@@ -102,7 +103,7 @@ func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	return k.create(ctx, &stat)
 }
 
-// isStill reports whether the node with the czxid is still there, as far as the leader knows.
+// isStill reports whether the node with the czxid still exists, as far as the leader knows.
 func (k *keeper) isStill(ctx context.Context, czxid int64) (bool, error) {
 	if err := k.session.Sync(ctx, k.path); err != nil {
 		return false, err
@@ -111,8 +112,8 @@ func (k *keeper) isStill(ctx context.Context, czxid int64) (bool, error) {
 	return err == nil && exists && stat.Czxid == czxid, err
 }
 
-// create makes the node, in one transaction with the deletion of another if there is one. It returns nil also if it has to be
-// looked what is there now.
+// create creates the node, in one transaction with the deletion of another if there is one. It also returns nil
+// if the path has to be read again.
 func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	data, number := k.desired()
 	var ops []zkrecipes.Op
@@ -146,8 +147,8 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	}
 }
 
-// write replaces the data of our node. It returns nil also if it has to be looked what is there now: an answer was lost, or
-// another client was faster.
+// write replaces the data of our node. It also returns nil if the path has to be read again: a reply was lost,
+// or another client was faster.
 func (k *keeper) write(ctx context.Context, found, want []byte, number int, version int32) error {
 	if bytes.Equal(found, want) {
 		return nil // only the reading was not current
@@ -171,12 +172,13 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	return err
 }
 
-// watch waits until it has to be looked again: what was read has changed, or there is new data.
+// watch waits until the node has to be read again: what was read has changed, or there is new data.
 func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
 	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
 }
 
-// remove removes the node if there is one of ours, also of an earlier session. It is repeated until that is certain, or the session over.
+// remove deletes the node if there is one of ours, including one of an earlier session. It retries until that
+// is certain or the session is over.
 func (k *keeper) remove(ctx context.Context) {
 	k.since = time.Time{}
 	k.backOff.Reset()
@@ -198,8 +200,9 @@ func (k *keeper) remove(ctx context.Context) {
 	}
 }
 
-// removeOnce reports whether nothing of ours is left. If the answer to a create was lost, it reads behind a barrier, so that
-// no create is on its way, and once more after it has deleted a node: a server may have hung with the first of two creates.
+// removeOnce reports whether nothing of ours is left. If the reply to a create was lost, it reads behind a
+// barrier, so that no create is still in flight, and once more after it has deleted a node: a server may have
+// hung with the first of two creates.
 func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 	if k.doubt {
 		if err := k.session.Barrier(ctx); err != nil {

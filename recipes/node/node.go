@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node keeps one node. It is safe for concurrent use.
+// Node maintains one ephemeral node. It is safe for concurrent use.
 type Node struct {
 	// Its goroutine does all that is written in ZooKeeper; callers say what they want and wait.
 	client  *client.Client
@@ -58,9 +58,10 @@ type config struct {
 	replace func(data []byte, stat zk.Stat) bool
 }
 
-// WithRefusal ends the Node if a node of another session is at the path before ours ever was; default is to wait until that
-// node goes. Then Ready and Set return a *zkrecipes.TakenError, and nothing is made at the path any more. A node of the client's
-// own session before is not another's.
+// WithRefusal ends the Node if a node of another session occupies the path before the Node has ever created its
+// own; by default it waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and
+// nothing is created at the path any more. A node of an earlier session of the same client does not count as
+// another's.
 func WithRefusal() Option {
 	return func(c *config) error {
 		c.refuse = true
@@ -68,9 +69,10 @@ func WithRefusal() Option {
 	}
 }
 
-// WithReplace deletes the node of another session, in one transaction with the creation of ours, if replace says so; default is
-// to wait until that node goes. So a process that was started anew need not wait until the session of its predecessor
-// expires: it compares data by which it knows its own. replace is called on a goroutine of the client and must not wait.
+// WithReplace deletes the node of another session if replace returns true, in one transaction with the creation
+// of this one; by default Node waits until that node is gone. A restarted process then need not wait until the
+// session of its predecessor expires: it compares data that identifies its own node. replace is called on a
+// goroutine of the client and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if replace == nil {
@@ -81,12 +83,14 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	}
 }
 
-// New begins to keep an ephemeral node at path with the data, and does not wait. Missing parents are made.
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
+// New starts to maintain an ephemeral node with data at path, and does not wait for it. Missing parents are
+// created. The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
 //
-// Errors: a nil client; a path that is relative, malformed or the root of the servers; a bad option; data above [conn.WithMaxRequestSize]; a
-// path at which another open Node of the same client keeps a node; ErrClosed. If a closed Node is still removing its node there,
-// the new Node waits for that.
+// If a closed Node of the same client is still removing its node at path, the new Node waits for that.
+//
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option; data
+// above [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node;
+// ErrClosed.
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
@@ -102,7 +106,7 @@ func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error
 	return n, nil
 }
 
-// open begins to keep the node. The options are checked.
+// open starts to maintain the node. The options are checked.
 func open(client *client.Client, path string, data []byte, cfg config) (*Node, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
@@ -150,7 +154,7 @@ func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, da
 // Path returns the path of the node.
 func (n *Node) Path() string { return n.path }
 
-// State returns what is known of the node now. It sends nothing.
+// State returns what is currently known about the node. It sends nothing.
 func (n *Node) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,10 +170,11 @@ func (n *Node) view() State {
 	return s
 }
 
-// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in
+// between.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the Node has ended: ErrClosed, or
-// a *zkrecipes.TakenError with [WithRefusal].
+// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed, or a
+// *zkrecipes.TakenError with [WithRefusal].
 func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if ctx == nil {
@@ -215,19 +220,19 @@ func (n *Node) lookAgain() <-chan time.Time {
 	return time.After(n.age.LookAgain())
 }
 
-// Ready waits until the node is there.
+// Ready waits until the node exists.
 //
-// Errors: the cause of ctx, with what is in the way; what the server said if it refuses the node, which is tried again in
-// the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
+// Errors: the cause of ctx, with what the call was waiting for; the error of the server if it refuses the node,
+// which is retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
 	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
 }
 
-// Set replaces the data, and waits until the server has had it, or what a later Set has replaced it by. After an error the data
-// is set as soon as that is possible, unless it was too large or the Node is closed.
+// Set replaces the data, and waits until the server has had it, or the data of a later Set that replaced it.
+// After an error, the data is still set as soon as possible, unless it was too large or the Node is closed.
 //
-// Errors: as of [Node.Ready]; data that is too large. If the server has refused other data before, Set waits for what it says of
-// these, after the pause between two tries.
+// Errors: those of [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the
+// server's answer to this data, after the pause between two attempts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
 	if err := n.check(data); err != nil {
 		return err
@@ -244,10 +249,10 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
-// Close deletes the node if it is ours, and waits until it is gone or its session over. It is idempotent. Afterwards
-// everything returns ErrClosed.
+// Close deletes the node if it is the client's own, and waits until it is gone or its session is over. It is
+// idempotent. Afterwards Ready, Set and Watch return ErrClosed.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+// Errors: the cause of ctx; that the server does not permit the removal. In both cases the removal continues.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
@@ -275,9 +280,11 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 }
 
-// await waits until isDone, which is called with mu held. What the server said of data before those with the number is no answer.
+// await waits until isDone, which is called with mu held. What the server said about data before those with the
+// number is not an answer.
 //
-// Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
+// Errors: why the server refuses the node; why the Node has ended; the cause of ctx, with what the call was
+// waiting for.
 func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)

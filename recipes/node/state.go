@@ -6,22 +6,23 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// State is what a Node knows of its node.
+// State is what a Node knows about its node.
 type State struct {
-	// Exists says that our node was there at AsOf. A node of another session does not count.
+	// Exists reports that the node existed at AsOf. A node of another session does not count.
 	Exists bool
-	// Czxid is the incarnation of our node; 0 if there is none.
+	// Czxid is the incarnation of the node; 0 if there is none.
 	Czxid int64
-	// Session is the session that owns our node; 0 if there is none.
+	// Session is the session that owns the node; 0 if there is none.
 	Session int64
 	zkrecipes.Freshness
-	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
-	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
-	// zkrecipes.ErrClosed if the Node is closed, or it is what the server said. Other reasons are text for people alone.
+	// Err is why the node does not exist, or does not have the data that was set last; nil if neither is the
+	// case. It matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner),
+	// zkrecipes.ErrLost if the session has ended, zkrecipes.ErrClosed if the Node is closed, or the error of the
+	// server. Other errors are meant for people only.
 	Err error
 }
 
-// same reports whether a caller that was told of s need not be told of now.
+// same reports whether a caller that has seen s need not see now.
 func (s State) same(now State) bool {
 	text := func(err error) string {
 		if err == nil {
@@ -32,10 +33,10 @@ func (s State) same(now State) bool {
 	return s.Exists == now.Exists && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
 }
 
-// ErrDeleted says that another client has deleted the node. It is being made again.
+// ErrDeleted reports that another client has deleted the node, which is being created again.
 var ErrDeleted = errors.New("deleted by another client")
 
-// The other reasons why the node is not there that are no answer of the server.
+// The other reasons why the node does not exist, apart from answers of the server.
 var (
 	errOverwritten = errors.New("another client has written its data")
 	errUnsettled   = errors.New("changes whenever it is looked at")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -27,22 +28,6 @@ func work(context.Context, *zkrecipes.Hold) error { return nil }
 func announce(who string)                         { _ = who }
 func step(context.Context) (more bool, err error) { return false, nil }
 func serve(context.Context, http.Handler) error   { return nil }
-
-func readme(ctx context.Context) error {
-	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp")
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-
-	m, err := mutex.New(client, "/locks/invoices")
-	if err != nil {
-		return err
-	}
-	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-		return bill(ctx, h.Token()) // ctx ends when the lock is lost; the database is to refuse a smaller token
-	})
-}
 
 func leader(ctx context.Context, client *conn.Client) error {
 	e, err := election.New(client, "/leader")
@@ -135,6 +120,11 @@ func production(ctx context.Context, servers string, roots *tls.Config) (*conn.C
 		conn.WithIdentity("billing-7f9c/1"), // what other clients see in the queue
 		conn.WithTLS(roots),
 	)
+}
+
+func quiet(ctx context.Context, servers string) (*conn.Client, error) {
+	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return conn.Dial(ctx, servers, conn.WithLogger(warnings))
 }
 
 func states(ctx context.Context, client *conn.Client) {
