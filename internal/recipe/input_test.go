@@ -86,7 +86,7 @@ func TestBadInput(t *testing.T) {
 			{"node: replace", "function is nil", func() error { return second(node.New(c, "/n", nil, node.WithReplace(nil))) }},
 			{"group: client", "client is nil", func() error { return second(group.New(nil, "/g")) }},
 			{"group: option", "option 0 is nil", func() error { return second(group.New(c, "/g", nil)) }},
-			{"group: id", "path", func() error { return second(g.Join(ctx, "", nil)) }},
+			{"group: id", "id is empty", func() error { return second(g.Join(ctx, "", nil)) }},
 			{"group: join option", "option 0 is nil", func() error { return second(g.Join(ctx, "id", nil, nil)) }},
 			{"group: replace", "function is nil", func() error { return second(g.Join(ctx, "id", nil, group.WithReplace(nil))) }},
 			{"group: watch option", "option 0 is nil", func() error { return watch(nil) }},
