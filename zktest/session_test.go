@@ -209,7 +209,7 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 // TestEnd_LongerThanServersRead: the transaction of an end has the paths of all ephemeral nodes. At twice the buffer servers still read it.
 func TestEnd_LongerThanServersRead(t *testing.T) {
 	for name, end := range map[string]func(r *raw){
-		"closed":  func(r *raw) { r.do(OpCloseSession, nil) },
+		"closed":  func(r *raw) { _ = r.do(OpCloseSession, nil) },
 		"expired": func(*raw) { time.Sleep(time.Minute) },
 	} {
 		for length, violations := range map[int]int{180: 0, 181: 1} {

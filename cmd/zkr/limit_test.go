@@ -48,8 +48,13 @@ func TestLimit_IsSetAndShown(t *testing.T) {
 	_, errs = zkr(exit.Usage, "limit", "/gpu", "5")
 	assert.Contains(t, errs, "/gpu is a semaphore: want the node that its programs name as --limit-node")
 	for _, bad := range [][]string{
-		{"limit"}, {"limit", "relative"}, {"limit", "/"},
-		{"limit", "/app/limit", "many"}, {"limit", "/app/limit", "2147483648"}, {"limit", "/app/limit", "825241648"}, {"limit", "/app/limit", "5", "6"},
+		{"limit"},
+		{"limit", "relative"},
+		{"limit", "/"},
+		{"limit", "/app/limit", "many"},
+		{"limit", "/app/limit", "2147483648"},
+		{"limit", "/app/limit", "825241648"},
+		{"limit", "/app/limit", "5", "6"},
 		{"limit", "/app/limit", "--", "-1"},
 	} {
 		zkr(exit.Usage, bad...)

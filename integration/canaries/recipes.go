@@ -97,7 +97,7 @@ var recipeMutants = []mutant{
 	},
 	{
 		name:  "shard: a loss waits for the members to settle",
-		edits: []edit{{"recipes/shard", "roster.isUrgent", "\tif !serving && !(r.complete && able) {", "\tif serving || !serving {"}},
+		edits: []edit{{"recipes/shard", "roster.isUrgent", "\tif !serving && (!r.complete || !able) {", "\tif serving || !serving {"}},
 		tests: []test{shardTests},
 	},
 	{

@@ -78,7 +78,7 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 
 // TestCreate_ParentMadeInVain_OfOthers_Stays: what was there before, what others have put there meanwhile, and what others use.
 func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
-	make := func(srv *zktest.Server, path string, mode zktest.Mode) {
+	put := func(srv *zktest.Server, path string, mode zktest.Mode) {
 		_, err := srv.Create(path, nil, mode)
 		require.NoError(t, err)
 	}
@@ -86,17 +86,17 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 		before, meanwhile func(srv *zktest.Server)
 		stays             string
 	}{
-		"a container above":  {func(srv *zktest.Server) { make(srv, "/app", zktest.Container) }, nil, "/app"},
-		"a plain node above": {func(srv *zktest.Server) { make(srv, "/app", zktest.Persistent) }, nil, "/app"},
+		"a container above":  {func(srv *zktest.Server) { put(srv, "/app", zktest.Container) }, nil, "/app"},
+		"a plain node above": {func(srv *zktest.Server) { put(srv, "/app", zktest.Persistent) }, nil, "/app"},
 		"a node of another client": {nil, func(srv *zktest.Server) {
-			make(srv, "/app", zktest.Persistent)
+			put(srv, "/app", zktest.Persistent)
 			_, err := srv.Create(path, []byte("settings"), zktest.Persistent)
 			require.NoError(t, err)
 		}, path},
 		"a contender": {nil, func(srv *zktest.Server) {
-			make(srv, "/app", zktest.Container)
-			make(srv, path, zktest.Container)
-			make(srv, path+"/x", zktest.Persistent)
+			put(srv, "/app", zktest.Container)
+			put(srv, path, zktest.Container)
+			put(srv, path+"/x", zktest.Persistent)
 		}, path + "/x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"iter"
+	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -109,7 +110,7 @@ func (e *ends) list() map[string]error {
 // lastOf returns a function that returns the last error of a sequence.
 func lastOf[T any](all iter.Seq2[T, error]) func() error {
 	return func() (err error) {
-		for _, err = range all { //nolint:revive // see above
+		for _, err = range all {
 		}
 		return err
 	}
@@ -181,11 +182,8 @@ func TestRefused_ByAll(t *testing.T) {
 		require.Len(t, runs, 5)
 
 		for _, length := range []time.Duration{0, time.Minute} { // one refusal, and many
-			before := map[string]int{}
 			mu.Lock()
-			for name, n := range runs {
-				before[name] = n
-			}
+			before := maps.Clone(runs)
 			mu.Unlock()
 			refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
 			srv.Cut(zktest.Label("a"))

@@ -598,7 +598,8 @@ func TestWatch_DecodesWhatHasChanged(t *testing.T) {
 		follower := open(t, bubble.Dial(t, srv, "b"), discovery.WithCodec(counting{discovery.Curator(), &decoded}))
 		var entries int
 		go func() {
-			for v := range follower.Watch(t.Context(), "orders") {
+			for v, err := range follower.Watch(t.Context(), "orders") {
+				assert.NoError(t, err)
 				entries = len(v.Entries)
 			}
 		}()

@@ -172,7 +172,7 @@ func (r roster) isUrgent(last, next plan) bool {
 		serving = serving || len(last.Owners[m.id]) > 0
 		able = able || m.isCandidate()
 	}
-	if !serving && !(r.complete && able) {
+	if !serving && (!r.complete || !able) {
 		return false
 	}
 	if !maps.Equal(last.Away, next.Away) || !slices.Equal(last.names(), r.shards) {

@@ -187,13 +187,13 @@ func TestSticky_Constrained(t *testing.T) {
 			}
 			now.Members = append(now.Members, c)
 		}
-		any := func() string { return ids[random.IntN(len(ids))] }
+		member := func() string { return ids[random.IntN(len(ids))] }
 		for _, shard := range now.Shards {
 			if random.IntN(4) > 0 {
-				now.Owners[shard] = any()
+				now.Owners[shard] = member()
 			}
 			if random.IntN(10) == 0 {
-				now.Pins[shard] = any()
+				now.Pins[shard] = member()
 			}
 		}
 		owners := Sticky(now)

@@ -71,8 +71,9 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.UnixMilli(1e12)
 			var found []error
-			e := New(Settings{MaxBuffer: 1 << 20,
-				Tick: time.Second, Size: 1,
+			e := New(Settings{
+				MaxBuffer: 1 << 20,
+				Tick:      time.Second, Size: 1,
 				Now: func() time.Time { return now }, Recorded: func(Record) {},
 				Violated: func(err error) { found = append(found, err) },
 			})
