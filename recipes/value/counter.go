@@ -87,7 +87,7 @@ func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
 
 // Close deletes the marker, which is otherwise deleted with the session. The counter may be used again.
 //
-// Errors: the cause of ctx or zk.ErrNoAuth, after which the deletion is retried until the session ends;
+// Errors: the cause of ctx or zk.ErrNoAuth, after which the deletion continues until the session ends;
 // ErrClosed if the client was made by conn.Client.Sub and is closed, in which case the marker is deleted with
 // the session.
 func (c *Counter) Close(ctx context.Context) error { return c.marked.Close(ctx) }
