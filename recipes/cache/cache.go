@@ -200,8 +200,8 @@ type Entry struct {
 	// changes of these three trigger no event, and changes of Aversion never do, so they become stale until the
 	// data is read again.
 	zk.Stat
-	// Err says why the node, or the list of its children, could not be read, or not be decoded. The rest is from an earlier
-	// reading, or empty.
+	// Err is why the node, or the list of its children, could not be read or decoded. The other fields are from an
+	// earlier read, or empty.
 	Err error
 }
 
@@ -224,7 +224,7 @@ type View struct {
 	// its children. Their entries have errors. The cache is not notified when they become readable: [Cache.Sync]
 	// and each recheck try again.
 	Failed int
-	// Err says why the cache has ended.
+	// Err is why the cache has ended.
 	Err error
 }
 
