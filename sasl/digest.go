@@ -23,7 +23,7 @@ const longestChallenge = 2048
 // Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server
 // proves that it knows it, too. MD5 is outdated: use TLS where others can eavesdrop.
 //
-// Errors: an empty user or password, or a user that servers cannot accept.
+// Errors: an empty user or password; a user that has control characters or is not UTF-8.
 func Digest(user, password string) (Mechanism, error) {
 	if password == "" {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
@@ -36,7 +36,7 @@ func Digest(user, password string) (Mechanism, error) {
 // connection. If password fails or returns an empty string, the attempt to connect fails too, and the client
 // tries another server. A connection keeps the password with which it was established.
 //
-// Errors: an empty user, or one that servers cannot accept; a nil password.
+// Errors: an empty user, or one that has control characters or is not UTF-8; a nil password.
 func DigestFunc(user string, password func(ctx context.Context) (string, error)) (Mechanism, error) {
 	if user == "" || password == nil {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
