@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// The errors to tell apart. An HTTP server might answer 409 and 400, and 503 for all others.
+// The errors to distinguish. An HTTP server might answer 409 and 400, and 503 for all others.
 var (
 	// ErrStale is returned when the resource has seen a newer token. The error is a [*StaleError].
 	ErrStale = errors.New("stale token")
