@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// certificates are what the connections of a client are encrypted with. They may change.
+// certificates supplies the TLS configuration of a client's connections, which may change.
 type certificates struct {
 	read func() (*tls.Config, error)
 
@@ -14,8 +14,8 @@ type certificates struct {
 	last *tls.Config // that was read without an error
 }
 
-// next returns the configuration of the next connection. If it cannot be read, there is an error, and the configuration is the one
-// before.
+// next returns the configuration of the next connection. If it cannot be read, next returns the error and the
+// previous configuration.
 func (c *certificates) next() (*tls.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
-// per process and ensemble is enough: any number of recipes share it.
+// Client is the user's handle on an ensemble. It lives through many sessions and is safe for concurrent use.
+// One client per process and ensemble is enough, and any number of recipes can share it.
 type Client client.Client
 
 func (c *Client) inner() *client.Client {
@@ -22,16 +22,16 @@ func (c *Client) inner() *client.Client {
 	return (*client.Client)(c)
 }
 
-// New makes a client of the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port. It returns at
-// once, and connects in the background for as long as it takes: a service can start, and show its health, while ZooKeeper is
-// away. [Client.Ready] waits for the first session. Calls and recipes wait by themselves. Close the client also if it never
-// connects.
+// New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as
+// the default port. It returns at once and connects in the background for as long as it takes, so a service can
+// start, and report its health, while ZooKeeper is unavailable. Calls and recipes wait for the connection by
+// themselves; [Client.Ready] waits for the first session. The client must be closed even if it never connects.
 //
-// A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client looks up the
-// names, and tries all their addresses in random order. A name that is not found any more keeps the addresses that it had. See
-// [WithDialer] for a dialer that takes names.
+// A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the
+// client resolves the names and tries all their addresses in random order. A name that no longer resolves keeps
+// its previous addresses. For a dialer that resolves names itself, see [WithDialer].
 //
-// Errors: a malformed connect string, or a bad option.
+// Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
 	if err != nil {
@@ -40,12 +40,12 @@ func New(connect string, opts ...Option) (*Client, error) {
 	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
 }
 
-// Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
-// left behind. Only Dial fails if for 5 s no name in connect exists, because that is more often a typing error than an outage. It waits for name
-// servers that fail.
+// Dial is like [New], but waits for the first session as [Client.Ready] does. ctx bounds only this wait. If
+// Dial fails, nothing is left behind. Unlike New, it also fails if no name in connect exists for 5 s, because
+// that is more often a typing error than an outage. Name servers that fail are waited for.
 //
-// Errors: those of New, or no name that exists, before anything is sent. [zkrecipes.ErrAuthFailed]. Otherwise the cause of ctx, with the
-// reason why the last server did not give a session.
+// Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise
+// the cause of ctx, with the reason why the last server did not grant a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
 	if err == nil && ctx.Err() != nil {
@@ -74,9 +74,9 @@ func configOf(connect string, opts []Option) (*client.Config, error) {
 	return &o.Config, nil
 }
 
-// Ready waits until there is a session. ctx bounds the waiting only: the client goes on to connect.
+// Ready waits until there is a session. ctx bounds only the wait: the client keeps trying to connect.
 //
-// Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
+// Errors: ErrClosed; ErrAuthFailed; the cause of ctx, with the reason why no server granted a session.
 func (c *Client) Ready(ctx context.Context) error {
 	if _, err := c.inner().Session(ctx); err != nil {
 		return fmt.Errorf("wait for a session: %w", err)
@@ -84,22 +84,26 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
-// nodes go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
+// Close ends the session, and with it every hold and ephemeral node, waits for everything that the client has
+// started, and returns nil. It tries for at most a second to notify the server. Without a connection, or if the
+// server does not answer, the nodes remain until the session expires. Close is idempotent. Afterwards every
+// call returns [zkrecipes.ErrClosed].
 //
-// On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.
+// Close of a client made by [Client.Sub] closes only that client: new calls on it fail, while the connection
+// and its state stay.
 func (c *Client) Close() error { return c.inner().Close() }
 
-// States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
-// caller, it misses none. So it is no view, which skips what is outdated. [Client.Status] has the state of one moment.
+// States yields the current state, then every transition, until ctx ends or the client is closed. A slow caller
+// misses none, unlike with the Watch methods, which skip outdated states. For the state at one moment, use
+// [Client.Status].
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return c.inner().States(ctx)
 }
 
-// Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
+// Session returns the live session, and waits for one if there is none. The session may be disconnected at the
+// moment.
 //
-// Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
+// Errors: ErrClosed; ErrAuthFailed; the cause of ctx, with the reason why no server granted a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	s, err := c.inner().Session(ctx)
 	if err != nil {
@@ -108,8 +112,8 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{s}, nil
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
-// Multi do not.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it,
+// but Create and Multi do not.
 //
 // Errors: a prefix that is relative or malformed; ErrClosed.
 func (c *Client) Sub(prefix string) (*Client, error) {
@@ -117,58 +121,60 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	return (*Client)(sub), err
 }
 
-// Identity returns the name under which this client appears to others, see [WithIdentity].
+// Identity returns the name under which this client appears to others; see [WithIdentity].
 func (c *Client) Identity() string { return c.inner().Identity() }
 
-// Get returns a node's data and Stat. It is repeated until a server answers, in the next session if need be.
+// Get returns a node's data and Stat. It retries until a server answers, in the next session if necessary.
 //
-// Errors: what the server said, such as zk.ErrNoNode or zk.ErrNoAuth; [ErrTooLarge] for the reply; ErrClosed; ErrAuthFailed; the cause
-// of ctx, with what is in the way.
+// Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [ErrTooLarge] for the reply;
+// ErrClosed; ErrAuthFailed; the cause of ctx, with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(ctx, path)
 }
 
-// Exists reports whether there is a node, and its Stat. It is repeated as [Client.Get] is.
+// Exists reports whether a node exists, and returns its Stat. Like [Client.Get], it retries until a server
+// answers.
 //
-// Errors: those of Get, but a missing node is none.
+// Errors: those of Get, except that a missing node is not an error.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
 	return c.inner().Exists(ctx, path)
 }
 
-// Children returns the names of a node's children, in no order. It is repeated as [Client.Get] is.
+// Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a
+// server answers.
 //
 // Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// ACL returns the access list of a node. It is repeated as [Client.Get] is. Since ZooKeeper 3.7, a client without the permission admin
-// gets the hashes of the scheme digest as "x".
+// ACL returns the access list of a node. Like [Client.Get], it retries until a server answers. Since ZooKeeper
+// 3.7, a client without the permission admin receives the hashes of the scheme digest as "x".
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 	return c.inner().ACL(ctx, path)
 }
 
-// Sync waits until the server has caught up with the leader. What is read next, here or on the session, is then at least as new as
-// this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
-// since. To find out takes it up to a tick and a half. Sync is repeated as [Client.Get] is.
+// Sync waits until the server has caught up with the leader. Subsequent reads, here or on the session, are then
+// at least as new as this call, as far as the leader knows. A leader that was replaced and has not noticed
+// answers as if nothing had happened since; it may take up to 1.5 ticks to notice. Like [Client.Get], Sync
+// retries until a server answers.
 //
-// Errors: those of Get, but servers do not look whether the node is there.
+// Errors: those of Get, except that servers do not check that the node exists.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
-// Watch yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
-// newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
-// again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
+// Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller
+// gets the newest state rather than those it has missed, and never an older state after a newer one. If a node
+// was deleted and created again in the meantime, its Stat has a different Czxid. Changes of children and of the
+// ACL are not reported. Iteration ends as package zkrecipes describes under "Conventions"; the final error, if
+// any, is zk.ErrNoAuth, ErrClosed, or another error of the server.
 //
-// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a reading takes an eighth
-// of the session timeout, or no server has answered for a whole session timeout. Watch reads again as soon as it can, in the next
-// session if need be. A current view is what one server knows, which may be behind its leader: [Client.Sync] and then [Client.Get]
-// ask for the newest.
+// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a read
+// takes an eighth of the session timeout, or no server has answered for a whole session timeout. Watch then
+// reads again as soon as it can, in the next session if necessary. A current view is what one server knows, and
+// that server may be behind its leader. For the newest state, call [Client.Sync] and then [Client.Get].
 //
-// Watch ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
-// ErrClosed, or what the server said.
-//
-// It reads once for each change, and has one watch. When it ends, the watch is removed, unless another caller of
-// the session shares it.
+// Watch reads once for each change and has one watch. When iteration ends, the watch is removed, unless another
+// caller of the session shares it.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		for v, err := range c.inner().Watch(ctx, path) {
@@ -180,53 +186,61 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 	}
 }
 
-// Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once.
+// Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live now.
+// Create is tried once.
 //
-// Errors: those of [Session.Create]; without a session ErrClosed, ErrAuthFailed or the cause of ctx, and nothing was sent.
+// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or the cause of ctx, and
+// nothing was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(ctx, path, data, flags, acl...)
 }
 
-// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. The ACL is for the node; the containers have the client's.
+// CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The
+// ACL applies to the node; the containers have the client's.
 //
-// If the reply is lost, CreateAll looks. A node with the same data is success, also if another client has made it. If no node is
-// there, and none was made and deleted since, CreateAll sends the request again. Otherwise the error matches ErrUnknownOutcome.
+// If the reply is lost, CreateAll reads the node. A node with the same data is success, even if another client
+// has created it. If there is no node, and none was created and deleted since, CreateAll sends the request
+// again. Otherwise the error matches ErrUnknownOutcome.
 //
-// A server that hangs may execute the first request late, after the second was answered. If the node was deleted meanwhile, the
-// late request makes it again.
+// A server that hangs may execute the first request late, after the second was answered. If the node was
+// deleted in the meantime, the late request creates it again.
 //
-// Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
+// Errors: zk.ErrNodeExists if the node existed before; otherwise the error of the server about the node that
+// could not be created.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	return c.inner().CreateAll(ctx, path, data, acl...)
 }
 
-// Multi applies the operations all or none, see [Session.Multi]. It is tried once, in the session that is live then.
+// Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is
+// live then.
 //
-// Errors: those of [Session.Multi]; without a session as of Create.
+// Errors: those of [Session.Multi]; without a session, as for Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return c.inner().Multi(ctx, ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 is any. If the reply to a versioned Set is lost, Set looks: if
-// the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
-// may have that version, too.)
+// Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set
+// is lost, Set reads the node: if it still has the version, the write was not applied and is sent again. (A
+// node that was deleted and created again in the meantime may have that version, too.)
 //
-// Data versions wrap, and come to -1 after 2^32 writes. A Set over the version -2 writes twice, in one transaction, and leaves 0. Other
-// clients may leave -1. If that was read, and no newer data may be lost, use Multi with a zkrecipes.Op that is Exact.
+// Data versions wrap, and reach -1 after 2^32 writes. A Set over the version -2 writes twice, in one
+// transaction, and leaves 0. Other clients may leave -1. If you have read -1 and no newer data may be lost, use
+// Multi with a zkrecipes.Op that is Exact.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode or what else the server said, and nothing was written; ErrUnknownOutcome if a reply was lost,
-// and nothing tells whether this Set or another client changed the node; without a session as of Create.
+// Errors: zk.ErrBadVersion, zk.ErrNoNode or another error of the server, and nothing was written;
+// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this Set or another client changed
+// the node; without a session, as for Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	return c.inner().Set(ctx, path, data, version)
 }
 
-// Delete removes a node if its version is the given one; -1 is any. If the reply is lost, Delete looks: if the node is gone,
-// that is success; if it still has the version, it is deleted again, also if another client has made it since.
+// Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the
+// node: a missing node is success, and one that still has the version is deleted again, even if another client
+// has created it since.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or what else the server said, and nothing was deleted; ErrUnknownOutcome if a
-// reply was lost and there is a node with another version, or any node with -1, which may be another client's; without a session as of
-// Create.
+// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another error of the server, and nothing was
+// deleted; ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1,
+// which may be another client's; without a session, as for Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(ctx, path, version)
 }

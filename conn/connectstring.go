@@ -64,7 +64,8 @@ func chrootOnce(connect string) string {
 
 var scheme = regexp.MustCompile(`[^,:/\s]*://`)
 
-// bareIPv6 reports that server is an IPv6 address without brackets, perhaps with a port. Nothing tells the port from the last group.
+// bareIPv6 reports whether server is an IPv6 address without brackets, perhaps with a port, which cannot be distinguished
+// from the last group.
 func bareIPv6(server string) bool {
 	end := max(strings.LastIndexByte(server, ':'), 0)
 	return isIPv6(server) || isIPv6(server[:end])

@@ -8,10 +8,10 @@ import (
 
 // Node is a view of a node, or of a path where there is none; see [Client.Watch].
 type Node struct {
-	// Data and Stat are those of the node, if there is one.
+	// Data and Stat are those of the node, if it exists.
 	Data []byte
 	Stat zk.Stat
-	// Exists says that there is a node.
+	// Exists reports whether the node exists.
 	Exists bool
 	zkrecipes.Freshness
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// Option configures [Dial].
+// Option configures [New] and [Dial].
 type Option func(*options) error
 
 type options struct {
@@ -28,9 +28,9 @@ type options struct {
 	rawDial DialFunc
 }
 
-// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one. It must return when its context ends. Close of
-// the connection must end a Read and a Write that wait, as package net says. Deadlines are not used, and a connection needs
-// no buffer.
+// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one. It must return when its context
+// ends. Closing the connection must unblock pending Read and Write calls, as package net requires. Deadlines
+// are not used, and a connection need not be buffered.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newOptions(opts []Option) (*options, error) {
@@ -60,10 +60,11 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithSessionTimeout asks for a session timeout, between 10 ms and 24 h; default 15 s. The server grants a timeout between 2
-// and 20 of its ticks, see [Session.Timeout]. With a short timeout, dead peers are found sooner, and there is less time to
-// reconnect: below 10 s a slow network or a long garbage collection on the server costs sessions. Below six ticks of the
-// ensemble, 12 s by default, a leader that was replaced may prolong a deadline; see docs/design.md.
+// WithSessionTimeout sets the session timeout to request, between 10 ms and 24 h; the default is 15 s. The
+// server grants a timeout between 2 and 20 of its ticks; see [Session.Timeout]. A shorter timeout detects dead
+// peers sooner but leaves less time to reconnect: below 10 s, a slow network or a long garbage collection on
+// the server costs sessions. Below six ticks of the ensemble, 12 s by default, a leader that was replaced may
+// prolong a deadline; see docs/design.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -74,9 +75,10 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout bounds each attempt to connect to an address, until its server has given the session and accepted the
-// credentials; default the larger of 1 s and a sixth of the session timeout. As soon as the granted timeout is known, the
-// sixth is of that. The same bounds the lookup of the names before each round over the addresses.
+// WithConnectTimeout bounds each attempt to connect to an address, until its server has granted the session and
+// accepted the credentials; the default is 1 s or a sixth of the session timeout, whichever is larger. Once the
+// granted timeout is known, the sixth is of that. The same bound applies to resolving the names before each
+// round over the addresses.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -87,15 +89,18 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
-// WithMaxRequestSize sets how many bytes a request may have, between 4 KiB and 1 GiB; default 1 MiB less 4 KiB, for servers
-// with the default jute.maxbuffer. A larger request is refused with [ErrTooLarge] before it is sent, since servers would
-// hang up on it. Set it 4 KiB below the jute.maxbuffer of the servers, if that is not the default.
+// WithMaxRequestSize sets the maximum size of a request in bytes, between 4 KiB and 1 GiB; the default is 1 MiB
+// less 4 KiB, which suits servers with the default jute.maxbuffer. A larger request fails with [ErrTooLarge]
+// before it is sent, because servers would hang up on it. If the servers have another jute.maxbuffer, set the
+// size 4 KiB below it.
 //
-// The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes and members, and
-// those of [Client.Create]. The transaction that ends the session has all their paths, and servers that cannot read it, because it is
-// longer than 2 × jute.maxbuffer, never start again. A path takes its bytes on the server, chroot included, and four more. At half of
-// that the client logs a warning. Above three quarters, 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull].
-// That is about 20,000 locks on paths of 15 to 20 bytes. A session of another client has room for as many.
+// The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes
+// and members, and those of [Client.Create]. The transaction that ends the session has all their paths, and
+// servers that cannot read it, because it is longer than 2 × jute.maxbuffer, never start again. Each node
+// counts with the bytes of its path on the server, chroot included, plus four. At half of that limit the client
+// logs a warning. Above three quarters, 1,572,861 bytes by default, a create fails with
+// [zkrecipes.ErrSessionFull]. That is about 20,000 locks on paths of 15 to 20 bytes. Another client has a
+// session of its own, with room for as many.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -106,9 +111,9 @@ func WithMaxRequestSize(bytes int) Option {
 	}
 }
 
-// WithMaxReplySize sets how many bytes a reply may have, between 4 KiB and 1 GiB; default 256 MiB. The call whose reply is
-// larger fails with [ErrTooLarge], and nothing else does. Servers have no limit of their own: a node with a million children
-// makes a list of 50 MB.
+// WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB.
+// A call whose reply is larger fails with [ErrTooLarge], and nothing else does. Servers themselves set no
+// limit: the list of a node with a million children takes 50 MB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -119,8 +124,9 @@ func WithMaxReplySize(bytes int) Option {
 	}
 }
 
-// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg; default unknown. It lets [Session.ValidUntil] count with a
-// tick and a half where it otherwise counts with a quarter of the session timeout; see docs/design.md.
+// WithTickTime declares the tickTime of the ensemble, as in its zoo.cfg; the default is unknown. It lets
+// [Session.ValidUntil] count with 1.5 ticks where it otherwise counts with a quarter of the session timeout;
+// see docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -131,11 +137,12 @@ func WithTickTime(d time.Duration) Option {
 	}
 }
 
-// WithLeastTimeout tells the least session timeout that a server of the ensemble may grant. By default it is the least that
-// one has granted to the session. Set it, for example to two ticks, if operators may lower maxSessionTimeout below
-// [WithSessionTimeout] while clients run. Then [Session.ValidUntil] counts with it, from when the client asks a server to
-// resume the session until a server answers. The price: holds end if no server answers for that long, as in an election of
-// a leader that takes longer. A server that hangs up has not answered.
+// WithLeastTimeout declares the smallest session timeout that a server of the ensemble may grant. The default
+// is the smallest that one has granted to the session. Set it, for example to two ticks, if operators may lower
+// maxSessionTimeout below [WithSessionTimeout] while clients run. [Session.ValidUntil] then counts with it from
+// the moment the client asks a server to resume the session until a server answers. The trade-off: holds end if
+// no server answers for that long, as in an election of a leader that takes longer. A server that hangs up has
+// not answered.
 func WithLeastTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -146,8 +153,8 @@ func WithLeastTimeout(d time.Duration) Option {
 	}
 }
 
-// WithSafetyMargin sets which part of the session timeout, between 0 and 0.3, is taken off every deadline, for clocks
-// that run at different rates; default 0.05, a twentieth.
+// WithSafetyMargin sets the fraction of the session timeout, between 0 and 0.3, that is subtracted from every
+// deadline to allow for clocks that run at different rates; the default is 0.05, a twentieth.
 func WithSafetyMargin(part float64) Option {
 	return func(o *options) error {
 		if !(part >= 0 && part <= 0.3) {
@@ -158,19 +165,21 @@ func WithSafetyMargin(part float64) Option {
 	}
 }
 
-// BackOff says how long to wait before the next attempt. The policies of github.com/cenkalti/backoff, versions 4 and 5, are
-// such. A client uses one for one row of failures, from one goroutine at a time.
+// BackOff determines how long to wait before the next attempt. The policies of github.com/cenkalti/backoff,
+// versions 4 and 5, implement it. A client uses one BackOff for one run of failures, from one goroutine at a
+// time.
 type BackOff interface {
-	// NextBackOff returns the next pause; 0 is none. A negative one says stop.
+	// NextBackOff returns the next pause; 0 means none, and a negative value means stop.
 	NextBackOff() time.Duration
-	// Reset begins anew. A client does not call it, but makes a new BackOff.
+	// Reset starts over. A client does not call it, but creates a new BackOff.
 	Reset()
 }
 
-// WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default
-// they grow exponentially from 50 ms to a sixth of the session timeout, at most 5 s, a random half more or less, without end. While
-// the client has holds, it halves these pauses, but not those of a policy that is set here. If a policy says stop, a new one
-// begins; if that one says stop at once, the pause is 5 s. Only Close ends the attempts.
+// WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions
+// that fail. By default they grow exponentially from 50 ms to a sixth of the session timeout, but at most 5 s,
+// with a random half more or less, and never stop. While the client has holds, it halves these default pauses,
+// but not those of a policy set here. If a policy says stop, the client starts a new one; if that one says stop
+// at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
@@ -184,8 +193,9 @@ func WithBackOff(newBackOff func() BackOff) Option {
 	}
 }
 
-// WithLogger sets where to log; default [slog.Default], as it is when New or Dial is called. See the package documentation for the
-// records and their keys. A logger with slog.DiscardHandler is silent.
+// WithLogger sets the logger; the default is [slog.Default] at the time New or Dial is called. The package
+// documentation lists the records and their keys. To silence the client, pass a logger with
+// slog.DiscardHandler.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -196,8 +206,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTracer adds tracers, which are told of acquisitions, holds, shards, changes of the state and requests; default none. May be
-// given several times. See [zkrecipes.Tracer].
+// WithTracer adds tracers, which receive acquisitions, holds, shards, state changes and requests; there are
+// none by default. It may be given several times. See [zkrecipes.Tracer].
 //
 // Errors: a tracer that is nil, or has no hook.
 func WithTracer(tracers ...*zkrecipes.Tracer) Option {
@@ -215,8 +225,8 @@ func WithTracer(tracers ...*zkrecipes.Tracer) Option {
 	}
 }
 
-// WithTLS connects over TLS; default plain TCP. It verifies the name of the server in the connect string, unless the configuration has
-// a ServerName.
+// WithTLS connects over TLS; the default is plain TCP. The certificate must match the server's name in the
+// connect string, unless the configuration has a ServerName.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
@@ -228,10 +238,12 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithTLSFunc is [WithTLS] for certificates that change, such as those that live for hours; default plain TCP. It calls config once in
-// the constructor, and then before each connection. A connection that is up keeps its own. So nothing is lost when files are replaced.
+// WithTLSFunc is like [WithTLS], but for certificates that change, such as those with a lifetime of hours; the
+// default is plain TCP. It calls config once in the constructor, and then before each connection. An
+// established connection keeps its configuration, so replacing files interrupts nothing.
 //
-// If config fails later, as between the writes of two files, the client logs that, and connects with the configuration before.
+// If config fails later, for example between the writes of two files, the client logs the error and connects
+// with the previous configuration.
 func WithTLSFunc(config func() (*tls.Config, error)) Option {
 	return func(o *options) error {
 		if config == nil {
@@ -245,8 +257,9 @@ func WithTLSFunc(config func() (*tls.Config, error)) Option {
 	}
 }
 
-// WithDialer sets how to reach a server; default [net.Dialer.DialContext]. The function is given the address as in the connect
-// string: the client looks up no names then. If a name has several addresses, the function chooses one of them.
+// WithDialer sets the function that connects to a server; the default is [net.Dialer.DialContext]. The function
+// receives the address as in the connect string, because the client then resolves no names. If a name has
+// several addresses, the function chooses one of them.
 func WithDialer(dial DialFunc) Option {
 	return func(o *options) error {
 		if dial == nil {
@@ -257,11 +270,12 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
-// request; default no identity. Access lists name that identity in the scheme sasl.
+// WithSASL authenticates the client with a SASL mechanism on every new connection, before any credential of
+// [WithAuth] and any other request; by default there is no such identity. Access lists name the identity in the
+// scheme sasl.
 //
-// If a server refuses, does not prove who it is, or has no SASL, the client goes on to the next one. If all servers refuse, the session
-// ends, and calls fail with [zkrecipes.ErrAuthFailed].
+// If a server refuses, does not prove its own identity, or does not support SASL, the client tries the next
+// one. If all servers refuse, the session ends and calls fail with [zkrecipes.ErrAuthFailed].
 func WithSASL(m sasl.Mechanism) Option {
 	return func(o *options) error {
 		if m == nil {
@@ -275,8 +289,8 @@ func WithSASL(m sasl.Mechanism) Option {
 	}
 }
 
-// WithAuth adds a credential, such as "digest" and "user:password"; default none. It is sent on every new connection, before any
-// request. May be given several times.
+// WithAuth adds a credential, such as "digest" and "user:password"; there is none by default. It is sent on
+// every new connection, before any request. WithAuth may be given several times.
 func WithAuth(scheme, cred string) Option {
 	return func(o *options) error {
 		if scheme == "" {
@@ -287,10 +301,10 @@ func WithAuth(scheme, cred string) Option {
 	}
 }
 
-// WithACL sets the access list of every node that is created without its own, by the recipes above all; default open to the
-// world. The clients that share a queue need read, create and delete on its parent. To wait, they need read on the contenders
-// of each other; to revoke, write on the contender of the holder. So clients with different credentials need a list that
-// names all of them.
+// WithACL sets the access list of every node that is created without its own, above all by recipes; the default
+// is open to the world. The clients that share a queue need read, create and delete on its parent. To wait,
+// they need read on each other's contenders; to revoke, write on the contender of the holder. Clients with
+// different credentials therefore need a list that names all of them.
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {
@@ -301,8 +315,8 @@ func WithACL(acl []zk.ACL) Option {
 	}
 }
 
-// WithIdentity sets the name under which this client appears to others, as the data of its contenders; default
-// "host/pid".
+// WithIdentity sets the name under which this client appears to others, as the data of its contenders; the
+// default is "host/pid".
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {

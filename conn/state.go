@@ -11,9 +11,9 @@ const (
 	Connecting = zkrecipes.Connecting
 	// Connected: there is a session, and a server answers for it.
 	Connected = zkrecipes.Connected
-	// Suspended: the connection is gone, the session may live on; holds run up to their deadline.
+	// Suspended: the connection is lost, but the session may still be alive; holds continue until their deadline.
 	Suspended = zkrecipes.Suspended
-	// Lost: the session is over, and every hold with it; the client opens a new one.
+	// Lost: the session is over, and with it every hold; the client opens a new one.
 	Lost = zkrecipes.Lost
 	// Closed: the client was closed.
 	Closed = zkrecipes.Closed

@@ -1,42 +1,43 @@
-// Package fence checks tokens at the resource that a lock protects, so that a holder that has lost the lock without
-// knowing it can do no harm there. It runs where the resource is, and needs no connection to ZooKeeper.
+// Package fence checks tokens at the resource that a lock protects, so that a holder that has lost the lock
+// without noticing cannot do harm there. It runs where the resource is, and needs no connection to ZooKeeper.
 //
 //	gate := fence.New(store)
 //	err := gate.Admit(ctx, "accounts/17", hold.Token()) // at the first read of the section, and at every write
 //
 // # What is guaranteed
 //
-// A resource admits no token after a higher one. That holds for requests that run at the same time, and for requests that
-// arrive in any order. It holds across restarts as far as the [Store] outlives them: [Memory] does not, [File] does. If the
-// store fails, nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is refused comes from a
-// hold that another hold has followed.
+// A resource admits no token after a higher one, even if requests run concurrently or arrive in any order. This
+// holds across restarts as long as the [Store] outlives them: [Memory] does not, [File] does. If the store
+// fails, nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is rejected
+// comes from a hold that another hold has followed.
 //
-// # What it takes
+// # What it requires
 //
-// Two things that a fence cannot do for the resource, and without which updates get lost:
+// The resource must do two things that a fence cannot do for it, and without which updates get lost:
 //
-//   - The token is shown at the first read, not only at the write. Suppose that only writes are checked. The old holder
-//     writes after the new holder has read, and before the new holder has written. Then the new holder writes back what it
-//     read. The old holder's update was acknowledged, and is gone. The examples show this, and the cure.
-//   - Admit and the access are one step: under the mutex that guards the data, or in the transaction that reads or
-//     writes it (the example for database/sql), or while the [File] is open (the example for OpenFile). Otherwise a newer
-//     section comes in between the two.
+//   - Present the token at the first read, not only at the write. Suppose that only writes are checked. The old
+//     holder writes after the new holder has read, and before the new holder has written. Then the new holder
+//     writes back what it read. The old holder's update was acknowledged, and is gone. The examples show this,
+//     and the remedy.
+//   - Make Admit and the access one step: under the mutex that guards the data, or in the transaction that
+//     reads or writes it (the example for database/sql), or while the [File] is open (the example for
+//     OpenFile). Otherwise a newer section can come between the two.
 //
 // # What is not guaranteed
 //
-// A fence does not exclude: an old holder may read and write until the new one has shown its token. Its writes then
-// are part of what the new one reads. Nor does it undo: a section of two writes may have made the first of them when it
-// is refused the second.
+// A fence does not exclude: an old holder may read and write until the new one has presented its token. Its
+// writes are then part of what the new one reads. Nor does a fence undo: a section of two writes may have made
+// the first of them when the second is rejected.
 //
-// Tokens of different ensembles do not compare, and an ensemble set up from nothing begins with small ones: all of them
-// are stale to a store that remembers the old ensemble. Give the resource another name then.
+// Tokens of different ensembles are not comparable, and a newly created ensemble starts with small ones: to a
+// store that remembers the old ensemble, all of them are stale. In that case, give the resource another name.
 //
-// # What it costs
+// # Cost
 //
-// Each Admit is one call of the store. With [Memory] it takes a mutex. With [File] it takes a mutex, and for a token that is
-// higher than all before a write and an fsync. With a database it takes one statement. Stores keep one record for each resource
-// name for ever, so names should be those of things, not of requests.
+// Each Admit is one call of the store. With [Memory] it takes a mutex. With [File] it takes a mutex and, for a
+// token that is higher than all before it, a write and an fsync. With a database it takes one statement. Stores
+// keep one record for each resource name forever, so use the names of things, not of requests.
 //
-// Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and distributed
-// locks" (2016), which adds the read.
+// Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and
+// distributed locks" (2016), which adds the read.
 package fence

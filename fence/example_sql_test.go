@@ -11,13 +11,14 @@ import (
 )
 
 // The table, once: CREATE TABLE fence (resource TEXT PRIMARY KEY, token BIGINT NOT NULL). The statement is for
-// PostgreSQL. SQLite has max instead of GREATEST. MySQL needs ON DUPLICATE KEY UPDATE and a SELECT.
+// PostgreSQL. SQLite has max instead of GREATEST, and needs a busy_timeout. MySQL needs ON DUPLICATE KEY UPDATE and a
+// SELECT.
 const raiseToken = `INSERT INTO fence (resource, token) VALUES ($1, $2)
 	ON CONFLICT (resource) DO UPDATE SET token = GREATEST(fence.token, excluded.token)
 	RETURNING token`
 
 // inTx is a fence.Store in the transaction that reads or writes what the lock protects. The row stays locked until the
-// transaction ends. So check and access are one step, and are committed or rolled back together.
+// transaction ends, so the check and the access are one step, and are committed or rolled back together.
 type inTx struct{ tx *sql.Tx }
 
 func (s inTx) Raise(ctx context.Context, resource string, t zkrecipes.Token) (highest zkrecipes.Token, err error) {

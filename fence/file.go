@@ -15,7 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrInUse says that another [File], of this process or another, had the file open for as long as [OpenFile] waited.
+// ErrInUse is returned when another [File], of this process or another, had the file open for as long as
+// [OpenFile] waited.
 var ErrInUse = errors.New("fence file in use")
 
 // The log is written anew when it holds more than both: this many records, and this many for each resource.
@@ -24,28 +25,33 @@ const (
 	rewriteEach = 4
 )
 
-// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the process
-// and of the machine. The file is a log of text lines, one for each raise, that is written anew now and then.
+// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the
+// process and of the machine. The file is a log of text lines, one for each raise, which is rewritten from time
+// to time.
 //
-// A raise is one write and one fsync; showing a token again, or a stale one, costs neither. Raises wait for each other.
-// After an error on the disk every call fails until the file is opened again: what is on the disk is not known then.
+// A raise takes one write and one fsync; presenting a token again, or a stale one, takes neither. Raises wait
+// for each other. After a disk error every call fails until the file is opened again, because it is not known
+// what is on the disk.
 //
 // # Several processes
 //
-// A File has the file for itself while it is open, so processes on one machine take turns. A process that is the only one opens
-// it once. Each of several opens it for one section: open, [Gate.Admit], read or write what the lock protects, Close. That also
-// makes the check and the access one step, since no other process is admitted in between. A process that is stopped in such a
-// section keeps the others waiting until it runs on or is killed; then the system closes the file. Waiting is not fair.
+// A File has exclusive use of the file while it is open, so processes on one machine take turns. If there is
+// only one process, it opens the file once. If there are several, each opens it for one section: open,
+// [Gate.Admit], read or write what the lock protects, Close. That also makes the check and the access one step,
+// since no other process is admitted in between. A process that is stopped in such a section blocks the others
+// until it continues or is killed, in which case the system closes the file. Waiting is not fair.
 //
-// # What is beside the file, and who may use it
+// # Files and permissions
 //
-// Beside the file are a lock file, which stays, whose name ends in ".lock", and for moments one that ends in ".tmp". New files
-// belong to the user of the process and have mode 0600. On Unix a file that exists keeps its owner, group and mode bits, and its
-// lock file gets the same; OpenFile fails if the process may not keep them, as it is neither the owner nor root. Access control
-// lists and labels are not kept. OpenFile follows symbolic links at path, but none at the other two names.
+// Beside the file are a lock file, which stays and whose name ends in ".lock", and for moments one whose name
+// ends in ".tmp". New files belong to the user of the process and have mode 0600. On Unix an existing file
+// keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails if the process may not
+// keep them because it is neither the owner nor root. Access control lists and labels are not kept. OpenFile
+// follows symbolic links at path, but none at the other two names.
 //
-// Deleting the file makes the fence forget, and deleting the lock file lets two processes in. A hard link or a copy becomes a
-// fence of its own. Do not use it on a network file system whose locks or fsync are only local.
+// If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the
+// file at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system
+// whose locks or fsync are only local.
 type File struct {
 	path string
 	lock *os.File
@@ -57,11 +63,13 @@ type File struct {
 	err     error // once set, the answer to every call
 }
 
-// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open, OpenFile waits; ctx
-// bounds the waiting. A record that a crash has left unfinished at the end was never acknowledged, and is dropped.
+// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open,
+// OpenFile waits; ctx bounds the wait. A record that a crash has left unfinished at the end was never
+// acknowledged, and is dropped.
 //
-// Errors: the cause of ctx, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an
-// operator has to decide about, since a fence that forgets is none; errors of the file system.
+// Errors: the cause of ctx, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
+// [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that
+// forgets protects nothing; errors of the file system.
 func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(ctx, path); err != nil {
@@ -106,7 +114,7 @@ func (f *File) open(ctx context.Context, path string) (err error) {
 	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
 }
 
-// awaitLock polls: the system's own waiting for a lock knows no context.
+// awaitLock polls, because the system's own wait for a lock cannot be canceled by a context.
 func (f *File) awaitLock(ctx context.Context) (err error) {
 	const shortest, longest = time.Millisecond, 20 * time.Millisecond
 	for pause := shortest; ; pause = min(2*pause, longest) {
@@ -136,7 +144,8 @@ func (f *File) keepAccess(to *os.File) error {
 	return nil
 }
 
-// resolve returns the path to which symbolic links lead, also where there is no file yet, so that one file has one lock.
+// resolve returns the path to which symbolic links lead, even where there is no file yet, so that one file has
+// one lock.
 func resolve(path string) (string, error) {
 	const most = 40 // as Linux has it
 	for range most {
@@ -158,8 +167,9 @@ func resolve(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, most)
 }
 
-// Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the
-// cause of ctx, errors of the file system.
+// Raise implements [Store]. The context bounds the wait for the caller's turn, not the write.
+//
+// Errors: [os.ErrClosed]; the cause of ctx; errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
@@ -186,10 +196,10 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return t, nil
 }
 
-// Close gives the file free for others. It waits for a raise that is under way, and is idempotent. Every raise afterwards fails
-// with [os.ErrClosed].
+// Close releases the file to others. It waits for a raise in progress, and is idempotent. Every later raise
+// fails with [os.ErrClosed].
 //
-// Errors: those of the file system; what was raised is kept all the same.
+// Errors: those of the file system; what was raised is kept nevertheless.
 func (f *File) Close() error {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
@@ -265,8 +275,8 @@ func writeSynced(file *os.File, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// createNew creates a file in place of what a crash has left at path. It opens nothing that is there: that may be a link which
-// another user has put into a shared directory, to a file that only we can write.
+// createNew creates a file in place of what a crash has left at path. It never opens an existing file, which
+// may be a link that another user has put into a shared directory, to a file that only this process may write.
 func createNew(path string) (*os.File, error) {
 	create := func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) }
 	file, err := create()

@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrCorrupt says that the file of a [File] store is damaged, or is no such file.
+// ErrCorrupt is returned when the file of a [File] store is damaged, or is not such a file.
 var ErrCorrupt = errors.New("damaged fence file")
 
-// header is the first line of the log, and says how to read the others.
+// header is the first line of the log, and identifies the format of the others.
 const header = "zkrecipes fence 1\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

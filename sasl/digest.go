@@ -17,13 +17,13 @@ const (
 	digestURI  = "zookeeper/" + digestHost
 )
 
-// longestChallenge is the bound of RFC 2831.
+// longestChallenge is the limit set by RFC 2831.
 const longestChallenge = 2048
 
-// Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server proves that it knows
-// it, too. MD5 is old: use TLS where others can listen.
+// Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server
+// proves that it knows it, too. MD5 is outdated: use TLS where others can eavesdrop.
 //
-// Errors: the user or the password is empty, or the user is no text that a server takes.
+// Errors: an empty user or password; a user that has control characters or is not UTF-8.
 func Digest(user, password string) (Mechanism, error) {
 	if password == "" {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
@@ -31,11 +31,12 @@ func Digest(user, password string) (Mechanism, error) {
 	return DigestFunc(user, func(context.Context) (string, error) { return password, nil })
 }
 
-// DigestFunc is [Digest] for a password that may change, such as one in a file that is replaced. The client calls password before each
-// connection, from several goroutines; ctx ends when the client gives that connection up. If password fails or returns an empty string,
-// so does the attempt to connect, and the client tries another server. A connection keeps the password with which it was made.
+// DigestFunc is like [Digest], but for a password that may change, such as one in a file that is replaced. The
+// client calls password before each connection, from several goroutines; ctx ends when the client abandons that
+// connection. If password fails or returns an empty string, the attempt to connect fails too, and the client
+// tries another server. A connection keeps the password with which it was established.
 //
-// Errors: the user is empty or no text that a server takes, or password is nil.
+// Errors: an empty user, or one that has control characters or is not UTF-8; a nil password.
 func DigestFunc(user string, password func(ctx context.Context) (string, error)) (Mechanism, error) {
 	if user == "" || password == nil {
 		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
@@ -53,7 +54,7 @@ type digest struct {
 
 func (d *digest) String() string { return "DIGEST-MD5 as " + d.user }
 
-// Start returns a first token that is empty: servers with an old JVM refuse any other.
+// Start returns an empty first token, because servers with an old JVM reject any other.
 func (d *digest) Start(ctx context.Context, _ string) (Exchange, []byte, error) {
 	password, err := d.ask(ctx)
 	switch {
@@ -65,7 +66,7 @@ func (d *digest) Start(ctx context.Context, _ string) (Exchange, []byte, error) 
 	return &digestExchange{digest: d, password: password, cnonce: rand.Text()}, []byte{}, nil
 }
 
-// GoString keeps the password out of what prints a configuration.
+// GoString keeps the password out of printed configurations.
 func (d *digest) GoString() string { return d.String() }
 
 // digestExchange first takes a challenge, and then the proof of the server.
@@ -133,7 +134,7 @@ func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// parseChallenge returns the directives of a challenge that can be answered.
+// parseChallenge returns the directives of a challenge, or an error if it cannot be answered.
 func parseChallenge(challenge []byte) (map[string]string, error) {
 	if len(challenge) > longestChallenge {
 		return nil, fmt.Errorf("a challenge of %d bytes, of at most %d", len(challenge), longestChallenge)
@@ -168,7 +169,7 @@ func offersAuth(qop string) bool {
 	return false
 }
 
-// directive takes one directive, such as `nonce="abc"`, off the text.
+// directive removes one directive, such as `nonce="abc"`, from the text.
 func directive(text string) (key, value, rest string, ok bool) {
 	key, text, ok = strings.Cut(text, "=")
 	key = strings.TrimSpace(key)

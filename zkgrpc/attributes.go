@@ -16,17 +16,17 @@ type instanceKey struct{}
 // instance can be compared, which gRPC does with attributes.
 type instance struct{ discovery.Instance }
 
-// Equal is what gRPC asks.
+// Equal is called by gRPC.
 func (i instance) Equal(other any) bool {
 	o, ok := other.(instance)
 	return ok && reflect.DeepEqual(i, o)
 }
 
-// FromEndpoint returns the instance that an endpoint stands for. It is for balancers that look at endpoints. ok is false if the
-// endpoint is not from this resolver. The instance must not be changed.
+// FromEndpoint returns the instance that an endpoint represents, for balancers that use endpoints. ok is false
+// if the endpoint is not from this resolver. The instance must not be modified.
 func FromEndpoint(e resolver.Endpoint) (i discovery.Instance, ok bool) { return from(e.Attributes) }
 
-// FromAddress is [FromEndpoint] for balancers that look at addresses, such as those of package base.
+// FromAddress is like [FromEndpoint], for balancers that use addresses, such as those of package base.
 func FromAddress(a resolver.Address) (i discovery.Instance, ok bool) {
 	return from(a.BalancerAttributes) //nolint:staticcheck // where package base looks, and where it will be until it looks elsewhere
 }
@@ -36,8 +36,8 @@ func from(a *attributes.Attributes) (discovery.Instance, bool) {
 	return i.Instance, ok
 }
 
-// Weight returns the weight that an instance gives itself, which is its metadata "weight". It returns otherwise if there is none, or
-// none that is a whole number. An instance with weight 0 wants no calls.
+// Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not
+// a whole number, Weight returns otherwise. An instance with weight 0 should receive no calls.
 func Weight(i discovery.Instance, otherwise uint32) uint32 {
 	weight, err := strconv.ParseUint(i.Metadata["weight"], 10, 32)
 	if err != nil {
@@ -46,5 +46,5 @@ func Weight(i discovery.Instance, otherwise uint32) uint32 {
 	return uint32(weight)
 }
 
-// Zone returns where an instance is, which is its metadata "zone"; "" if it does not say.
+// Zone returns the location that an instance declares in its metadata "zone", or "" if it declares none.
 func Zone(i discovery.Instance) string { return i.Metadata["zone"] }

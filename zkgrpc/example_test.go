@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 )
 
-// A server that is listed while it serves.
+// A server that is registered while it serves.
 func offer(ctx context.Context, d *discovery.Discovery, listener net.Listener) error {
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
@@ -24,7 +24,7 @@ func offer(ctx context.Context, d *discovery.Discovery, listener net.Listener) e
 	})
 }
 
-// A channel to all servers that are listed and say that they serve.
+// A channel to all registered servers that report that they are serving.
 func dial(d *discovery.Discovery) (*grpc.ClientConn, error) {
 	zk, err := zkgrpc.NewResolver(d)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
-// Scheme begins a target: zk:///orders.
+// Scheme is the scheme of targets, as in zk:///orders.
 const Scheme = "zk"
 
 const (
@@ -34,7 +34,7 @@ const (
 // Option configures [NewResolver].
 type Option func(*builder) error
 
-// WithLogger sets where resolvers log; default [slog.Default].
+// WithLogger sets where resolvers log; the default is [slog.Default].
 func WithLogger(log *slog.Logger) Option {
 	return func(b *builder) error {
 		if log == nil {
@@ -45,8 +45,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTLSPort makes channels use the port with TLS of each instance, and no instance without one. By default they use the other port,
-// and that with TLS only if it is the only one.
+// WithTLSPort makes channels use the TLS port of each instance, and skip instances without one. By default they
+// use the other port, and the TLS port only if it is the only one.
 func WithTLSPort() Option {
 	return func(b *builder) error {
 		b.tls = true
@@ -54,13 +54,16 @@ func WithTLSPort() Option {
 	}
 }
 
-// NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the instances of the service orders.
-// The servers and the path are those of d, so that the target has no host. A builder serves any number of channels.
+// NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the
+// instances of the service orders. The ensemble and the path are those of d, so the target has no host. A
+// builder serves any number of channels.
 //
-// While the client of d is disconnected, channels keep the addresses that they have, and the log says so. Without any view for 5 s,
-// calls that do not wait for ready fail with what is in the way. When the client is closed, the channels keep their addresses for good.
+// While the client of d is disconnected, channels keep their addresses, and this is logged. Without any view
+// for 5 s, calls that do not wait for ready fail with the reason. When the client is closed, the channels keep
+// their addresses for good.
 //
-// Errors: a nil discovery; a bad option. A bad target is an error of grpc.NewClient, or of its first call.
+// Errors: a nil discovery; an invalid option. An invalid target is an error of grpc.NewClient, or of its first
+// call.
 func NewResolver(d *discovery.Discovery, opts ...Option) (resolver.Builder, error) {
 	b := &builder{discovery: d, log: slog.Default()}
 	var errs []error
@@ -82,10 +85,11 @@ type builder struct {
 	tls       bool
 }
 
-// Scheme is asked by gRPC.
+// Scheme implements resolver.Builder.
 func (b *builder) Scheme() string { return Scheme }
 
-// Build is called by gRPC when a channel is used for the first time, and again after it was idle.
+// Build implements resolver.Builder. gRPC calls it when a channel is used for the first time, and again after
+// it was idle.
 func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	service := target.Endpoint()
 	if target.URL.Host != "" || service == "" {
@@ -122,8 +126,8 @@ type endpoint struct {
 	instance discovery.Instance
 }
 
-// ResolveNow is called by gRPC when a connection has failed. There is nothing to ask: a watch tells of every change. If a watch has
-// ended with an error, the next one begins.
+// ResolveNow is called by gRPC when a connection has failed. There is nothing to resolve, because a watch
+// reports every change. If a watch has ended with an error, the next one begins.
 func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case f.again <- struct{}{}:
@@ -131,7 +135,7 @@ func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// Close returns when the goroutine has ended: nothing is told to the channel after it.
+// Close returns when the goroutine has ended, after which the channel receives no update.
 func (f *follower) Close() {
 	f.cancel()
 	<-f.done

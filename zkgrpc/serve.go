@@ -23,8 +23,8 @@ func WithRegister(opts ...discovery.RegisterOption) ServeOption {
 	}
 }
 
-// WithRegistered makes Serve call f once the server is registered. f may keep the registration, to change the weight or to take the
-// server out for a while. It must not wait.
+// WithRegistered makes Serve call f once the server is registered. f may keep the registration, to change the
+// weight or to remove the server for a while. It must not block.
 func WithRegistered(f func(*discovery.Registration)) ServeOption {
 	return func(s *serving) error {
 		if f == nil {
@@ -35,7 +35,8 @@ func WithRegistered(f func(*discovery.Registration)) ServeOption {
 	}
 }
 
-// WithRemoval sets how long the removal of the registration may take before the server stops all the same; default 5 s.
+// WithRemoval sets how long removing the registration may take before the server is stopped regardless; the
+// default is 5 s.
 func WithRemoval(most time.Duration) ServeOption {
 	return func(s *serving) error {
 		if most <= 0 {
@@ -46,8 +47,8 @@ func WithRemoval(most time.Duration) ServeOption {
 	}
 }
 
-// WithSettle sets how long the server goes on as before when it is out of ZooKeeper, so that clients hear of it; 0 or more,
-// default 1 s.
+// WithSettle sets how long the server continues to serve after it was removed from ZooKeeper, so that clients
+// notice; 0 or more, the default is 1 s.
 func WithSettle(d time.Duration) ServeOption {
 	return func(s *serving) error {
 		if d < 0 {
@@ -58,7 +59,8 @@ func WithSettle(d time.Duration) ServeOption {
 	}
 }
 
-// WithGrace sets how long the calls under way may take after that; default 20 s. Those that are not done are cut off.
+// WithGrace sets how long calls in progress may take after that; the default is 20 s. Those that have not
+// completed by then are cut off.
 func WithGrace(d time.Duration) ServeOption {
 	return func(s *serving) error {
 		if d <= 0 {
@@ -79,19 +81,21 @@ type serving struct {
 	removal, settle, grace time.Duration
 }
 
-// Serve serves calls from the listener, and registers the server as an instance meanwhile. If the instance has no port, it gets that
-// of the listener. While ZooKeeper is away, the server serves and Serve waits.
+// Serve serves calls from the listener, and keeps the server registered as an instance. If the instance has no
+// port, it gets that of the listener. While ZooKeeper is unavailable, the server serves and Serve waits.
 //
-// When ctx ends, Serve drains the server in this order: out of ZooKeeper, then the settle time, then GracefulStop. By default that takes
-// 27 s at most: 5 s, 1 s and 20 s, then up to 1 s for the handlers of calls that were cut off. Serve does not wait longer for a handler that
-// ignores its context, even with grpc.WaitForHandlers. Give the process that much time to stop, and close its client after Serve.
+// When ctx ends, Serve drains the server in this order: removal from ZooKeeper, the settle time, GracefulStop.
+// By default that takes at most 27 s: 5 s, 1 s and 20 s, then up to 1 s for the handlers of calls that were cut
+// off. Serve does not wait longer for a handler that ignores its context, even with grpc.WaitForHandlers. Give
+// the process that much time to stop, and close its client after Serve.
 //
-// When Serve returns, the server is stopped and its listener closed, also on error. If the server fails or is stopped by another caller, Serve takes
-// it out of ZooKeeper.
+// When Serve returns, the server is stopped and its listener closed, even on error. If the server fails or is
+// stopped by another caller, Serve removes it from ZooKeeper.
 //
-// It returns nil if ctx has ended, the server is out of ZooKeeper, and all calls had their time. Errors: a bad option; those of
-// discovery.Register, such as a *zkrecipes.TakenError; the server's own; a removal that took too long, which goes on as long as the
-// client lives; calls that were cut off.
+// Serve returns nil if ctx has ended, the server was removed from ZooKeeper, and all calls had their time.
+//
+// Errors: an invalid option; those of discovery.Register, such as a *zkrecipes.TakenError; the server's own; a
+// removal that took too long, which continues as long as the client lives; calls that were cut off.
 func Serve(
 	ctx context.Context, server *grpc.Server, listener net.Listener, d *discovery.Discovery, i discovery.Instance, opts ...ServeOption,
 ) error {

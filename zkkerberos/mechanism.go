@@ -28,8 +28,9 @@ type options struct {
 	log            *slog.Logger
 }
 
-// WithServer sets the principal of the servers; default "zookeeper/_HOST". _HOST stands for the host in the connect string. Without a
-// realm, [domain_realm] of the configuration gives it, else it is the realm of the client.
+// WithServer sets the principal of the servers; the default is "zookeeper/_HOST". _HOST stands for the host in
+// the connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the
+// realm of the client.
 func WithServer(principal string) Option {
 	return func(o *options) error {
 		if p, err := parsePrincipal(principal); err != nil || p.realm == "" && strings.Contains(principal, "@") {
@@ -40,7 +41,8 @@ func WithServer(principal string) Option {
 	}
 }
 
-// WithConfig sets the file with the configuration of Kerberos; by default KRB5_CONFIG names it, see the package documentation.
+// WithConfig sets the Kerberos configuration file; by default it is determined by KRB5_CONFIG as described in
+// the package documentation.
 func WithConfig(file string) Option {
 	return func(o *options) error {
 		if file == "" {
@@ -51,7 +53,8 @@ func WithConfig(file string) Option {
 	}
 }
 
-// WithoutFAST does not offer FAST (RFC 6113) to the key distribution center. Old versions of Active Directory need that.
+// WithoutFAST disables offering FAST (RFC 6113) to the key distribution center, which old versions of Active
+// Directory require.
 func WithoutFAST() Option {
 	return func(o *options) error {
 		o.noFAST = true
@@ -59,7 +62,8 @@ func WithoutFAST() Option {
 	}
 }
 
-// WithLogger sets where to log that a ticket cannot be renewed, or that its renewal does not extend it; default [slog.Default], as it is when the mechanism is made.
+// WithLogger sets the logger for tickets that cannot be renewed, or whose renewal does not extend them; the
+// default is [slog.Default] at the time the mechanism is created.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -70,26 +74,27 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// Keytab returns the mechanism for a principal whose key is in the file. If the principal is empty, it is the only one in the file. Without
-// a realm, it is of the default realm.
+// Keytab returns the mechanism for a principal whose key is in the file. If principal is empty, it is the only
+// one in the file. Without a realm, it belongs to the default realm.
 //
 // Errors: the file or the configuration cannot be read, or has no such principal.
 func Keytab(file, principal string, opts ...Option) (*Mechanism, error) {
 	return newMechanism(&keytabSource{file, principal}, opts)
 }
 
-// Cache returns the mechanism for the principal that has tickets in a credential cache, such as "FILE:/tmp/krb5cc_1000". If the name is
-// empty, it is the cache of the environment, see the package documentation.
+// Cache returns the mechanism for the principal that has tickets in a credential cache, such as
+// "FILE:/tmp/krb5cc_1000". If name is empty, it is the cache that the environment names, as described in the
+// package documentation.
 //
 // Errors: the cache or the configuration cannot be read.
 func Cache(name string, opts ...Option) (*Mechanism, error) {
 	return newMechanism(&cacheSource{name}, opts)
 }
 
-// Password returns the mechanism for a principal with a password. The password stays in the memory of the process. It never crosses
-// the network.
+// Password returns the mechanism for a principal with a password. The password stays in the memory of the
+// process and is never sent over the network.
 //
-// Errors: the principal or the password is empty, or the configuration cannot be read.
+// Errors: an empty principal or password; the configuration cannot be read.
 func Password(principal, password string, opts ...Option) (*Mechanism, error) {
 	return newMechanism(&passwordSource{principal, password}, opts)
 }
@@ -114,13 +119,13 @@ func newMechanism(s source, opts []Option) (*Mechanism, error) {
 	return &Mechanism{who, o.server, newTickets(newCenter(s, who, o).ask, o.log)}, nil
 }
 
-// String is "GSSAPI as" and the principal of the client.
+// String returns "GSSAPI as" followed by the principal of the client.
 func (m *Mechanism) String() string { return "GSSAPI as " + m.who.String() }
 
-// GoString keeps keys out of what prints a configuration.
+// GoString keeps keys out of printed configurations.
 func (m *Mechanism) GoString() string { return m.String() }
 
-// Start gets a ticket to the server at host, and begins an exchange.
+// Start obtains a ticket for the server at host, and begins an exchange.
 func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []byte, error) {
 	server, err := parsePrincipal(strings.ReplaceAll(m.server, "_HOST", strings.ToLower(strings.TrimSuffix(host, "."))))
 	if err != nil {
@@ -137,12 +142,12 @@ func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []by
 	return &exchange{ticket: t, refused: func() { m.tickets.drop(server, t) }}, first, nil
 }
 
-// Close ends the renewal of tickets. If a key distribution center is just being asked, that ends by itself within seconds. Afterwards
-// Start fails with [ErrClosed]. Close the clients first. It always returns nil.
+// Close stops renewing tickets. A request to a key distribution center that is in progress ends by itself
+// within seconds. Afterwards Start fails with [ErrClosed]. Close the clients first. Close always returns nil.
 func (m *Mechanism) Close() error {
 	m.tickets.close()
 	return nil
 }
 
-// ErrClosed is the error of a mechanism that is closed.
+// ErrClosed is returned by a mechanism that is closed.
 var ErrClosed = errors.New("the mechanism of Kerberos is closed")

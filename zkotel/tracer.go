@@ -21,7 +21,7 @@ type config struct {
 	requests bool
 }
 
-// WithTracerProvider sets where spans come from; default [otel.GetTracerProvider].
+// WithTracerProvider sets the provider of the tracer; the default is [otel.GetTracerProvider].
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(c *config) error {
 		if p == nil {
@@ -32,7 +32,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithRequests also makes spans of requests; by default there are none.
+// WithRequests also creates spans for requests; by default there are none.
 func WithRequests() Option {
 	return func(c *config) error {
 		c.requests = true

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Cache makes a meter observe a cache under a name. Unregister what it returns when the cache is closed.
+// Cache registers a cache with a meter under the given name. Unregister the result when the cache is closed.
 //
 // Errors: a nil meter or cache; those of the meter.
 func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration, error) {
@@ -33,7 +33,7 @@ func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration
 		quantity{"zkrecipes.cache.failed", "Parts of nodes that could not be read when they were read last.", "{part}"})
 }
 
-// Node is [Cache] for a kept node.
+// Node is like [Cache], for a kept node.
 //
 // Errors: a nil meter or node; those of the meter.
 func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, error) {
@@ -46,17 +46,18 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
 }
 
-// Group makes a meter observe a group under a name, and returns the views to loop over: views is what [group.Group.Watch] returns.
-// What is observed is the view that the loop was given last. It is not current when the loop is over; unregister it then.
+// Group registers a group with a meter under the given name, and returns the views to loop over; views is the
+// result of [group.Group.Watch]. The metrics describe the view that the loop received last, and are not current
+// once the loop is over. Unregister the result then.
 //
-// Errors: a nil meter, nil views; those of the meter.
+// Errors: a nil meter; nil views; those of the meter.
 func Group(meter metric.Meter, name string, views iter.Seq2[group.View, error]) (metric.Registration, iter.Seq2[group.View, error], error) {
 	return watched(meter, "group", name, views, func(now group.View) sample {
 		return sample{now.Current, now.AsOf, []int64{int64(len(now.Members))}}
 	}, quantity{"zkrecipes.group.members", "Members of the group.", "{member}"})
 }
 
-// Value is [Group] for what [value.Value.Watch] returns.
+// Value is like [Group], for the result of [value.Value.Watch].
 func Value[T any](
 	meter metric.Meter, name string, views iter.Seq2[value.View[T], error],
 ) (metric.Registration, iter.Seq2[value.View[T], error], error) {

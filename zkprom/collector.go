@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Collector keeps the metrics of one client. Its Tracer is for conn.WithTracer, and itself is for a registry of Prometheus.
+// Collector maintains the metrics of one client. Pass its Tracer to conn.WithTracer, and register the Collector
+// with Prometheus.
 type Collector struct {
 	config config
 
@@ -124,7 +125,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 const namespace = "zkrecipes"
 
-// Tracer is what conn.WithTracer takes.
+// Tracer returns the tracer to pass to conn.WithTracer.
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
@@ -186,7 +187,7 @@ func (c *Collector) traceRequest(_ context.Context, r zkrecipes.Request) {
 	}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, vec := range c.vectors() {
 		vec.Describe(to)
@@ -196,7 +197,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for _, vec := range c.vectors() {
 		vec.Collect(to)

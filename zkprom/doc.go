@@ -1,56 +1,62 @@
-// Package zkprom has the metrics of zkrecipes for Prometheus. A [Collector] is a tracer of one client and a
+// Package zkprom exports metrics of zkrecipes to Prometheus. A [Collector] is a tracer of one client and a
 // [prometheus.Collector]:
 //
 //	metrics, err := zkprom.New()
 //	prometheus.MustRegister(metrics)
 //	client, err := conn.Dial(ctx, servers, conn.WithTracer(metrics.Tracer()))
 //
-// Use one collector for each client. If a process has several clients, register each collector with labels of its own:
-// [prometheus.WrapRegistererWith].
+// Use one collector for each client. If a process has several clients, register each collector with distinct
+// labels: [prometheus.WrapRegistererWith].
 //
 // # Metrics
 //
-// Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write, semaphore,
-// election or barrier. The name is what the option WithTracerName of the recipe says; it is empty without it. Durations are
-// in seconds.
+// Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write,
+// semaphore, election or barrier. The name is set with the option WithTracerName of the recipe, and is empty
+// without it. Durations are in seconds.
 //
-//   - zkrecipes_acquire_seconds{recipe,name,outcome}: histogram of how long acquisitions took. The outcome is granted, busy (a
-//     Try call was refused), canceled (the context ended), closed (the client was closed) or failed.
-//   - zkrecipes_waiting{recipe,name}: acquisitions that wait now.
+//   - zkrecipes_acquire_seconds{recipe,name,outcome}: histogram of the duration of acquisitions. The outcome is
+//     granted, busy (a Try call was refused), canceled (the context ended), closed (the client was closed) or
+//     failed.
+//   - zkrecipes_waiting{recipe,name}: acquisitions that are waiting now.
 //   - zkrecipes_hold_seconds{recipe,name}: histogram of how long holds that have ended were held.
-//   - zkrecipes_holds{recipe,name}: holds now. Nested holds on one contender count once.
-//   - zkrecipes_hold_losses_total{recipe,name,reason}: holds that ended without a release. The reason is expired, deadline,
-//     node-deleted, closed, suspended or refused. All reasons are there, with 0, from the first acquisition on.
-//   - zkrecipes_hold_deadline_seconds{recipe,name}: time from the scrape to the nearest deadline of a hold; missing without one.
-//     In good health it stays above a quarter of the session timeout.
-//   - zkrecipes_session_state{state}: 1 for the state of the client, 0 for the others: connecting, connected, suspended, lost,
-//     closed.
+//   - zkrecipes_holds{recipe,name}: current holds. Nested holds on one contender count once.
+//   - zkrecipes_hold_losses_total{recipe,name,reason}: holds that ended without a release. The reason is
+//     expired, deadline, node-deleted, closed, suspended or refused. All reasons are present, with 0, from the
+//     first acquisition on.
+//   - zkrecipes_hold_deadline_seconds{recipe,name}: time from the scrape to the nearest deadline of a hold;
+//     absent without a hold. In normal operation it stays above a quarter of the session timeout.
+//   - zkrecipes_session_state{state}: 1 for the current state of the client, 0 for the others: connecting,
+//     connected, suspended, lost, closed.
 //   - zkrecipes_session_state_seconds: how long the client has been in its state.
-//   - zkrecipes_session_state_changes_total{state}: how often the client came into each state. It shows what came and went
+//   - zkrecipes_session_state_changes_total{state}: how often the client entered each state. It reveals changes
 //     between two scrapes.
-//   - zkrecipes_session_timeout_seconds: the session timeout that the server granted; missing before the first session.
-//   - zkrecipes_request_seconds{op}: histogram of how long servers took to answer requests, from the request to the answer. The op is
-//     what [zkrecipes.Request] says.
-//   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal work, such as
-//     no-node for a create below a missing parent.
+//   - zkrecipes_session_timeout_seconds: the session timeout that the server granted; absent before the first
+//     session.
+//   - zkrecipes_request_seconds{op}: histogram of the time from a request to its answer. The op is that of
+//     [zkrecipes.Request].
+//   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal
+//     operation, such as no-node for a create below a missing parent.
 //
-// Shards have the label name alone, as WithTracerName of the shards says. Their locks are mutexes of that name. These metrics are
-// there from the first shard, or the first plan, on:
+// Shards have only the label name, which WithTracerName of the shards sets. Their locks are mutexes of that
+// name. These metrics are present from the first shard, or the first plan, on:
 //
 //   - zkrecipes_shards_owned{name}: shards that this member has now.
-//   - zkrecipes_shards_waiting{name}: shards that the plan gives to this member, and that it does not have.
-//   - zkrecipes_shard_longest_wait_seconds{name}: how long the first of these has waited; 0 if there is none.
-//   - zkrecipes_shard_wait_seconds{name}: histogram of these waits, of shards that this member then had. No shard was without an owner
-//     for longer since the plan, or since this member lost it. If a shard moves from a member that works, that one has it for
-//     most of the wait. If its member has crashed, add the time before the plan, which no other process can tell: the session timeout
-//     of that member, and up to one and a half ticks of the servers.
-//   - zkrecipes_shard_moves_total{name}: shards that this member, while it led, took from members that had them. The sum over all
-//     members is the number of moves.
+//   - zkrecipes_shards_waiting{name}: shards that the plan assigns to this member and that it does not have
+//     yet.
+//   - zkrecipes_shard_longest_wait_seconds{name}: how long the first of these has been waiting; 0 if there is
+//     none.
+//   - zkrecipes_shard_wait_seconds{name}: histogram of these waits, for shards that this member has then
+//     obtained. No shard was without an owner for longer since the plan, or since this member lost it. If a
+//     shard moves from a working member, that member has it for most of the wait. If its member has crashed,
+//     add the time before the plan, which no other process can measure: the session timeout of that member, and
+//     up to 1.5 ticks of the servers.
+//   - zkrecipes_shard_moves_total{name}: shards that this member, while it led, took from members that had
+//     them. The sum over all members is the number of moves.
 //
 // # Caches, nodes, groups and values
 //
-// [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop. The program registers each
-// of them itself, under a name of its own:
+// [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop. The
+// program registers each of them itself, under a name that it chooses:
 //
 //	settings, err := zkprom.Cache("settings", c)
 //	prometheus.MustRegister(settings)
@@ -60,18 +66,19 @@
 //
 // They have the labels recipe (cache, node, group or value) and name:
 //
-//   - zkrecipes_view_current{recipe,name}: 1 while the client is connected and told of every change, else 0.
-//   - zkrecipes_view_age_seconds{recipe,name}: how long ago the view was as the server had it; missing before the first view. Of
-//     a group or a value it is 0 while the view is current.
+//   - zkrecipes_view_current{recipe,name}: 1 while the client is connected and notified of every change, else
+//     0.
+//   - zkrecipes_view_age_seconds{recipe,name}: how long ago the server had the state that the view shows;
+//     absent before the first view. For a group or a value it is 0 while the view is current.
 //   - zkrecipes_cache_nodes, zkrecipes_cache_bytes: what the cache holds.
-//   - zkrecipes_cache_pending_parts: how many parts are to be read or watched again. A part is the data of a node, or its list of
-//     children.
+//   - zkrecipes_cache_pending_parts: how many parts have yet to be read or watched again. A part is the data of
+//     a node, or its list of children.
 //   - zkrecipes_cache_failed_parts: how many parts could not be read.
-//   - zkrecipes_node_present: 1 if the kept node was there and ours.
+//   - zkrecipes_node_present: 1 if the kept node existed and was owned by this client.
 //   - zkrecipes_group_members: how many members the group has.
 //
 // # Cardinality
 //
-// Paths are no labels unless [WithPaths] says so. There are at most 100 combinations of recipe, name and path, see
-// [WithMaxNames]. All further ones are counted together, under the name "(other)".
+// Paths are not labels unless [WithPaths] is set. There are at most 100 combinations of recipe, name and path;
+// see [WithMaxNames]. All others are counted together, under the name "(other)".
 package zkprom

@@ -28,8 +28,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; default off. It is for programs with few
-// paths that do not change.
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; default off.
+// Use it in programs with few paths that do not change.
 func WithPaths() Option {
 	return func(c *config) error {
 		c.paths = true
@@ -37,7 +37,8 @@ func WithPaths() Option {
 	}
 }
 
-// WithMaxNames sets how many combinations of recipe, name and path have metrics of their own, 1 or more; default 100.
+// WithMaxNames sets how many combinations of recipe, name and path have metrics of their own, 1 or more; the
+// default is 100.
 func WithMaxNames(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -48,18 +49,18 @@ func WithMaxNames(n int) Option {
 	}
 }
 
-// WithAcquireBuckets sets the upper bounds of the buckets of zkrecipes_acquire_seconds, in seconds; default from 1 ms to half
-// an hour.
+// WithAcquireBuckets sets the upper bounds of the buckets of zkrecipes_acquire_seconds, in seconds; the default
+// ranges from 1 ms to half an hour.
 func WithAcquireBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.acquire, bounds) }
 }
 
-// WithHoldBuckets is the same for zkrecipes_hold_seconds; default from 1 ms to a day.
+// WithHoldBuckets does the same for zkrecipes_hold_seconds; the default ranges from 1 ms to a day.
 func WithHoldBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.hold, bounds) }
 }
 
-// WithRequestBuckets is the same for zkrecipes_request_seconds; default from 0.5 ms to 10 s.
+// WithRequestBuckets does the same for zkrecipes_request_seconds; the default ranges from 0.5 ms to 10 s.
 func WithRequestBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.request, bounds) }
 }

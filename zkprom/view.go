@@ -15,7 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Cache returns the metrics of a cache under a name. Register them, and unregister them when the cache is closed.
+// Cache returns the metrics of a cache under the given name. Register them, and unregister them when the cache
+// is closed.
 //
 // Errors: a nil cache.
 func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
@@ -30,7 +31,8 @@ func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 	return v, nil
 }
 
-// Node returns the metrics of a kept node under a name. Register them, and unregister them when the node is closed.
+// Node returns the metrics of a kept node under the given name. Register them, and unregister them when the
+// node is closed.
 //
 // Errors: a nil node.
 func Node(name string, n *node.Node) (prometheus.Collector, error) {
@@ -45,8 +47,9 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 	return v, nil
 }
 
-// Group returns the metrics of a group under a name, and the views to loop over: views is what [group.Group.Watch] returns. The
-// metrics are of the view that the loop was given last. They are not current when the loop is over.
+// Group returns the metrics of a group under the given name, and the views to loop over; views is the result of
+// [group.Group.Watch]. The metrics describe the view that the loop received last, and are not current once the
+// loop is over.
 //
 // Errors: nil views.
 func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collector, iter.Seq2[group.View, error], error) {
@@ -55,7 +58,7 @@ func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collecto
 	}, groupMembers)
 }
 
-// Value is [Group] for what [value.Value.Watch] returns.
+// Value is like [Group], for the result of [value.Value.Watch].
 func Value[T any](name string, views iter.Seq2[value.View[T], error]) (prometheus.Collector, iter.Seq2[value.View[T], error], error) {
 	return watched("value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
 }
@@ -135,14 +138,14 @@ func watched[V any](
 	}, nil
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (v *view) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range append([]*prometheus.Desc{v.current, v.age}, v.more...) {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (v *view) Collect(to chan<- prometheus.Metric) {
 	now := v.read()
 	to <- prometheus.MustNewConstMetric(v.current, prometheus.GaugeValue, truth(now.current))

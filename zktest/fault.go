@@ -63,7 +63,7 @@ type Match struct {
 	Path  string             // regular expression that the path, or one path of a multi, matches; empty for any
 	Where func(Request) bool // further condition; called without locks
 	Skip  int                // number of matching requests that pass first
-	Times int                // number of requests that are hit then; 0 means one, a negative number all
+	Times int                // number of requests that are then matched; 0 means one, a negative number all
 }
 
 type actionKind int
@@ -91,7 +91,7 @@ type Action struct {
 	end   chan struct{} // closed by finish, which ends the hold of actAfter
 }
 
-// Proceed serves the request. A rule with it counts requests, or keeps them from later rules.
+// Proceed serves the request. Use a rule with it to count requests, or to exempt them from later rules.
 func Proceed() Action { return Action{} }
 
 // DropRequest closes the connection before the request is applied.
@@ -100,35 +100,38 @@ func DropRequest() Action { return Action{kind: actDrop} }
 // DropReply applies the request and then closes the connection without an answer.
 func DropReply() Action { return Action{kind: actCut} }
 
-// Ignore neither applies nor answers the request, and the request does not extend the session. The connection stays.
+// Ignore neither applies nor answers the request, and the request does not extend the session. The connection
+// stays open.
 func Ignore() Action { return Action{kind: actIgnore} }
 
 // Delay serves the request later. Later requests of the connection wait behind it.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
-// DelayUntil is [Delay] until the channel is closed.
+// DelayUntil is like [Delay], until the channel is closed.
 func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
 
 // HoldReply applies the request at once and answers it later. Later replies and events of the connection wait behind
 // the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
-// HoldReplyUntil is [HoldReply] until the channel is closed.
+// HoldReplyUntil is like [HoldReply], until the channel is closed.
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: proto.Code(code)} }
 
-// Before calls fn and then serves the request. fn may use the server, and block; the connection waits.
+// Before calls fn and then serves the request. fn may use the server, and may block, in which case the
+// connection waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
 
-// After serves the request and calls fn before the answer leaves. fn may use the server, and block.
+// After serves the request and calls fn before the answer is sent. fn may use the server, and may block.
 func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
 
 // Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
 
-// Rule is a [Match] with its [Action]. It is in force until it has hit Match.Times requests, or is removed.
+// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is
+// removed.
 type Rule struct {
 	faults *faults
 	match  Match
@@ -141,17 +144,17 @@ type Rule struct {
 	done       chan struct{}
 }
 
-// Hits returns how many requests the rule has selected.
+// Hits returns how many requests the rule has matched.
 func (r *Rule) Hits() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	return r.hits
 }
 
-// Done is closed when the rule is no longer in force.
+// Done returns a channel that is closed when the rule is no longer in effect.
 func (r *Rule) Done() <-chan struct{} { return r.done }
 
-// Remove ends the rule. It does not release requests that the rule delays.
+// Remove ends the rule. It does not release requests that the rule is delaying.
 func (r *Rule) Remove() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -175,8 +178,8 @@ func (f *faults) drop(r *Rule) {
 	}
 }
 
-// Intercept puts a rule in force. If several rules select a request, the oldest acts. Intercept panics if Path is not a
-// regular expression.
+// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if
+// Path is not a regular expression.
 func (s *Server) Intercept(m Match, a Action) *Rule {
 	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
 	if m.Path != "" {

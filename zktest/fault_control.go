@@ -23,8 +23,8 @@ type stall struct {
 	dir Direction
 }
 
-// Stall stops one direction: connections stay open, no bytes arrive, and no end of a connection either. Dialing waits.
-// After [Server.Heal] the bytes arrive, because TCP sends them again.
+// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and
+// dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -33,8 +33,8 @@ func (s *Server) Stall(who Who, dir Direction) {
 	s.stallAll()
 }
 
-// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them. It lets in no client that
-// [Server.Refuse] keeps out.
+// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them. It does not admit clients that
+// [Server.Refuse] turns away.
 func (s *Server) Heal(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -68,7 +68,7 @@ func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
 
-// Cut closes connections as a reset does: queued bytes are lost. It returns the number of connections.
+// Cut resets connections: queued bytes are lost. It returns the number of connections.
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()
@@ -86,9 +86,9 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends stalls alone. Connections that are
-// open stay so. It takes [Everyone] or [Label], because a new connection has no session. A client on a socket has the
-// label of [Server.ServeAs], or none.
+// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing
+// connections stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client
+// on a socket has the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -96,7 +96,7 @@ func (s *Server) Refuse(who Who) {
 	s.refused = append(s.refused, who)
 }
 
-// Accept ends [Server.Refuse] for the same [Who]. With [Everyone] it ends all of it.
+// Accept ends [Server.Refuse] for the same [Who]. With [Everyone] it ends all refusals.
 func (s *Server) Accept(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -109,8 +109,8 @@ func (s *Server) refuses(label string) bool {
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
 }
 
-// Freeze stops the server as SIGSTOP does: it accepts connections, answers nothing, and no session expires. After
-// [Server.Thaw] it serves the waiting requests first, and then sessions expire.
+// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires.
+// After [Server.Thaw] it first serves the waiting requests, and then sessions expire.
 func (s *Server) Freeze() { s.setFrozen(true) }
 
 // Thaw ends a [Server.Freeze].
@@ -136,8 +136,9 @@ func (s *Server) setFrozen(on bool) {
 	s.thaw.Set(!on)
 }
 
-// Down takes the server away: connections are cut, new ones are closed at once, and no session expires. Data and
-// sessions stay. With [Server.StopListening] before it, clients on real sockets get connection refused.
+// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires.
+// Data and sessions stay. With [Server.StopListening] before it, clients on real sockets get connection
+// refused.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
@@ -148,9 +149,9 @@ func (s *Server) Down() {
 	}
 }
 
-// Up brings the server back. Every session gets a full timeout from now on.
+// Up makes the server available again. Every session gets a full timeout from now on.
 //
-// Source: the constructor of SessionTrackerImpl, which a server that starts and a leader that is elected go through.
+// Source: the constructor of SessionTrackerImpl, which runs when a server starts and when a leader is elected.
 func (s *Server) Up() {
 	s.lock()
 	defer s.unlock()
@@ -163,7 +164,7 @@ func (s *Server) Up() {
 // pause tells the state whether time passes for sessions and containers. The caller holds mu.
 func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
-// Restart is [Server.Down] and [Server.Up] with no time in between.
+// Restart is [Server.Down] followed by [Server.Up], with no time in between.
 func (s *Server) Restart() {
 	s.Down()
 	s.Up()
@@ -181,8 +182,8 @@ func (s *Server) Expire(id int64) bool {
 	return ses != nil
 }
 
-// LoseWatch removes watches on a path without an event, which no real server does. With it a test shows that it notices
-// a lost event. It returns the number of watches.
+// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that a lost
+// event is noticed. It returns the number of watches.
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -198,8 +199,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	return n
 }
 
-// SendEvent sends a watch event without a cause. It returns the number of connections that get it. No real server tells of a
-// deletion that was none: recipes may take the event of one for the grant of a lock.
+// SendEvent sends a watch event without a cause. It returns the number of connections that receive it. No real
+// server reports a deletion that did not happen: recipes may take the event of one for the grant of a lock.
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()

@@ -6,28 +6,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper. docs/other-servers.md says
-// which servers do.
+// A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper.
+// docs/other-servers.md describes which servers do.
 type Deviation uint
 
 // The deviations.
 const (
-	// HangsUpOnContainers ends the connection of a client that sends createContainer, without an answer. See
-	// [WithoutContainers] for a server that answers.
+	// HangsUpOnContainers closes the connection of a client that sends createContainer, without an answer. For a
+	// server that answers, see [WithoutContainers].
 	HangsUpOnContainers Deviation = 1 << iota
 	// NoResumption gives every connection a session of its own. The earlier session of the client ends with its timeout.
 	NoResumption
 	// NoZxid answers writes with zxid 0.
 	NoZxid
-	// LateEvents sends each event a tenth of a second late, behind the answers of that time.
+	// LateEvents delays each event by a tenth of a second, behind the answers of that time.
 	LateEvents
-	// LocalSync answers a sync at once, also at a front that is behind; see [Front.Lag].
+	// LocalSync answers a sync at once, even at a front that is behind; see [Front.Lag].
 	LocalSync
-	// NoMulti answers a transaction as a server that does not know it: unimplemented, and the connection is closed.
+	// NoMulti answers a transaction like a server that does not support it: unimplemented, and the connection is
+	// closed.
 	NoMulti
 )
 
-// WithDeviations makes the server differ from ZooKeeper; default none.
+// WithDeviations makes the server differ from ZooKeeper; there are no deviations by default.
 func WithDeviations(list ...Deviation) Option {
 	return option(func(c *config) {
 		for _, d := range list {

@@ -11,10 +11,10 @@ import (
 // latency is how long requests wait before they are served.
 type latency struct{ all, writes atomic.Int64 }
 
-// SetLatency makes every request wait before it is served, as over a long network path; see [WithLatency].
+// SetLatency delays every request before it is served, as over a long network path; see [WithLatency].
 func (s *Server) SetLatency(d time.Duration) { s.latency.all.Store(int64(d)) }
 
-// SetWriteLatency makes writes wait before they are applied, as for a slow disk; see [WithWriteLatency].
+// SetWriteLatency delays writes before they are applied, as on a slow disk; see [WithWriteLatency].
 func (s *Server) SetWriteLatency(d time.Duration) { s.latency.writes.Store(int64(d)) }
 
 // of returns how long a frame waits. The first frame of a connection is the handshake, which writes a session.

@@ -8,21 +8,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 )
 
-// Front is one address of the server, which clients take for one member of an ensemble. All fronts have one tree and one
-// list of sessions; each has its own connections and watches, and can be stopped, cut off or made to lag alone.
+// Front is one address of the server, which appears to clients as one member of an ensemble. All fronts share
+// one tree and one list of sessions; each has its own connections and watches, and can be stopped, cut off or
+// made to lag individually.
 //
-// More than half of the fronts must run and not be cut off. One of them is the leader. If the leader goes, another one
-// takes its place: all connections end, and every session gets a full timeout again. Without a majority no front serves,
-// and no session expires.
+// More than half of the fronts must be running and not cut off. One of them is the leader. If the leader goes,
+// another one takes its place: all connections end, and every session gets a full timeout again. Without a
+// majority no front serves, and no session expires.
 type Front struct {
 	s     *Server
 	state *ensemble.Front // guarded by Server.mu
 }
 
-// Fronts returns the fronts of [WithFronts]; a server that stands alone has one.
+// Fronts returns the fronts of [WithFronts]; a standalone server has one.
 func (s *Server) Fronts() []*Front { return s.fronts }
 
-// Addrs returns the addresses of all fronts, joined by commas, as clients take them.
+// Addrs returns the addresses of all fronts, joined by commas as in a connect string.
 func (s *Server) Addrs() string {
 	list := make([]string, len(s.fronts))
 	for i, f := range s.fronts {
@@ -57,7 +58,7 @@ func (f *Front) DialAs(label string) func(ctx context.Context, network, addr str
 	}
 }
 
-// Leads says whether the front is the leader. A server that stands alone has none.
+// Leads reports whether the front is the leader. A standalone server has none.
 func (f *Front) Leads() bool {
 	f.s.lock()
 	defer f.s.unlock()
@@ -73,7 +74,8 @@ func (f *Front) Stop() {
 }
 
 // Start brings a stopped front back at its address.
-// Errors: the error of net.Listen; the front stays stopped then.
+//
+// Errors: the error of net.Listen, in which case the front stays stopped.
 func (f *Front) Start() error {
 	f.s.lock()
 	stopped, addr := f.state.Stopped, f.state.Addr
@@ -92,7 +94,7 @@ func (f *Front) Start() error {
 	return nil
 }
 
-// Isolate cuts the front off from the others. Clients still reach it, and it ends their connections. With
+// Isolate cuts the front off from the others. Clients still reach it, and it closes their connections. With
 // [WithReadOnlyMode] it serves those that accept a read-only server, from what it knew.
 func (f *Front) Isolate() { f.setIsolated(true) }
 
@@ -105,16 +107,17 @@ func (f *Front) setIsolated(on bool) {
 	f.state.SetIsolated(on)
 }
 
-// Lag makes the front fall behind, until [Front.CatchUp]. Its clients read what is there now, get no events, and wait for
-// the replies to writes and to sync. A client that has seen a later transaction elsewhere is turned away.
+// Lag makes the front fall behind, until [Front.CatchUp]. Its clients read the state as of this call, get no
+// events, and wait for the replies to writes and to sync. A client that has seen a later transaction elsewhere
+// is turned away.
 func (f *Front) Lag() {
 	f.s.lock()
 	defer f.s.unlock()
 	f.state.FallBehind()
 }
 
-// CatchUp ends [Front.Lag]: events and replies go out in the order of the transactions. A front that is not part of the
-// majority cannot catch up.
+// CatchUp ends [Front.Lag]: events and replies are sent in the order of the transactions. A front that is not
+// part of the majority cannot catch up.
 func (f *Front) CatchUp() {
 	f.s.lock()
 	defer f.s.unlock()

@@ -16,7 +16,7 @@ type Node struct {
 	Data      []byte
 	Stat      Stat
 	ACL       []ACL
-	Container bool          // which no Stat tells
+	Container bool          // not shown in a Stat
 	TTL       time.Duration // 0 for none
 	Sequence  int32         // number that the next sequential child gets
 }
@@ -32,7 +32,7 @@ func (s *Server) describe(n *tree.Node) Node {
 	return d
 }
 
-// Node returns a node and whether it exists.
+// Node returns a node, and reports whether it exists.
 func (s *Server) Node(path string) (Node, bool) {
 	s.lock()
 	defer s.unlock()
@@ -42,14 +42,14 @@ func (s *Server) Node(path string) (Node, bool) {
 	return Node{}, false
 }
 
-// Exists says whether there is a node at the path.
+// Exists reports whether there is a node at the path.
 func (s *Server) Exists(path string) bool {
 	s.lock()
 	defer s.unlock()
 	return s.state.Tree.Get(path) != nil
 }
 
-// Children returns the names of a node's children, sorted; none if there is no node.
+// Children returns the sorted names of a node's children, or none if there is no node.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
@@ -62,8 +62,8 @@ func (s *Server) Children(path string) []string {
 	return list
 }
 
-// Tree returns all nodes from a path downwards, sorted by path. What ZooKeeper keeps for itself, below /zookeeper, is
-// left out unless it is asked for.
+// Tree returns all nodes from a path downwards, sorted by path. ZooKeeper's own nodes, below /zookeeper, are
+// omitted unless path asks for them.
 func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
@@ -83,7 +83,7 @@ type SessionInfo struct {
 	Client     string // label of the last connection
 	Timeout    time.Duration
 	Connected  bool
-	Expires    time.Time // when it ends if nothing more is heard
+	Expires    time.Time // when it ends if the client stays silent
 	Ephemerals []string  // paths, sorted
 }
 
@@ -103,8 +103,8 @@ func (s *Server) Sessions() []SessionInfo {
 	return list
 }
 
-// SessionOf returns the session of the client with the label: the one it is attached to, else the youngest it had; 0
-// if there is none.
+// SessionOf returns the session of the client with the label: the one it is attached to, or else the youngest
+// it had; 0 if there is none.
 func (s *Server) SessionOf(label string) int64 {
 	var id int64
 	for _, ses := range s.Sessions() {
@@ -193,7 +193,7 @@ func (s *Server) Zxid() int64 {
 	return s.state.Zxid
 }
 
-// Violations returns what the server has found wrong, the first 1,000; see [OnViolation].
+// Violations returns the violations that the server has found, the first 1,000; see [OnViolation].
 func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()

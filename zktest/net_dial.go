@@ -10,27 +10,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
 )
 
-// Dial connects in memory to the front with the address, or to the first for any other address. The connection is
-// buffered like TCP and waits on channels only, so that it works inside a testing/synctest bubble.
-// Errors: connection refused, as a *net.OpError. While the client is stalled, Dial waits until ctx ends, as for an
-// unreachable host.
+// Dial connects in memory to the front with the address, or to the first for any other address. The connection
+// is buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the
+// client is stalled, Dial blocks until ctx ends, as for an unreachable host.
+//
+// Errors: connection refused, as a *net.OpError; that ctx has ended.
 func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.DialAs("")(ctx, network, addr)
 }
 
-// DialAs returns a Dial whose connections carry a label, by which faults find them: see [Label].
+// DialAs returns a Dial whose connections carry a label, by which faults select them; see [Label].
 func (s *Server) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return s.dial(s.frontAt(addr), label, network, ctx.Done(), func() error { return context.Cause(ctx) })
 	}
 }
 
-// DialTimeout is [Server.Dial] in the shape of go-zookeeper's Dialer. A timeout of 0 is none.
+// DialTimeout is [Server.Dial] with the signature of go-zookeeper's Dialer. A timeout of 0 means none.
 func (s *Server) DialTimeout(network, addr string, timeout time.Duration) (net.Conn, error) {
 	return s.DialTimeoutAs("")(network, addr, timeout)
 }
 
-// DialTimeoutAs is [Server.DialAs] in the shape of go-zookeeper's Dialer.
+// DialTimeoutAs is [Server.DialAs] with the signature of go-zookeeper's Dialer.
 func (s *Server) DialTimeoutAs(label string) func(network, addr string, timeout time.Duration) (net.Conn, error) {
 	return func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		end := make(chan struct{})

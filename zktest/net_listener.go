@@ -14,13 +14,15 @@ import (
 // The number is the front's.
 const inMemoryAddr = "127.0.0.%d:1"
 
-// Addr returns host and port of the listener that [Server.Listen] opened last. It stays the same after
-// [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and its like, and real connections to
-// it are refused.
+// Addr returns the host and port of the listener that [Server.Listen] opened last. It stays the same after
+// [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and the other dial functions,
+// and real connections to it are refused.
 func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
-// Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
-// the server runs in memory. With the value of [Server.Addr] the server comes back where clients know it.
+// Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it
+// unless the server runs in memory. With the value of [Server.Addr] the server comes back where clients know
+// it.
+//
 // Errors: the error of net.Listen, or net.ErrClosed after Close.
 func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
 
@@ -64,8 +66,8 @@ func (f *Front) listen(addr string) error {
 	return nil
 }
 
-// StopListening closes all listeners, so that the operating system refuses new connections. Open connections stay;
-// [Server.Down] ends them as well.
+// StopListening closes all listeners, so that the operating system refuses new connections. Open connections
+// stay; [Server.Down] ends them as well.
 func (s *Server) StopListening() {
 	s.lock()
 	defer s.unlock()
@@ -82,11 +84,13 @@ func (s *Server) closeListeners(f *Front) {
 	}
 }
 
-// Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or until l
-// fails. It closes l. After an error that may pass, such as too many open files, it tries again, with pauses of 5 ms to 1 s.
+// Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or
+// until l fails. It closes l. After a temporary error, such as too many open files, it tries again, with pauses
+// of 5 ms to 1 s.
 func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
 
-// ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
+// ServeAs is like [Server.Serve], for connections with a label. Give each client a listener of its own, so that
+// faults can select it.
 func (s *Server) ServeAs(label string, l net.Listener) error {
 	s.lock()
 	closed := s.closed

@@ -20,8 +20,9 @@ func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) 
 	return n, nil
 }
 
-// Create makes a node that all clients may use, and returns its path. In the sequential modes the path ends in a
-// number. Ephemeral nodes and nodes with a time to live are refused.
+// Create creates a node that all clients may access, and returns its path. In the sequential modes the path
+// ends in a number. Ephemeral nodes and nodes with a time to live are rejected.
+//
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	kind := proto.Mode(mode)
@@ -41,6 +42,7 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 }
 
 // Set replaces the data of a node.
+//
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
@@ -48,15 +50,17 @@ func (s *Server) Set(path string, data []byte) error {
 	return err
 }
 
-// Delete deletes a node, also an ephemeral one.
+// Delete deletes a node, even an ephemeral one.
+//
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
 	_, err := s.operator(proto.OpDelete, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
 	return err
 }
 
-// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. After an error the
-// rest stays.
+// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. After an
+// error the rest stays.
+//
 // Errors: a [Code].
 func (s *Server) DeleteAll(path string) error {
 	for _, name := range s.Children(path) {
@@ -74,7 +78,9 @@ func (s *Server) DeleteAll(path string) error {
 	return s.Delete(path)
 }
 
-// SetVersion sets the data version of a node to n, as 2^32 writes could. Errors: [CodeNoNode].
+// SetVersion sets the data version of a node to n, as 2^32 writes could.
+//
+// Errors: [CodeNoNode].
 func (s *Server) SetVersion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
@@ -87,6 +93,7 @@ func (s *Server) SetVersion(path string, n int32) error {
 }
 
 // SetCversion sets the sequence number of the next child of a node to n. After 2147483647 the counter sticks.
+//
 // Errors: [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()

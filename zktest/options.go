@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// Option changes how a server behaves.
+// Option configures a server.
 type Option interface{ apply(c *config) }
 
 type option func(*config)
@@ -87,129 +87,152 @@ func (c *config) check() error {
 	return err
 }
 
-// WithTickTime sets the unit of session expiry; default 2 s. Sessions get at least two ticks and at most twenty, and
-// expire on a multiple of it, counted from the start of the server.
+// WithTickTime sets the unit of session expiry; the default is 2 s. Sessions get at least two ticks and at most
+// twenty, and expire on a multiple of it, counted from the start of the server.
 func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
-// WithSessionTimeouts sets the range of session timeouts; default two to twenty ticks.
+// WithSessionTimeouts sets the range of session timeouts; the default is two to twenty ticks.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return option(func(c *config) { c.MinTimeout, c.MaxTimeout = shortest, longest })
 }
 
-// WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; default 60 s.
+// WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; the
+// default is 60 s.
 func WithContainerCheck(d time.Duration) Option { return option(func(c *config) { c.reap = d }) }
 
-// WithMaxNeverUsed removes containers, too, that never had a child for so long. By default they stay.
+// WithMaxNeverUsed also removes containers that have existed for d without ever having a child. By default they
+// stay.
+//
 // Source: znode.container.maxNeverUsedIntervalMs.
 func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.NeverUsed = d }) }
 
-// WithExtendedTypes allows nodes with a time to live, which ZooKeeper has switched off by default.
+// WithExtendedTypes allows nodes with a time to live, which are disabled by default, as in ZooKeeper.
+//
 // Source: zookeeper.extendedTypesEnabled.
 func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = true }) }
 
-// WithoutContainers answers createContainer as a server that does not know it: unimplemented, and the connection is
-// closed; default off.
+// WithoutContainers answers createContainer like a server that does not support it: unimplemented, and the
+// connection is closed; default off.
 func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
-// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection. The end of a session may
-// take twice as much: see [OnViolation].
+// WithMaxBuffer sets the maximum length of a request in bytes; the default is 1,048,575. A longer one ends its
+// connection. The end of a session may take twice as much; see [OnViolation].
+//
 // Source: jute.maxbuffer.
 func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer = n }) }
 
-// WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
-// only, as ZooKeeper does.
+// WithQuotas rejects creates and sets that would exceed a hard limit below /zookeeper/quota. By default the
+// server only counts, as ZooKeeper does.
+//
 // Source: zookeeper.enforceQuota.
 func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
 // WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
+//
 // Source: 4lw.commands.whitelist.
 func WithFourLetterWords(words ...string) Option {
 	return option(func(c *config) { c.words = append([]string{}, words...) })
 }
 
-// WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything; default none.
+// WithSuperUser exempts a client that authenticates with this "user:password" in scheme digest from all access
+// checks; there is none by default.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.Access.Super = credential })
 }
 
-// WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New]. With nil the server does not know the
-// scheme: authentication fails, and access lists cannot name it.
+// WithDigest sets the hash of scheme digest, such as sha256.New; the default is [sha1.New]. With nil the server
+// does not support the scheme: authentication fails, and access lists cannot name it.
+//
 // Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
 func WithDigest(hash func() hash.Hash) Option {
 	return option(func(c *config) { c.Access.Hash = hash })
 }
 
-// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password; default no
-// SASL. Their nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
+// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its
+// password; by default there is no SASL. Access lists of their nodes can name them with scheme sasl. A user
+// with the name super has the permissions of every such user.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.Access.Users = passwords })
 }
 
-// WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything; default none.
+// WithSASLSuperUsers exempts clients that authenticate as one of these users of [WithSASLUsers] from all access
+// checks; there are none by default.
+//
 // Source: zookeeper.superUser.
 func WithSASLSuperUsers(users ...string) Option {
 	users = slices.Clone(users)
 	return option(func(c *config) { c.Access.SASLSupers = users })
 }
 
-// WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is none. The configuration of [WithTLS] says whether a
-// client must show one, and who must have signed it.
+// WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is not an
+// identity. The configuration of [WithTLS] determines whether a client must present one, and who must have
+// signed it.
+//
 // Source: X509AuthenticationProvider.
 func WithX509() Option { return option(func(c *config) { c.Access.X509 = true }) }
 
-// WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, sasl with
-// [WithSASLUsers], or x509 with [WithX509]. The answer is [CodeNeedsSASL], whatever the schemes, and the connection ends. The session goes on
-// until its timeout. By default nothing is required.
+// WithRequiredAuth rejects the requests of a connection that has not authenticated in one of the schemes:
+// digest, sasl with [WithSASLUsers], or x509 with [WithX509]. The answer is [CodeNeedsSASL], whatever the
+// schemes, and the connection ends. The session lives on until its timeout. By default no authentication is
+// required.
+//
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {
 	schemes = slices.Clone(schemes)
 	return option(func(c *config) { c.Access.Required = schemes })
 }
 
-// WithoutACLs lets all clients do everything; default off. Access lists are kept, and must still be valid.
+// WithoutACLs disables access checks for all clients; default off. Access lists are kept, and must still be
+// valid.
+//
 // Source: zookeeper.skipACL.
 func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = true }) }
 
-// WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
+// WithHistory sets how many transactions [Server.History] keeps; the default is the newest 65,536.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
-// WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
+// WithListener sets the TCP address that the server listens on; the default is "127.0.0.1:0", a free port of
+// the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
-// WithFronts gives the server n addresses, which clients take for an ensemble; default 1. The first listens where
-// [WithListener] says, the others on free ports of the same host. See [Front].
+// WithFronts gives the server n addresses, which appear to clients as an ensemble; the default is 1. The first
+// listens at the address of [WithListener], the others on free ports of the same host. See [Front].
 func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 
 // WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; default off. See
-// [Front.Isolate]. Answers keep the order of the requests, where a real server may send a refusal before the answers to earlier reads.
+// [Front.Isolate]. Answers keep the order of the requests, whereas a real server may send a refusal before the
+// answers to earlier reads.
+//
 // Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
-// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig; default off. It
-// takes [WithFronts], and the fronts stay what they are.
+// WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig;
+// default off. It requires [WithFronts], and does not change the fronts.
+//
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
-// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration; default plain TCP. For a TLS listener beside a plain
-// one there are tls.Listen and [Server.Serve].
+// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain
+// TCP. For a TLS listener beside a plain one, use tls.Listen and [Server.Serve].
 func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
-// InMemory starts a server without a listener, as a testing/synctest bubble needs it; default is to listen. Clients connect with
-// [Server.Dial].
+// InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server
+// listens. Clients connect with [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation sets the function that gets what the server finds wrong: a broken invariant of its own, a request that
-// [Forbid] forbids, the end of a session with so many ephemeral nodes that no real server would start again, or misuse by a client,
-// which matches [ErrMisuse]. It is called on a goroutine of the server, without
-// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
+// OnViolation sets the function that receives what the server finds wrong: a broken invariant of its own; a
+// request that [Forbid] forbids; the end of a session with so many ephemeral nodes that no real server would
+// start again; or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server,
+// without locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for
+// [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
-// WithLatency makes every request wait before it is served; default 0. Requests of one connection keep their order, and
-// those that arrive together wait together. [Server.SetLatency] changes it.
+// WithLatency delays every request before it is served; the default is 0. Requests of one connection keep their
+// order, and those that arrive together wait together. [Server.SetLatency] changes it.
 func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
 
-// WithWriteLatency makes writes, handshakes included, wait before they are applied; default 0. It adds to [WithLatency],
-// and what the connection sends later waits behind them. Tests that pass on a real server by its slowness alone need it.
-// [Server.SetWriteLatency] changes it.
+// WithWriteLatency delays writes, including handshakes, before they are applied; the default is 0. It adds to
+// [WithLatency], and later requests of the connection wait behind them. It is needed for tests that pass on a
+// real server only because that server is slow. [Server.SetWriteLatency] changes it.
 func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }

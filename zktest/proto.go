@@ -82,7 +82,7 @@ func (c Code) Error() string {
 	return proto.Code(c).Error()
 }
 
-// Mode says what kind of node a create makes; the numbers are the flags of the wire protocol.
+// Mode is the kind of node that a create makes; the numbers are the flags of the wire protocol.
 type Mode int32
 
 // The kinds of nodes.

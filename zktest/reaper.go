@@ -49,7 +49,8 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// Reap makes the pass over containers and nodes with a time to live now, without pauses, and returns what it removed.
+// Reap runs the pass over containers and nodes with a time to live now, without pauses, and returns what it
+// removed.
 func (s *Server) Reap() []string {
 	s.lock()
 	defer s.unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
-// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
-// for concurrent use. After Close connections are refused, and the state can still be read.
+// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are
+// safe for concurrent use. After Close, connections are refused, and the state can still be read.
 type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
@@ -42,9 +42,9 @@ type Server struct {
 	scratch              proto.Encoder
 }
 
-// Run is [Start] for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the test, and
-// misuse is logged as a warning. At the end Run also logs which faults did nothing: rules of [Server.Intercept] that hit no
-// request, unless they [Forbid] it, and labels that no client had.
+// Run is like [Start], for tests. It closes the server when the test ends. A violation (see [OnViolation])
+// fails the test, and misuse is logged as a warning. At the end Run also logs which faults had no effect: rules
+// of [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	own := OnViolation(func(err error) {
@@ -68,7 +68,8 @@ func Run(tb testing.TB, opts ...Option) *Server {
 }
 
 // Start starts a server for programs, and for tests that close it themselves. It listens on a free port of the
-// loopback, unless [WithListener] names another address or [InMemory] is given.
+// loopback, unless [WithListener] sets another address or [InMemory] is given.
+//
 // Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
 func Start(opts ...Option) (*Server, error) {
 	cfg := defaults()
@@ -126,8 +127,8 @@ func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	return true
 }
 
-// Close stops the server: connections end, listeners close, and every goroutine of it has returned when Close does.
-// A second Close waits as well and does nothing else.
+// Close stops the server: connections end, listeners are closed, and all of its goroutines have returned when
+// Close does. A second Close also waits, and is otherwise a no-op.
 func (s *Server) Close() {
 	s.lock()
 	if !s.closed {
@@ -167,8 +168,8 @@ func (s *Server) report(err error) {
 	}
 }
 
-// ErrMisuse marks violations that a client has caused: a real server accepts the request and is damaged by it, or does
-// something else than the client seems to mean.
+// ErrMisuse marks violations that a client has caused: a real server accepts the request and is damaged by it,
+// or does something other than the client seems to intend.
 var ErrMisuse = errors.New("misuse")
 
 func (s *Server) misuse(format string, args ...any) {

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Cache is a copy of some nodes in memory that follows the nodes in ZooKeeper. It is safe for concurrent use.
+// Cache is an in-memory copy of nodes that follows the nodes in ZooKeeper. It is safe for concurrent use.
 type Cache struct {
 	client *client.Client
 	config config
@@ -46,8 +46,8 @@ type config struct {
 
 const unlimited = 1 << 30 // more levels than a path can have
 
-// WithDepth sets how many levels below the root a [Tree] follows, at least 1; default all. A tree of depth 1 is the same as
-// [Children].
+// WithDepth sets how many levels below the root a [Tree] follows, at least 1; the default is all. A tree of
+// depth 1 is the same as [Children].
 func WithDepth(levels int) Option {
 	return func(c *config) error {
 		switch {
@@ -61,8 +61,8 @@ func WithDepth(levels int) Option {
 	}
 }
 
-// WithMaxNodes sets how many nodes the cache may hold; default 1,000,000. If there are more, the cache ends with
-// [ErrTooMuch].
+// WithMaxNodes sets how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache
+// ends with [ErrTooMuch].
 func WithMaxNodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -73,8 +73,8 @@ func WithMaxNodes(n int) Option {
 	}
 }
 
-// WithMaxBytes sets how many bytes the data and the names of all nodes may have together; default 256 MiB. If there are
-// more, the cache ends with [ErrTooMuch].
+// WithMaxBytes sets how many bytes the data and the names of all nodes may have together; the default is 256
+// MiB. If there are more, the cache ends with [ErrTooMuch].
 func WithMaxBytes(n int64) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -85,7 +85,8 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithWindow sets how many requests of the cache may be unanswered at a time; default 256. Large answers make it smaller.
+// WithWindow sets how many requests of the cache may be unanswered at a time; the default is 256. Large replies
+// reduce it.
 func WithWindow(requests int) Option {
 	return func(c *config) error {
 		if requests < 1 {
@@ -96,8 +97,8 @@ func WithWindow(requests int) Option {
 	}
 }
 
-// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read, as [Cache.Sync] does;
-// default 5 minutes.
+// WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as
+// [Cache.Sync] does; the default is 5 minutes.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -108,30 +109,32 @@ func WithRecheck(interval time.Duration) Option {
 	}
 }
 
-// ErrTooMuch says that there are more nodes or bytes than the cache may hold. It has ended, and its entries grow old.
+// ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has ended, and
+// its entries become stale.
 var ErrTooMuch = errors.New("more than the cache may hold")
 
-// closedError says that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
+// closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been
+// closed.
 type closedError struct{}
 
 func (closedError) Error() string { return "the cache was closed" }
 
 func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
 
-// Node returns a cache of one node, which need not exist. It sends nothing itself: the cache connects and reads in the background,
-// and [Cache.Ready] waits for that. The caller must close it.
+// Node returns a cache of one node, which need not exist. It sends nothing itself: the cache connects and reads
+// in the background, and [Cache.Ready] waits for that. The caller must close it.
 //
-// Errors: a nil client, a path that is relative or malformed, a bad option.
+// Errors: a nil client; a path that is relative or malformed; an invalid option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: 0}, opts)
 }
 
-// Children returns a cache of a node and its children; otherwise it is [Node].
+// Children returns a cache of a node and its children. Otherwise it is like [Node].
 func Children(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: 1}, opts)
 }
 
-// Tree returns a cache of a node and all nodes below it; otherwise it is [Node].
+// Tree returns a cache of a node and all nodes below it. Otherwise it is like [Node].
 func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: unlimited, tree: true}, opts)
 }
@@ -166,8 +169,8 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 	return c, nil
 }
 
-// Close ends the cache and takes its watches away from the server, within ctx. Entries can still be read. It takes a request for
-// each node; if the client is being closed anyway, close it first. Close is idempotent.
+// Close ends the cache and removes its watches from the server, within ctx. Entries can still be read. Close
+// takes a request for each node; if you are about to close the client, close that first. Close is idempotent.
 //
 // Errors: the cause of ctx, if watches may be left.
 func (c *Cache) Close(ctx context.Context) error {
@@ -192,38 +195,40 @@ func (c *Cache) Path() string { return c.engine.nodes.path }
 type Entry struct {
 	Path string
 	Data []byte // of the cache: do not change it
-	// Stat is as of the newest reading. If the cache follows the children of the node, Cversion, Pzxid and NumChildren are of the
-	// newest list of them, and as of the creation before the first list. Otherwise a change of these three brings no event, and
-	// never does one of Aversion: they grow old until the data are read again.
+	// Stat is as of the newest read. If the cache follows the children of the node, Cversion, Pzxid and
+	// NumChildren are those of the newest list of children, and before the first list those at creation. Otherwise
+	// changes of these three trigger no event, and changes of Aversion never do, so they become stale until the
+	// data is read again.
 	zk.Stat
-	// Err says why the node, or the list of its children, could not be read, or not be decoded. The rest is from an earlier
-	// reading, or empty.
+	// Err is why the node, or the list of its children, could not be read or decoded. The other fields are from an
+	// earlier read, or empty.
 	Err error
 }
 
 // Name returns the last part of the path.
 func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+1:] }
 
-// View says how old and how complete a cache is.
+// View reports how old and how complete a cache is.
 type View struct {
-	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache was complete once. A view is
-	// current only if the cache is complete.
+	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache has been
+	// complete once. A view is current only if the cache is complete.
 	zkrecipes.Freshness
-	// Exists says that the root exists.
+	// Exists reports whether the root exists.
 	Exists bool
 	// Nodes and Bytes are what the cache holds.
 	Nodes int
 	Bytes int64
-	// Pending is how many parts are to be read again, or to be watched again.
+	// Pending is how many parts have yet to be read or watched again.
 	Pending int
-	// Failed is how many parts could not be read when they were read last. A part is the data of a node, or the list of its children.
-	// Their entries have errors. Nothing tells the cache when they can be read: [Cache.Sync] and each recheck try again.
+	// Failed is how many parts could not be read at the last attempt. A part is the data of a node, or the list of
+	// its children. Their entries have errors. The cache is not notified when they become readable: [Cache.Sync]
+	// and each recheck try again.
 	Failed int
-	// Err says why the cache has ended.
+	// Err is why the cache has ended.
 	Err error
 }
 
-// Get returns the entry of a node, and whether there is one.
+// Get returns the entry of a node, and reports whether there is one.
 func (c *Cache) Get(path string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -255,8 +260,8 @@ func (c *Cache) List(path string) []Entry {
 	return list
 }
 
-// Snapshot returns all entries as they are together in the cache at one moment, each parent before its children, and how old they
-// are.
+// Snapshot returns all entries as they are in the cache at one moment, each parent before its children, and how
+// old they are.
 func (c *Cache) Snapshot() ([]Entry, View) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -295,22 +300,24 @@ func (c *Cache) view() View {
 	return v
 }
 
-// Ready waits until the cache has been complete once. If the root does not exist, the cache is complete without it.
+// Ready waits until the cache has been complete once. If the root does not exist, the cache is complete without
+// it.
 //
-// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache goes on; the cause of ctx.
+// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache continues;
+// the cause of ctx.
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
 
-// Sync waits until the cache has everything that was committed before the call. It reads again what could not be read, and finds
-// what was written while the client could not read a node. What still cannot be read is an entry with an error, and no error of
-// Sync unless it is the root: see View.Failed. A leader that was just replaced may not know of the newest transactions, for up
-// to 1.5 ticks.
+// Sync waits until the cache has everything that was committed before the call. It rereads what could not be
+// read, and finds what was written while the client could not read a node. What still cannot be read is an
+// entry with an error, and makes Sync fail only if it is the root; see View.Failed. A leader that was just
+// replaced may not know the newest transactions, for up to 1.5 ticks.
 //
-// It takes a sync, then one request for some thousand nodes, and a read of each node that has changed since the Sync or recheck
-// before. Calls at the same time share them.
+// Sync takes a sync, then one request for some thousand nodes, and a read of each node that has changed since
+// the previous Sync or recheck. Concurrent calls share them.
 //
-// Errors: as of [Cache.Ready].
+// Errors: those of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {
 	return c.await(ctx, "sync", &waiter{done: make(chan struct{})})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Kind says what a [Change] is.
+// Kind is the kind of a [Change].
 type Kind int
 
 // The kinds of changes.
@@ -20,7 +20,7 @@ const (
 	Created Kind = iota + 1
 	Updated      // the data was set, or an error came or went
 	Deleted
-	Current // the cache is complete, and follows: all changes up to View.AsOf were told before
+	Current // the cache is complete and follows the server: all changes up to View.AsOf were yielded before
 	Behind  // no connection, or no answer for the session timeout: anything may have changed since View.AsOf
 )
 
@@ -42,18 +42,20 @@ func (k Kind) String() string {
 	}
 }
 
-// Change is a difference between what the caller was told and what the cache has.
+// Change is a difference between what the caller has received and what the cache has.
 type Change struct {
 	Kind  Kind
 	Entry Entry // of Created and Updated: as it is now; of Deleted: its path, Czxid and Mzxid; otherwise empty
 	View  View  // of Current and Behind
 }
 
-// Watch tells first the nodes that there are, as Created, and then every difference. A caller that is slow misses steps in between,
-// never the newest state: for each path the cache keeps at most what the caller was told last. The cache never waits for
-// the caller. A node that was deleted and created again is told as Deleted and then Created.
+// Watch first yields the existing nodes, as Created, and then every difference. A slow caller misses
+// intermediate steps, but never the newest state: for each path the cache keeps at most what the caller last
+// received. The cache never waits for the caller. A node that was deleted and created again is yielded as
+// Deleted and then Created.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the cache has ended.
+// Iteration ends as package zkrecipes describes under "Conventions". The final error, if any, is why the cache
+// has ended.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if ctx == nil {

@@ -16,16 +16,16 @@ type Typed[T any] struct {
 	decoded map[string]TypedEntry[T]
 }
 
-// TypedEntry is an [Entry] with what its data stands for. If the data does not decode, Err says why, and Value is what the
-// function returned.
+// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err says why, and Value is what
+// the function returned.
 type TypedEntry[T any] struct {
 	Entry
 	Value T
 }
 
-// As returns the entries of a cache decoded by a function. The function is called when a node is asked for, and not again while the
-// node has the same version. It may be called at the same time on several goroutines, also for one node. A node that does not decode
-// is an entry with an error, and does not concern the others.
+// As returns the entries of a cache decoded by a function. The function is called when a node is asked for, and
+// not again while the node has the same version. It may be called concurrently by several goroutines, even for
+// one node. A node that does not decode is an entry with an error, and does not affect the others.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
@@ -38,7 +38,7 @@ func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
 	return &Typed[T]{cache: c, decode: decode, decoded: map[string]TypedEntry[T]{}}, nil
 }
 
-// Get is [Cache.Get] with the value.
+// Get is like [Cache.Get], with the decoded value.
 func (t *Typed[T]) Get(path string) (TypedEntry[T], bool) {
 	e, ok := t.cache.Get(path)
 	if !ok {
@@ -47,7 +47,7 @@ func (t *Typed[T]) Get(path string) (TypedEntry[T], bool) {
 	return t.Decode(e), true
 }
 
-// List is [Cache.List] with the values.
+// List is like [Cache.List], with the decoded values.
 func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	var list []TypedEntry[T]
 	for _, e := range t.cache.List(path) {
@@ -56,8 +56,8 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value. An entry that is not the one in the cache any
-// more is decoded each time.
+// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value. An entry that is no
+// longer the one in the cache is decoded each time.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
 	if e.Mzxid == 0 {

@@ -6,17 +6,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Codec says how the instances of services are written in ZooKeeper. Its methods may be called by several goroutines at once.
+// Codec defines how the instances of services are stored in ZooKeeper. Its methods may be called concurrently.
 type Codec interface {
-	// Folder returns the path of a service below the base: its instances are the children of that node. Such a path is
-	// "orders" or "orders/providers". An error says that the service cannot have that name.
+	// Folder returns the path of a service below the base, such as "orders" or "orders/providers". The instances
+	// are the children of that node. An error means that the service cannot have that name.
 	Folder(service string) (string, error)
-	// Service returns the service for which a child of the base stands; false if it stands for none.
+	// Service returns the service that a child of the base represents, and false if it represents none.
 	Service(child string) (service string, ok bool)
-	// Encode returns the node of an instance. What the instance leaves empty gets the default of the format, such as a random id.
+	// Encode returns the node of an instance. Empty fields of the instance get the default of the format, such as
+	// a random id.
 	Encode(Instance) (Node, error)
-	// Decode returns the instance that a node below the folder of the service stands for. ErrNoInstance says that it
-	// stands for none, and it is not shown. Any other error is shown in the place of the instance.
+	// Decode returns the instance that a node below the folder of the service represents. If it returns
+	// ErrNoInstance, the node represents none and is not shown. Any other error is shown in place of the instance.
 	Decode(service string, n Node) (Instance, error)
 }
 
@@ -26,7 +27,7 @@ type Node struct {
 	Data []byte
 }
 
-// ErrNoInstance is what a [Codec] says of a node that is there for another purpose.
+// ErrNoInstance is returned by a [Codec] for a node that serves another purpose.
 var ErrNoInstance = errors.New("the node is no instance")
 
 // plain is the part of a codec whose services are the children of the base, under their own names.

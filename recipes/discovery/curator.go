@@ -14,14 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Curator is the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has the JSON of a
-// ServiceInstance, byte for byte as Curator 5 writes it. It has all fields but Disabled, which it reads and cannot write. The default id is a random UUID.
+// Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer:
+// /base/service/id has the JSON of a ServiceInstance, byte for byte as Curator 5 writes it. It supports all
+// fields except Disabled, which it reads but cannot write. The default id is a random UUID.
 //
-// It reads what Curator reads: names match in their case, and types are coerced as Jackson does, so "port":"8080" is a port.
+// It reads what Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080"
+// is a port.
 //
-// Metadata is the payload, as an object. Of an object that was read it has the fields that are texts, numbers and booleans, without
-// Java's @class. A Java reader casts the payload to its own class. So with Java readers leave the payload out, or
-// give it the @class that they want: a reader with Map.class takes any object.
+// Metadata is the payload, as an object. When read, Metadata has the object's fields that are strings, numbers
+// and booleans, without Java's @class. A Java reader casts the payload to its own class. With Java readers,
+// therefore leave the payload out or give it the @class that they expect; a reader with Map.class accepts any
+// object.
 func Curator() Codec { return curator{} }
 
 type curator struct{ plain }

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// Discovery is the services below one path. It is safe for concurrent use.
+// Discovery gives access to the services below one path. It is safe for concurrent use.
 type Discovery struct {
 	client *conn.Client
 	base   string
@@ -29,7 +29,7 @@ type Option func(*config) error
 
 type config struct{ codec Codec }
 
-// WithCodec sets how instances are written; default [Curator].
+// WithCodec sets how instances are stored; the default is [Curator].
 func WithCodec(c Codec) Option {
 	return func(cfg *config) error {
 		if c == nil {
@@ -42,9 +42,9 @@ func WithCodec(c Codec) Option {
 
 // New returns the services below base. It sends nothing; the first Register creates missing parents.
 //
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
 //
-// Errors: a nil client; a path that is relative or malformed; a bad option.
+// Errors: a nil client; a path that is relative or malformed; an invalid option.
 //
 // Source: Curator's ServiceDiscovery.
 func New(c *conn.Client, base string, opts ...Option) (*Discovery, error) {
@@ -75,10 +75,10 @@ func (d *Discovery) folder(service string) (*group.Group, error) {
 	return g, nil
 }
 
-// Names returns the names of the services, in order, as new as this call. A service whose last instance has gone is among them until
-// the servers have removed its node, which takes about a minute.
+// Names returns the names of the services in order, no older than this call. A service whose last instance has
+// gone is listed until the servers have removed its node, which takes about a minute.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	if err := d.client.Sync(ctx, d.base); err != nil {
 		return nil, err
@@ -97,11 +97,11 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Instances returns the instances of a service, as new as this call. A service that does not exist has none. It leaves no watches, so
-// the view is never Current: the service may change the moment after AsOf, and nothing tells. [Discovery.Watch] has views that are
-// current.
+// Instances returns the instances of a service, no older than this call. A service that does not exist has
+// none. It leaves no watches, so the view is never Current: the service may change right after AsOf without
+// notice. For views that are current, use [Discovery.Watch].
 //
-// Errors: a name that no service can have; the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: an invalid service name; the cause of ctx; ErrClosed; otherwise the error of the server.
 func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
 	g, err := d.folder(service)
 	if err != nil {
@@ -117,17 +117,18 @@ func (d *Discovery) Instances(ctx context.Context, service string) (View, error)
 // WatchOption configures [Discovery.Watch].
 type WatchOption = group.WatchOption
 
-// WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
-// tell at once. It is [group.WithSettle], which says what that spares.
+// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or after most at
+// the latest. By default changes are reported at once. It is [group.WithSettle], whose documentation describes
+// what this saves.
 func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle(quiet, most) }
 
-// Watch tells which instances of a service there are now, then after every change, of their data too. A slow caller gets the newest
-// view and misses those in between. A service that does not exist has none.
+// Watch yields the current instances of a service, then a view after every change, including changes of their
+// data. A slow caller gets the newest view and misses those in between. A service that does not exist has no
+// instances. Iteration ends as package zkrecipes describes under "Conventions".
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
-// Current false. When the client is connected again, Watch reads again and tells a current view.
-//
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
+// again at once, with Current false. When the client has reconnected, Watch reads again and yields a current
+// view.
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		g, err := d.folder(service)

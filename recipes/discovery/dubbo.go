@@ -15,12 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Dubbo is the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo if it is not configured:
-// /base/interface/providers has a node for each provider, and its name is the provider's URL.
+// Dubbo returns the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo unless configured
+// otherwise: /base/interface/providers has a node for each provider, named with the provider's URL.
 //
-// The id is the URL without its parameters, such as "tri://10.0.0.7:50051/org.example.Orders"; by default it is made of the
-// address, the port and the service, with dubbo for its protocol. Metadata are the parameters. The parameter timestamp is
-// Registered, and disabled is Disabled. There are no other fields.
+// The id is the URL without its parameters, such as "tri://10.0.0.7:50051/org.example.Orders"; by default it
+// consists of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters,
+// except that the parameter timestamp is Registered and disabled is Disabled. Other fields are not supported.
 func Dubbo() Codec { return dubbo{} }
 
 type dubbo struct{}

@@ -8,31 +8,34 @@ import (
 	"time"
 )
 
-// Instance is one process that offers a service. Which fields a format has is said there: see [Curator], [Spring], [Dubbo] and
-// [Finagle]. A field that it has not must be left empty.
+// Instance is one process that offers a service. Each format documents the fields that it supports: see
+// [Curator], [Spring], [Dubbo] and [Finagle]. Leave a field that the format does not support empty.
 type Instance struct {
 	// Service is the name of the service.
 	Service string
-	// ID is what tells the instance from the others of the service. Default: the format makes one.
+	// ID identifies the instance within the service. By default the format generates one.
 	ID string
-	// Address is the host name or the IP address. [Discovery.Register] makes it an address of this machine if it is empty.
+	// Address is the host name or the IP address. If it is empty, [Discovery.Register] sets it to an address of
+	// this machine.
 	Address string
 	// Port is the port without TLS; 0 if there is none.
 	Port int
 	// TLSPort is the port with TLS; 0 if there is none.
 	TLSPort int
-	// Metadata is what the instance says of itself, such as "zone" or "weight". It must not be changed after it was read.
+	// Metadata describes the instance, with keys such as "zone" or "weight". It must not be modified after it was
+	// read.
 	Metadata map[string]string
-	// Payload is the part of the node that is up to the application, as JSON, byte for byte. Nil is no payload. An instance that was
-	// read may have its metadata in here, too. To change them, set one of the two to nil.
+	// Payload is the part of the node that belongs to the application, as JSON, byte for byte. Nil is no payload.
+	// An instance that was read may have its metadata in here, too. To change them, set one of the two to nil.
 	Payload json.RawMessage
-	// URI says how the URI of the instance is put together; nil if nothing does.
+	// URI specifies how the URI of the instance is built; nil if it has none.
 	URI URISpec
-	// Registered is when the instance was registered, by the clock of its process, in milliseconds. Default: now.
+	// Registered is when the instance was registered, by the clock of its process, in milliseconds. The default is
+	// now.
 	Registered time.Time
 	// Type is the lifetime of the node, as Curator names it; empty is [Dynamic].
 	Type Type
-	// Disabled says that the instance is registered, and that it is not to be used.
+	// Disabled reports that the instance is registered but must not be used.
 	Disabled bool
 }
 
@@ -47,7 +50,8 @@ const (
 	Permanent         Type = "PERMANENT"          // a persistent node that stays
 )
 
-// HostPort returns the address with a port: that without TLS if there is one, else the port with TLS. Without a port it is the address.
+// HostPort returns the address with a port: the one without TLS if there is one, otherwise the port with TLS.
+// Without a port it returns the address.
 func (i Instance) HostPort() string {
 	port := i.Port
 	if port == 0 {

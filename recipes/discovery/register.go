@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
 
-// Registration is one instance that this process keeps in the service. It is safe for concurrent use.
+// Registration is one instance that this process keeps registered. It is safe for concurrent use.
 type Registration struct {
 	discovery *Discovery
 	options   []group.JoinOption
@@ -41,8 +41,8 @@ type RegisterOption func(*registering) error
 
 type registering struct{ options []group.JoinOption }
 
-// WithWait makes Register wait, within its context, while the id is taken. By default Register fails. So a process that was started
-// anew takes its id back when the session of its predecessor has expired.
+// WithWait makes Register wait, within its context, while the id is taken. By default Register fails. With it,
+// a restarted process takes its id back once the session of its predecessor has expired.
 func WithWait() RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithWait())
@@ -50,8 +50,9 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id, in one transaction with the creation of ours, if replace says
-// so. By default Register fails. replace is called on a goroutine of the client and must not wait.
+// WithReplace deletes the node of another session that has the id, in one transaction with the creation of the
+// new node, if replace returns true. By default Register fails. replace is called on a goroutine of the client
+// and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
 		if replace == nil {
@@ -62,16 +63,16 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	}
 }
 
-// Register makes the instance one of its service, and waits until its node is there. ctx bounds the waiting, not the registration.
-// The node is kept until [Registration.Close], as package node keeps one: a reconnect writes nothing.
+// Register adds the instance to its service and waits until its node exists. ctx bounds the wait, not the
+// registration. The node is kept until [Registration.Close], as in package node: a reconnect writes nothing.
 //
-// On error nothing is registered. A node that was made is deleted in the background.
+// On error nothing is registered, and a node that was created is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format cannot say; another
-// Registration of the same client with the id that is not closed; the cause of ctx, with what is in the way; what the server
-// said; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the
+// format cannot represent; another Registration of the same client with the id that is not closed; the cause of
+// ctx, with what the call was waiting for; the error of the server; ErrClosed.
 //
-// Source: Curator's ServiceDiscovery.registerService, which takes the node of another process for its own.
+// Source: Curator's ServiceDiscovery.registerService, which takes over the node of another process.
 func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	var cfg registering
 	if err := recipe.Apply(&cfg, opts); err != nil {
@@ -130,8 +131,8 @@ func (r *Registration) join(ctx context.Context, service string, n Node) (*group
 	return g.Join(ctx, n.Name, n.Data, r.options...)
 }
 
-// Instance returns the instance as others read it. The caller may change it, and give it to Update. If its payload is nothing but its
-// metadata, it has no payload.
+// Instance returns the instance as others read it. The caller may modify it and pass it to Update. If its
+// payload consists of its metadata alone, it has no payload.
 func (r *Registration) Instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,12 +150,12 @@ func (r *Registration) now() *group.Membership {
 // Path returns the path of the node.
 func (r *Registration) Path() string { return r.now().Path() }
 
-// State returns what is known of the node now. It sends nothing.
+// State returns what is currently known about the node. It sends nothing.
 func (r *Registration) State() node.State { return r.now().State() }
 
-// Watch tells the state of the node now, then every change. A slow caller gets the newest state and misses those in between.
-//
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the registration has ended: ErrClosed.
+// Watch yields the current state of the node, then every change. A slow caller gets the newest state and misses
+// those in between. Iteration ends as package zkrecipes describes under "Conventions"; when the registration
+// has ended, the final error is ErrClosed.
 func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return func(yield func(node.State, error) bool) {
 		for {
@@ -174,17 +175,17 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	}
 }
 
-// Update replaces the instance, and waits until the server has had it. An empty ID, Address or Registered stays as it is. The
-// service and the id cannot change.
+// Update replaces the instance and waits until the server has it. An empty ID, Address or Registered stays as
+// it is. The service and the id cannot change.
 //
-// If the format has the data in the name of the node, as Dubbo's, Update makes the new node first and deletes the old one after it. So for a
-// moment both are there.
+// If the format stores the data in the name of the node, as Dubbo's does, Update creates the new node before it
+// deletes the old one, so for a moment both exist.
 //
-// After an error the registration keeps what [Registration.Instance] returns: the new instance as soon as that is possible, or still
-// the old one.
+// After an error the registration keeps what [Registration.Instance] returns: either the new instance, which is
+// written as soon as that is possible, or still the old one.
 //
-// Errors: another service or id; an instance that the format cannot say; the cause of ctx, with what is in the way; what the server
-// said; ErrClosed.
+// Errors: another service or id; an instance that the format cannot represent; the cause of ctx, with what the
+// call was waiting for; the error of the server; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
 	now := r.Instance()
 	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
@@ -240,11 +241,11 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 	r.instance, r.node, r.member, r.before = i, n.Name, member, before
 }
 
-// Close takes the instance out of its service: it deletes the node if it is ours, and waits until it is gone or its session over.
-// It is idempotent. A program that is about to stop closes its registration first, and then serves on for the calls that are under
-// way and for callers that have not heard yet.
+// Close removes the instance from its service: it deletes the node if it is the registration's own, and waits
+// until it is gone or its session is over. It is idempotent. A program that is about to stop should close its
+// registration first, and then keep serving calls in progress and callers that have not noticed yet.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal continues.
 func (r *Registration) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("discovery: close: %w", session.ErrNoContext)

@@ -6,11 +6,12 @@ import (
 	"maps"
 )
 
-// Spring is the codec of Spring Cloud Zookeeper, whose base is /services if it is not configured: Curator's JSON with a ZookeeperInstance for its
-// payload. It has all fields of [Curator]. Metadata is what Spring calls so. The default URI is "{scheme}://{address}:{port}".
+// Spring returns the codec of Spring Cloud Zookeeper, whose base is /services unless configured otherwise:
+// Curator's JSON with a ZookeeperInstance as its payload. It supports all fields of [Curator]. Metadata is what
+// Spring calls metadata. The default URI is "{scheme}://{address}:{port}".
 //
-// Disabled says that the metadata instance_status is not UP. If it is set, and the status is UP, the status becomes OUT_OF_SERVICE. If it
-// is not set, the status becomes UP.
+// Disabled means that the metadata instance_status is not UP. If Disabled is set and the status is UP, the
+// status becomes OUT_OF_SERVICE. If it is not set, the status becomes UP.
 func Spring() Codec { return spring{} }
 
 type spring struct{ curator }

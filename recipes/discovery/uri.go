@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// URISpec says how the URI of an instance is put together, as Curator's UriSpec.
+// URISpec specifies how the URI of an instance is built, as Curator's UriSpec does.
 type URISpec []URIPart
 
-// URIPart is a text, or a variable that stands for a part of the instance.
+// URIPart is literal text, or a variable that stands for a part of the instance.
 type URIPart struct {
 	Value    string
 	Variable bool
 }
 
-// ParseURISpec reads a specification such as "{scheme}://{address}:{port}". The variables are those of Curator: scheme, name, id,
-// address, port, ssl-port, registration-time-utc and service-type; and "{[}" and "{]}" are the braces.
+// ParseURISpec parses a specification such as "{scheme}://{address}:{port}". The variables are those of
+// Curator: scheme, name, id, address, port, ssl-port, registration-time-utc and service-type; "{[}" and "{]}"
+// are the braces.
 //
-// Errors: a brace that has no other.
+// Errors: an unbalanced brace.
 func ParseURISpec(text string) (URISpec, error) {
 	var spec URISpec
 	for rest := text; rest != ""; {
@@ -45,7 +46,8 @@ func ParseURISpec(text string) (URISpec, error) {
 	return spec, nil
 }
 
-// URL returns the URI of the instance; "" if its URI is nil. A variable that the instance does not have is empty.
+// URL returns the URI of the instance, or "" if its URI is nil. A variable that the instance does not have is
+// empty.
 func (i Instance) URL() string {
 	var b strings.Builder
 	for _, part := range i.URI {

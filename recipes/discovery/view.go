@@ -15,35 +15,37 @@ import (
 type View struct {
 	// Service is the name of the service.
 	Service string
-	// Entries are the instances in the order of their nodes: first the one that has been there the longest.
+	// Entries are the instances in the order of their nodes, the longest-standing first.
 	Entries []Entry
-	// Zxid is the transaction that changed the list of instances last; 0 if there was never one. Of two views the one with the
-	// larger Zxid is newer.
+	// Zxid is the transaction that last changed the list of instances; 0 if there never was one. Of two views, the
+	// one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of a view that [Discovery.Instances] returns is never current: nothing follows the service.
+	// Freshness of a view that [Discovery.Instances] returns is never current, because nothing follows the
+	// service.
 	zkrecipes.Freshness
 }
 
-// Entry is one node of a view, with the instance that it stands for.
+// Entry is one node of a view, with the instance that it represents.
 type Entry struct {
-	// Instance is empty, but for its Service, if the node does not decode.
+	// Instance is empty, except for its Service, if the node does not decode.
 	Instance
-	// Path of its node.
+	// Path is the path of its node.
 	Path string
-	// Data of its node, which must not be changed.
+	// Data is the data of its node, which must not be modified.
 	Data []byte
-	// Czxid is the incarnation of its node: an instance that comes back has a larger one.
+	// Czxid identifies the incarnation of its node: an instance that comes back has a larger one.
 	Czxid int64
-	// Session that owns its node; 0 if the node is not ephemeral.
+	// Session is the session that owns its node; 0 if the node is not ephemeral.
 	Session int64
-	// Since is when its node was made, by the clock of the servers.
+	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
-	// Err says why the instance cannot be called: its node does not decode, or it has no address or an impossible port. It is nil
-	// otherwise.
+	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible
+	// port. Otherwise it is nil.
 	Err error
 }
 
-// Instances returns the instances that a caller may use: those whose entry has no error, and which are not disabled.
+// Instances returns the instances that a caller may use: those whose entry has no error and that are not
+// disabled.
 func (v View) Instances() []Instance {
 	var usable []Instance
 	for _, e := range v.Entries {

@@ -37,8 +37,8 @@ func checkLimit(n int) error {
 	return nil
 }
 
-// look returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
-// creates the node if that is missing.
+// look returns the current limit and a watch that fires when it may have changed, which is nil if the limit is
+// fixed. It creates the node if it is missing.
 func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *session.Watch, err error) {
 	switch {
 	case l.kazoo != "":
@@ -57,8 +57,8 @@ func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *s
 	return n, changed, err
 }
 
-// agree returns an error if kazoo's node holds another limit. It creates the node if that is missing. Text that is no number
-// is left alone, as kazoo does.
+// agree returns an error if kazoo's node holds another limit. It creates the node if it is missing. Like kazoo,
+// it ignores text that is not a number.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	return ensured(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), func() error {
 		data, _, err := s.Get(ctx, l.kazoo)
@@ -72,7 +72,7 @@ func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	})
 }
 
-// ensured calls read, and again each time that it has made the missing node, with the seed.
+// ensured calls read, and calls it again each time it has created the missing node with the seed.
 func ensured(ctx context.Context, s *session.Session, path string, seed []byte, read func() error) error {
 	var remakes session.Remakes
 	for {
@@ -89,9 +89,10 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 	}
 }
 
-// Limit returns the limit, as new as this call. If the limit node is missing, it is the limit given to [New].
+// Limit returns the limit, no older than this call. If the limit node is missing, it is the limit given to
+// [New].
 //
-// Errors: a limit node whose data are text, or less than four bytes; otherwise what the server said.
+// Errors: a limit node whose data is text, or less than four bytes; otherwise the error of the server.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
@@ -102,7 +103,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return s.readLimit(ctx)
 }
 
-// readLimit is Limit, as new as the last read of the client.
+// readLimit is Limit, but only as new as the last read of the client.
 func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
@@ -117,14 +118,15 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return decode(s.limit.node, data)
 }
 
-// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the limit grants
-// waiters at once. Lowering it takes no lease away: waiters wait until enough leases are released. With a limit of 0, every
-// caller waits until it is raised again.
+// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the
+// limit grants waiters at once. Lowering it revokes no lease: waiters wait until enough leases are released.
+// With a limit of 0, every caller waits until it is raised again.
 //
 // SetLimit reads the node first, so the client must be allowed to read it.
 //
-// Errors: a negative limit, one whose four bytes are ASCII text, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node is not there or has another
-// limit: then nothing tells whether this call set it before; otherwise what the server said.
+// Errors: at once, a negative limit, one whose four bytes are ASCII text, or no limit node; ErrUnknownOutcome
+// if a reply was lost and the node is missing or has another limit, so that it cannot be determined whether
+// this call had set it; otherwise the error of the server.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
@@ -144,7 +146,8 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 
 func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }
 
-// decode reads the first four bytes, as Curator does. It refuses text: "1000" would be a limit of 825,241,648.
+// decode reads the first four bytes, as Curator does. It rejects text, because "1000" would be a limit of
+// 825,241,648.
 func decode(path string, data []byte) (int, error) {
 	switch {
 	case isText(data):
@@ -155,7 +158,7 @@ func decode(path string, data []byte) (int, error) {
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }
 
-// checkStored returns the error of a limit that a node must not hold.
+// checkStored returns an error if a node must not hold the limit.
 func checkStored(n int) error {
 	switch {
 	case n < 0 || n > math.MaxInt32:

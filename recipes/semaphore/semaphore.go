@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Semaphore is a number of leases that all callers on the same path share. It keeps only its settings: any number of
-// goroutines may share one, and count as processes do.
+// Semaphore is a number of leases that all callers on the same path share. It is stateless: any number of
+// goroutines may share one, and they count just as processes do.
 type Semaphore struct {
 	shared *znode.Semaphore
 	path   string
@@ -30,19 +30,20 @@ type config struct {
 	limitNode string
 }
 
-// WithData sets the data of the leases, by which others see who holds and who waits; default the client's identity. Text is the Name of a
-// [zkrecipes.Participant], too. It need not be unique.
+// WithData sets the data of the leases, which shows others who holds and who waits; the default is the client's
+// identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
-// connected again in time keeps its leases.
+// WithLossOnSuspend ends holds when the connection is lost. By default they continue until their deadline, and
+// a holder that reconnects in time keeps its leases.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used; default is the limit given to
-// [New]. If the node is missing, it is created with that limit. With a limit of 0 or less in it, every caller waits.
+// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used; by default
+// the limit is the one given to [New]. If the node is missing, it is created with that limit. While it holds a
+// limit of 0 or less, every caller waits.
 //
-// The node holds four bytes, big-endian, which [Semaphore.SetLimit] and zkr limit write. A number typed as text would be read
-// as hundreds of millions, so text is refused: acquisitions fail until the node holds a number.
+// The node holds four bytes, big-endian, which [Semaphore.SetLimit] and zkr limit write. A number typed as text
+// would be read as hundreds of millions, so text is rejected: acquisitions fail until the node holds a number.
 //
 // Source: Curator's SharedCount.
 func WithLimitNode(path string) Option {
@@ -58,27 +59,28 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most
-// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the semaphore; there is
+// none by default. It may have at most 100 bytes and should come from a small set, because each name has its
+// own metrics. It is not sent to ZooKeeper.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithKazoo gives the semaphore the layout of kazoo, so that programs in Python share it without a change; default off. Use the
-// option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
-// there are nodes of both, an acquisition fails with ErrForeignContender.
+// WithKazoo gives the semaphore the layout of kazoo, so that Python programs can share it unchanged; default
+// off. Use the option in all programs on the path: if kazoo's layout and Curator's exist side by side, neither
+// counts the other's leases. If there are nodes of both, an acquisition fails with ErrForeignContender.
 //
-// The limit is fixed. The node at the path holds it as text, and is created with the limit given to [New]. If it holds
-// another limit, an acquisition fails, as in kazoo. [WithLimitNode] cannot be used.
+// The limit is fixed. The node at the path holds it as text, and is created with the limit given to [New]. If
+// it holds another limit, an acquisition fails, as in kazoo. [WithLimitNode] cannot be used.
 //
-// A lease of kazoo cannot be revoked. If the session of a kazoo client expires while it acquires, it may exceed the limit: its
-// request for a lease may go out in the next session, when others have passed the door.
+// A lease of kazoo cannot be revoked. If the session of a kazoo client expires while it acquires, it may exceed
+// the limit, because its request for a lease may be sent in the next session, when others have passed the door.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
+// New returns the semaphore on path with the given limit. It sends nothing; the first Acquire creates missing
 // nodes.
 //
-// Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
+// Errors: a nil client; a path that is relative, malformed or the root; a limit below 1; an invalid option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client)}
@@ -98,15 +100,15 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	return &Semaphore{shared, path, newLimit(limit, path, cfg)}, nil
 }
 
-// Acquire waits until the caller holds n leases, all or none: first come, first served. If the session ends meanwhile, the
-// caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the hold. The hold's
-// context has the values of ctx.
+// Acquire waits until the caller holds n leases, all or none. It is granted first come, first served. If the
+// session ends in the meantime, the caller queues again in the next session, at the end of the queue. ctx
+// bounds the wait, not the hold; the hold's context carries the values of ctx.
 //
-// On error the caller holds no lease and is out of the queue. Its nodes are deleted in the background.
+// On error the caller holds no lease and is out of the queue, and its nodes are deleted in the background.
 //
-// Errors, at once: n below 1, above a limit that is not in a node, or more than fit into one request (thousands). Later:
-// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read;
-// otherwise what the server said.
+// Errors: at once, n below 1, above a limit that is not in a node, or more than fits into one request
+// (thousands); later, [*zkrecipes.WaitError] if ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed;
+// a limit node that cannot be read; otherwise the error of the server.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
@@ -116,11 +118,12 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait, for at most a second, for callers
-// ahead of it that are just taking their leases, if there seem to be enough for this call too. On error no node of the call is
-// left in ZooKeeper, unless ctx ended first.
+// TryAcquire is like [Semaphore.Acquire], but does not wait for leases to be released. It does wait, for at
+// most a second, for callers ahead of it that are just taking their leases, if there seem to be enough for this
+// call too. On error it leaves no node in ZooKeeper, unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are not enough, or the second has passed; otherwise those of Acquire.
+// Errors: [*zkrecipes.BusyError] if there are not enough leases, or the second has passed; otherwise those of
+// Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
@@ -128,28 +131,29 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	return s.shared.Try(ctx, s.leases(n))
 }
 
-// Do acquires n leases, runs fn, waits for it, and releases them, also when fn panics. The context of fn ends with the
-// hold and with ctx, whichever is first, and descends from the hold. When Do returns nil, the leases were held from the first
-// statement of fn to the last.
+// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context of fn descends from
+// the hold, and is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the leases
+// were held from the first statement of fn to the last.
 //
-// Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
-// hold was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the
-// context of fn had ended, the text alone is left beside the loss.
+// Errors: the errors of [Semaphore.Acquire], in which case fn was not called; the error of fn, joined with a
+// [*zkrecipes.LostError] if the hold was lost before fn returned. A cancellation never hides a loss: of an
+// error that only reports the end of fn's context, nothing but the text is kept beside the loss.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, s.acquire(n), fn)
 }
 
-// Run is [Semaphore.Do], again after each loss: Run waits for fn, acquires again, and calls fn anew with the new hold. So fn
-// must be able to begin again. When Run returns nil, the leases were held from the first statement of the last call of fn to
-// its last.
+// Run is like [Semaphore.Do], but starts over after each loss: it waits for fn to return, acquires again, and
+// calls fn with the new hold. fn must therefore be able to start again. If Run returns nil, the leases were
+// held from the first statement of the last call of fn to its last.
 //
-// If a hold lasted for less than a second, Run waits before it acquires again: 50 ms the first time, twice as long after each
-// further one, 5 s at most, a random half more or less. A longer hold starts this anew.
+// If a hold lasted less than a second, Run backs off before it acquires again: 50 ms the first time, doubling
+// each time up to 5 s, with a random half more or less. A longer hold resets the back-off.
 //
-// An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
+// An error of fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's
+// context.
 //
-// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
-// [Semaphore.Acquire] but ErrAuthFailed, after which Run tries again with pauses.
+// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx;
+// the errors of [Semaphore.Acquire] but ErrAuthFailed, after which Run tries again with pauses.
 func (s *Semaphore) Run(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, s.acquire(n), fn)
 }
@@ -161,10 +165,10 @@ func (s *Semaphore) acquire(n int) func(context.Context) (*zkrecipes.Hold, error
 // Path returns the path of the semaphore.
 func (s *Semaphore) Path() string { return s.path }
 
-// Holders returns the leases that are held, the oldest first, as new as this call. Leases of one hold have the same token.
-// The first waiter has a lease node for each lease that it waits for; these are not listed.
+// Holders returns the leases that are held, the oldest first, no older than this call. Leases of one hold have
+// the same token. The first waiter has a lease node for each lease that it waits for; these are not listed.
 //
-// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
+// Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	limit, err := s.readLimit(ctx)
 	if err != nil {
@@ -173,9 +177,9 @@ func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error
 	return s.shared.List(ctx, limit)
 }
 
-// Queue returns the leases that are held, as [Semaphore.Holders] does, and after them the callers that wait, one node for
-// each, in the order in which they will be let in. The list is as new as this call. A caller that is granted
-// meanwhile may be in both parts.
+// Queue returns the leases that are held, like [Semaphore.Holders], followed by the waiters, one node for each,
+// in the order in which they are granted. The list is no older than this call. A caller that is granted in the
+// meantime may appear in both parts.
 //
 // Errors: those of [Semaphore.Holders].
 func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
@@ -187,9 +191,9 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 	return append(holders, waiting...), err
 }
 
-// Revoke asks all holders to release their leases: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
-// whether it releases, and when. It is no error if there is none. The request replaces the data of the leases, so
-// [Semaphore.Holders] shows the names of the holders no more.
+// Revoke asks all holders to release their leases by closing the [zkrecipes.Hold.Revoked] channel of their
+// holds. Each holder decides whether and when to release. It is not an error if there is none. The request
+// replaces the data of the leases, so [Semaphore.Holders] no longer shows the names of the holders.
 //
 // Errors: a lease of kazoo, which cannot be asked; otherwise those of [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {

@@ -53,28 +53,31 @@ type member struct {
 // errDrained is the cause of the end of a member that has left.
 var errDrained = errors.New("the member has left")
 
-// Run makes this process a member, until ctx ends. For each shard that the plan gives to it, Run takes the lock and calls serve
-// on a goroutine. The context of serve ends when the plan takes the shard away (its cause is [ErrMoved]), when the hold is lost, or
-// with ctx. Run releases the lock only after serve has returned, unless [WithDrainLimit] says otherwise. So a function that stops with
-// its context has stopped before the next owner starts.
+// Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run takes the
+// lock and calls serve in a goroutine. The context of serve ends when the plan takes the shard away (the cause
+// is [ErrMoved]), when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned,
+// unless [WithDrainLimit] says otherwise, so a function that stops with its context has stopped before the next
+// owner starts.
 //
-// If serve returns while its context lives, Run calls it again after a pause: 100 ms, twice as long after each further time, 30 s at
-// most, a random half more or less. A call that lasted for a minute starts this anew. If serve returns an error so often in a row
-// as [WithGiveUp] says, Run gives the shard away: another member gets it, and this one not for five minutes. If all members have
-// given a shard away, it stays where it is, and Run goes on trying. Failures are logged. If serve panics, the program ends.
+// If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time,
+// doubling each time up to 30 s, with a random half more or less. A call that lasted a minute resets the pause.
+// If serve returns an error as many times in a row as [WithGiveUp] says, Run gives the shard away: another
+// member gets it, and this one does not for five minutes. If all members have given a shard away, it stays
+// where it is, and Run keeps trying. Failures are logged. If serve panics, the program ends.
 //
-// The loss of a hold is no failure: Run takes the lock again. If a hold was lost within a second, it waits before that: 50 ms, twice as
-// long after each further time, 500 ms at most, a random half more or less. A longer hold starts this anew.
+// Losing a hold is not a failure: Run takes the lock again. If a hold was lost within a second, Run first waits
+// 50 ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
 //
-// When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands them over one after
-// the other. Run returns when all functions have returned. One Shards runs once at a time.
+// When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands
+// them over one after another. Run returns when all functions have returned. A Shards can have only one Run at
+// a time.
 //
-// If the plan or the members cannot be read or written, Run logs that and tries again, while the functions go on. Another member leads
-// meanwhile, if it can.
+// If the plan or the members cannot be read or written, Run logs that and tries again while the functions
+// continue. Another member leads in the meantime, if it can.
 //
-// Errors: the cause of ctx; nil after Leave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed; what the
-// server said when the member joined; zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as there was no plan. When
-// Run returns, all functions have stopped.
+// Errors: the cause of ctx; nil after Leave; at once, a nil serve, an invalid source, or another Run of the
+// same object; ErrClosed; the error of the server when the member joined; zk.ErrNoAuth, ErrForeignContender or
+// ErrSequenceExhausted, as long as there was no plan. When Run returns, all functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -102,7 +105,7 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 	return nil
 }
 
-// enter notes the member that runs. It reports false if there is another one.
+// enter registers the member that runs. It reports false if there is another one.
 func (s *Shards) enter(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,11 +122,12 @@ func (s *Shards) exit() {
 	s.member = nil
 }
 
-// Leave makes a member that runs hand its shards over, and go: its functions are stopped one after the other, while the others go
-// on, and the next owner of each shard starts when the last one has stopped. Then Run returns nil. Leave waits for that. Without a
-// member it does nothing.
+// Leave makes a running member hand over its shards and leave: its functions are stopped one after another,
+// while the others continue, and the next owner of each shard starts when its function has stopped. Then Run
+// returns nil. Leave waits for that. Without a running member it is a no-op.
 //
-// If the plan cannot be changed, the member keeps its shards. ctx bounds the waiting: after an error, leaving goes on until the context of Run ends.
+// If the plan cannot be changed, the member keeps its shards. ctx bounds the wait: after an error, leaving
+// continues until the context of Run ends.
 //
 // Errors: the cause of ctx.
 func (s *Shards) Leave(ctx context.Context) error {

@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Shards is a set of shards that members divide among themselves, below one path. It is safe for concurrent use. [Shards.Run] makes
-// it a member, [Shards.Owners] and [Shards.Watch] do not.
+// Shards is a set of shards below one path that members divide among themselves. It is safe for concurrent use.
+// [Shards.Run] makes it a member; [Shards.Owners] and [Shards.Watch] do not.
 type Shards struct {
 	config
 	client   *conn.Client
@@ -38,18 +38,19 @@ type Shards struct {
 	member *member // while Run runs
 }
 
-// Shard is one shard while this process has it. It is a hold: the lock of the shard, which no other member has meanwhile. Its Txn
-// writes in ZooKeeper only while it is held, and its Token is larger than those of all owners of the shard before.
+// Shard is one shard while this process has it. It is a hold on the lock of the shard, which no other member
+// has at the same time. Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those
+// of all previous owners of the shard.
 type Shard struct {
 	*zkrecipes.Hold
 	// Name of the shard.
 	Name string
-	// Generation of the plan that this member had read last when the function was called: the transaction that wrote it. It grows
-	// with each plan.
+	// Generation of the plan that this member had last read when the function was called: the transaction that
+	// wrote it. It grows with each plan.
 	Generation int64
 }
 
-// ErrMoved is the cause of the context of a function whose shard the plan no longer gives to this member.
+// ErrMoved is the cause of the context of a function whose shard the plan no longer assigns to this member.
 var ErrMoved = errors.New("the shard goes to another member")
 
 // Option configures [New].
@@ -67,9 +68,10 @@ type config struct {
 	tracerName  string
 }
 
-// WithID sets the id of the member, the name of its node; default the identity of the client with a random ending. A process that
-// has the same id after a restart has the same shards. Until the session of its predecessor has ended, Run waits. Two
-// processes with one id are a mistake: the second one waits, and logs that.
+// WithID sets the id of the member, which is the name of its node; the default is the identity of the client
+// with a random suffix. A process that has the same id after a restart gets the same shards. Run waits until
+// the session of its predecessor has ended. Two processes with one id are a mistake: the second one waits, and
+// logs that.
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
@@ -77,8 +79,8 @@ func WithID(id string) Option {
 	}
 }
 
-// WithWeight sets how much the member gets beside the others; default 1, at most 1000. A member of weight 2 gets twice as many
-// shards as one of weight 1.
+// WithWeight sets the member's share relative to other members; the default is 1, the maximum 1000. A member of
+// weight 2 gets twice as many shards as one of weight 1.
 func WithWeight(weight int) Option {
 	return func(c *config) error {
 		if weight < 1 || weight > maxWeight {
@@ -91,8 +93,8 @@ func WithWeight(weight int) Option {
 
 const maxWeight = 1000
 
-// WithPins gives shards to certain members, by id, while these are there; default none. The pins of the leader count, so all members
-// have the same ones.
+// WithPins assigns shards to particular members, by id, while these are present; there are no pins by default.
+// The leader's pins count, so give all members the same ones.
 func WithPins(member map[string]string) Option {
 	return func(c *config) error {
 		c.pins = maps.Clone(member)
@@ -100,8 +102,8 @@ func WithPins(member map[string]string) Option {
 	}
 }
 
-// WithStrategy sets who gets what; default [Sticky]. The strategy of the leader counts, so all members have the same one. One that
-// keeps less than Sticky stops more work.
+// WithStrategy sets how shards are divided among members; the default is [Sticky]. The leader's strategy
+// counts, so give all members the same one. A strategy that keeps less in place than Sticky stops more work.
 func WithStrategy(s Strategy) Option {
 	return func(c *config) error {
 		if s == nil {
@@ -112,10 +114,10 @@ func WithStrategy(s Strategy) Option {
 	}
 }
 
-// WithSettle sets how long the members must not have changed before the leader moves shards for balance alone, and how long it
-// waits at most; default 1 s and 10 s. Members that are started together therefore make one plan. If a shard is not served,
-// the leader does not wait, unless no member has a shard and one has joined within quiet, so that more may follow. The time counts
-// from the last plan, too.
+// WithSettle sets for how long the set of members must be stable before the leader moves shards only for
+// balance, and how long it waits at most; the defaults are 1 s and 10 s. Members that are started together
+// therefore cause one plan. If a shard is not served, the leader does not wait, unless no member has a shard
+// and one has joined within quiet, so that more may follow. The time also counts from the last plan.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -126,9 +128,11 @@ func WithSettle(quiet, most time.Duration) Option {
 	}
 }
 
-// WithReturnGrace says that this member restarts when the context of Run ends, and keeps its shards for it for so long; default 0,
-// at most an hour: then others get them at once. So a rolling restart moves no shard. It needs [WithID]. The time begins when the member's node has gone, and anew if
-// the leader changes. Meanwhile nobody serves these shards. After [Shards.Leave] or a crash, the shards move at once.
+// WithReturnGrace declares that this member restarts after the context of Run ends, and reserves its shards for
+// it for d; the default is 0, which lets others take them at once, and the maximum an hour. A rolling restart
+// then moves no shard. It needs [WithID]. The time starts when the member's node has gone, and starts again if
+// the leader changes. Nobody serves these shards in the meantime. After [Shards.Leave] or a crash, the shards
+// move at once.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > maxReturnGrace {
@@ -141,9 +145,10 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
-// WithDrainLimit bounds how long a function may go on after its context has ended; default is no limit: the shard is released only
-// after the function has returned. After the limit the lock is released beside the function. The hold of the function has ended
-// then, so that its Txn and a fence refuse it, but what it does elsewhere may meet the work of the next owner.
+// WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit:
+// the shard is released only after the function has returned. After the limit the lock is released while the
+// function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but
+// whatever else it does may overlap with the work of the next owner.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -154,7 +159,7 @@ func WithDrainLimit(d time.Duration) Option {
 	}
 }
 
-// WithGiveUp sets after how many failures in a row a member gives a shard away; default 5.
+// WithGiveUp sets after how many consecutive failures a member gives a shard away; the default is 5.
 func WithGiveUp(failures int) Option {
 	return func(c *config) error {
 		if failures < 1 {
@@ -165,8 +170,8 @@ func WithGiveUp(failures int) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and so metrics and traces, know the shards, their locks and the election of the
-// leader; default none. ZooKeeper does not see it.
+// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the shards, their locks
+// and the election of the leader; there is none by default. It is not sent to ZooKeeper.
 func WithTracerName(name string) Option {
 	return func(c *config) error {
 		c.tracerName = name
@@ -176,7 +181,7 @@ func WithTracerName(name string) Option {
 
 // New returns the shards below path. It sends nothing; the first Run creates missing parents.
 //
-// Errors: a nil client, a path that is relative, malformed or the root of the servers, a bad option.
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	s := &Shards{
 		config: config{weight: 1, strategy: Sticky, quiet: time.Second, most: 10 * time.Second, giveUp: 5},
@@ -202,7 +207,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	return s, nil
 }
 
-// open makes the recipes on which this one stands.
+// open creates the recipes that this one uses.
 func (s *Shards) open() (err error) {
 	if s.id == "" {
 		s.id = strings.ReplaceAll(s.client.Identity(), "/", "-") + "-" + rand.Text()[:8]
@@ -227,7 +232,7 @@ func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "
 
 // lock returns the mutex of a shard. Its contenders have the id of the member as data.
 //
-// Errors: a name that cannot be, which a plan that was written by hand may have.
+// Errors: an invalid name, which a plan that was written by hand may have.
 func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
 	if err := session.ValidateName("shard", shard); err != nil {
 		return nil, err

@@ -13,17 +13,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Source says which shards there are: [List], [Func] or [Node]. The source of the leader counts, so all members have the same one.
-// A name is that of a node: it has no slash. A set has at least one name, and none twice.
+// Source supplies the names of the shards: [List], [Func] or [Node]. The leader's source counts, so give all
+// members the same one. A name must be valid as the name of a node, without a slash. A set has at least one
+// name, and none twice.
 //
-// If the source tells a new leader nothing for a second, the leader goes on with the shards of the last plan until it does.
+// If the source yields nothing to a new leader for a second, the leader continues with the shards of the last
+// plan until it does.
 type Source struct {
 	names func(context.Context, *Shards) iter.Seq2[[]string, error]
 	check func(*Shards) error // what can be said at once
 }
 
-// List is a set that does not change while a member runs. If members are given different lists, each shard of the list of the
-// present leader is served, also by members that do not have it in theirs.
+// List is a set that does not change while a member runs. If members are given different lists, each shard in
+// the current leader's list is served, even by members that do not have it in theirs.
 func List(names ...string) Source {
 	names = slices.Clone(names)
 	return Source{
@@ -34,8 +36,8 @@ func List(names ...string) Source {
 	}
 }
 
-// Func is a set that the leader asks for, at once and then with a pause of every in between. If f fails, or returns a set that
-// cannot be, that is logged and the last set stays.
+// Func is a set that the leader obtains from f, at once and then again after each pause of every. If f fails or
+// returns an invalid set, that is logged and the last set stays.
 func Func(every time.Duration, f func(context.Context) ([]string, error)) Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
@@ -61,8 +63,8 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 	}
 }
 
-// Node is the set that [Shards.SetNames] writes, in the node "shards" below the path: a list of names in JSON. While the node is
-// missing or cannot be read, the last set stays. If there is none, no plan is made.
+// Node is the set that [Shards.SetNames] writes to the node "shards" below the path: a list of names in JSON.
+// While the node is missing or cannot be read, the last set stays. If there is no last set, no plan is made.
 func Node() Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
@@ -90,10 +92,10 @@ func Node() Source {
 	}
 }
 
-// SetNames writes the set for [Node], whatever it was. Members that run follow it.
+// SetNames replaces the set for [Node], whatever it was. Running members follow it.
 //
-// Errors: a set that cannot be, at once; ErrUnknownOutcome if a reply was lost and another client has written since; otherwise what
-// the server said.
+// Errors: an invalid set, at once; ErrUnknownOutcome if a reply was lost and another client has written since;
+// otherwise the error of the server.
 func (s *Shards) SetNames(ctx context.Context, names ...string) error {
 	err := s.checkNames(names)
 	if err == nil {
@@ -105,7 +107,7 @@ func (s *Shards) SetNames(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// checkNames refuses a set that cannot be.
+// checkNames returns an error if the set is invalid.
 func (s *Shards) checkNames(names []string) error {
 	if len(names) == 0 {
 		return errors.New("no shards: want one name at least")
@@ -126,7 +128,7 @@ func (s *Shards) checkNames(names []string) error {
 	return nil
 }
 
-// checkSize refuses a plan that one node cannot hold, and returns its size.
+// checkSize returns the size of a plan, and an error if one node cannot hold it.
 func (s *Shards) checkSize(p plan) (size int, err error) {
 	data, err := planCodec.Encode(p)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Situation is what a [Strategy] divides. It must not be changed.
+// Situation is the input of a [Strategy]. It must not be modified.
 type Situation struct {
 	// Shards to divide, sorted.
 	Shards []string
@@ -13,30 +13,33 @@ type Situation struct {
 	Members []Candidate
 	// Owners are the ids of the members to whom the last plan gives the shards. Some may be gone.
 	Owners map[string]string
-	// Pins are what [WithPins] says: the id of a member for a shard. The member may be away.
+	// Pins are the pins of [WithPins]: the id of a member for a shard. The member may be away.
 	Pins map[string]string
 }
 
 // Candidate is a member that may get shards.
 type Candidate struct {
 	ID string
-	// Weight is what [WithWeight] says, at least 1.
+	// Weight is the weight set with [WithWeight], at least 1.
 	Weight int
 	// Refuses are the shards that the member has given away because its function failed: see [WithGiveUp].
 	Refuses []string
 }
 
-// Strategy divides shards among members: it returns the id of a member for each shard. It is a pure function of its argument, and
-// must not wait. A shard that it leaves out, or gives to an id that is no candidate, has no owner until the next plan.
+// Strategy divides shards among members: it returns the id of a member for each shard. It must be a pure
+// function of its argument and must not block. A shard that it leaves out, or assigns to an id that is not a
+// candidate, has no owner until the next plan.
 type Strategy func(Situation) map[string]string
 
-// Sticky is the default [Strategy]. A member keeps what it has, up to its quota: its share of the shards by weight, rounded up or
-// down. Only shards without an owner, and those above a quota, move. If S shards are balanced among members of equal weight and
-// the n-th joins, it gets at most S/n of them, rounded up, and no other shard moves. If a member leaves, only its own shards move.
+// Sticky is the default [Strategy]. A member keeps what it has up to its quota, which is its share of the
+// shards by weight, rounded up or down. Only shards without an owner, and those above a quota, move. If S
+// shards are balanced among members of equal weight and the n-th joins, it gets at most S/n of them, rounded
+// up, and no other shard moves. If a member leaves, only its own shards move.
 //
-// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it refuses, unless all
-// candidates refuse it. The others then divide by weight what it cannot take, so a member may get more than its quota. No other
-// division under these constraints is better balanced, and Sticky leaves its own answer as it is.
+// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it
+// refuses, unless all candidates refuse it. The others then divide by weight what it cannot take, so a member
+// may get more than its quota. No other division under these constraints is better balanced, and applied to its
+// own result Sticky changes nothing.
 func Sticky(now Situation) map[string]string {
 	d := newDivision(now)
 	if len(d.seats) == 0 {

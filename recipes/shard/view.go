@@ -11,50 +11,51 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// View says who is to have which shard.
+// View reports which member each shard is assigned to.
 type View struct {
-	// Shards, sorted by name. There are none if there is no plan, or none that can be read.
+	// Shards, sorted by name. It is empty if there is no plan, or none that can be read.
 	Shards []Owner
-	// Members in the order of seniority. There are none in the views of [Shards.Watch].
+	// Members in the order of seniority. It is empty in the views of [Shards.Watch].
 	Members []Member
-	// Generation of the plan: the transaction that wrote it. It grows with each plan. It is 0 if there is none.
+	// Generation of the plan: the transaction that wrote it. It grows with each plan, and is 0 if there is none.
 	Generation int64
-	// Err says why the plan cannot be read; nil if it can, or if there is none.
+	// Err is why the plan cannot be read; nil if it can, or if there is none.
 	Err error
-	// Freshness of a view that [Shards.Owners] returns is never current: nothing follows the shards.
+	// Freshness of a view that [Shards.Owners] returns is never current, because nothing follows the shards.
 	zkrecipes.Freshness
 }
 
-// Member is what a member says of itself.
+// Member is what a member announces about itself.
 type Member struct {
 	// ID of the member.
 	ID string
-	// Weight as [WithWeight] sets it.
+	// Weight is the weight set with [WithWeight].
 	Weight int
-	// Leaving says that the member hands its shards over, and then goes.
+	// Leaving reports that the member is handing over its shards and then leaves.
 	Leaving bool
-	// Restarting says that the member restarts, and that its shards are to wait for it.
+	// Restarting reports that the member restarts, and that its shards are reserved for it.
 	Restarting bool
-	// Refuses are the shards that the member has given away because its function, or their lock, failed there. They are sorted.
+	// Refuses are the shards that the member has given away because its function, or their lock, failed there.
+	// They are sorted.
 	Refuses []string
-	// Since is when its node was made, by the clock of the servers.
+	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
 }
 
-// Owner says who has a shard.
+// Owner reports who has a shard.
 type Owner struct {
 	Shard string
-	// Member is the id of the member that the plan gives the shard to; empty if there is none.
+	// Member is the id of the member that the plan assigns the shard to; empty if there is none.
 	Member string
-	// Away says that the member restarts, and that the shard waits for it.
+	// Away reports that the member restarts, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the id of the member.
-	// It is empty if there is none, and in the views of [Shards.Watch].
+	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the
+	// id of the member. It is empty if there is none, and in the views of [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
-// Moving reports whether the shard is on its way: the member that holds it is not the one of the plan. It is for owners that
-// [Shards.Owners] returns.
+// Moving reports whether the shard is being moved: the member that holds it is not the one that the plan names.
+// It applies to owners that [Shards.Owners] returns.
 func (o Owner) Moving() bool { return o.Member != o.Holder.Name }
 
 // viewOf returns the view of a plan.
@@ -71,10 +72,11 @@ func viewOf(p plan, at value.Version, err error) View {
 	return view
 }
 
-// Owners returns who is to have which shard, who holds it, and which members there are, each as new as this call. It costs some
-// requests for each shard and each member, at most 64 at a time. [Shards.Watch] has views that are current.
+// Owners returns the members, and for each shard its assigned owner and its holder, each no older than this
+// call. It takes several requests for each shard and each member, at most 64 at a time. For views that are
+// current, use [Shards.Watch].
 //
-// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (s *Shards) Owners(ctx context.Context) (View, error) {
 	at := zkrecipes.Freshness{AsOf: time.Now()}
 	p, version, err := s.plan.Get(ctx)
@@ -125,13 +127,13 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 	return holders, errs
 }
 
-// Watch tells who is to have which shard, now and then after every plan. A slow caller gets the newest view and misses those in
-// between. Its views do not say who holds: a shard that has just moved is served when its old owner has stopped.
+// Watch yields the assignment of shards to members, now and after every plan. A slow caller gets the newest
+// view and misses those in between. Views do not show who holds a shard: one that has just moved is served only
+// when its old owner has stopped. Iteration ends as package zkrecipes describes under "Conventions".
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
-// Current false. When the client is connected again, Watch reads again and tells a current view.
-//
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
+// again at once, with Current false. When the client has reconnected, Watch reads again and yields a current
+// view.
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		for seen, err := range s.plan.Watch(ctx) {

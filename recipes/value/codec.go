@@ -9,15 +9,16 @@ import (
 	"strconv"
 )
 
-// Codec says how a value is written in the node.
+// Codec defines how a value is encoded in the node.
 type Codec[T any] struct {
-	// Encode returns the bytes of a value. An error says that it has none; then nothing is written.
+	// Encode returns the bytes of a value. If it returns an error, nothing is written.
 	Encode func(T) ([]byte, error)
-	// Decode returns the value that the bytes stand for. It must not keep the bytes.
+	// Decode returns the value that the bytes represent. It must not retain the bytes.
 	Decode func([]byte) (T, error)
 }
 
-// JSON is the codec of encoding/json. It does not decode a node without data, such as a parent node that a recipe has made.
+// JSON returns the codec of encoding/json. It does not decode a node without data, such as a parent node that a
+// recipe has created.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) { return json.Marshal(x) },
@@ -31,13 +32,13 @@ func JSON[T any]() Codec[T] {
 	}
 }
 
-// Bytes is the codec of Curator's SharedValue: the bytes themselves.
+// Bytes returns the codec of Curator's SharedValue, which is the bytes themselves.
 func Bytes() Codec[[]byte] {
 	same := func(data []byte) ([]byte, error) { return append([]byte{}, data...), nil }
 	return Codec[[]byte]{Encode: same, Decode: same}
 }
 
-// Text is the codec of a text in UTF-8.
+// Text returns the codec for text in UTF-8.
 func Text() Codec[string] {
 	return Codec[string]{
 		Encode: func(x string) ([]byte, error) { return []byte(x), nil },
@@ -45,7 +46,8 @@ func Text() Codec[string] {
 	}
 }
 
-// AtomicLong is the codec of Curator's DistributedAtomicLong: eight bytes, big-endian. No bytes are 0.
+// AtomicLong returns the codec of Curator's DistributedAtomicLong: eight bytes, big-endian. An empty node
+// decodes as 0.
 func AtomicLong() Codec[int64] {
 	return Codec[int64]{
 		Encode: func(x int64) ([]byte, error) { return binary.BigEndian.AppendUint64(nil, uint64(x)), nil },
@@ -61,8 +63,8 @@ func AtomicLong() Codec[int64] {
 	}
 }
 
-// SharedCount is the codec of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter with
-// support_curator: four bytes, big-endian. No bytes are 0.
+// SharedCount returns the codec of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter
+// with support_curator: four bytes, big-endian. An empty node decodes as 0.
 func SharedCount() Codec[int64] {
 	return Codec[int64]{
 		Encode: func(x int64) ([]byte, error) {
@@ -83,7 +85,7 @@ func SharedCount() Codec[int64] {
 	}
 }
 
-// KazooCounter is the codec of kazoo's Counter: a decimal number as text. No bytes are 0.
+// KazooCounter returns the codec of kazoo's Counter: a decimal number as text. An empty node decodes as 0.
 func KazooCounter() Codec[int64] {
 	return Codec[int64]{
 		Encode: func(x int64) ([]byte, error) { return strconv.AppendInt(nil, x, 10), nil },

@@ -1,5 +1,6 @@
-// Package value shares a value, or a counter, among processes: the data of one node in ZooKeeper. The bytes are those of
-// Apache Curator's SharedCount, SharedValue and DistributedAtomicLong, of kazoo's Counter, or JSON.
+// Package value shares a value, or a counter, among processes as the data of one node in ZooKeeper. The bytes
+// are those of Apache Curator's SharedCount, SharedValue and DistributedAtomicLong, of kazoo's Counter, or
+// JSON.
 //
 //	v, err := value.New(client, "/app/config", value.JSON[Config]())
 //	...
@@ -14,43 +15,48 @@
 //
 // # What is guaranteed
 //
-// No update is lost: a write is applied only to the state that it was made from. [Value.Set] alone replaces any state, and
-// [Value.SetHeld] does so only while a lock is held.
+// No update is lost: a write is applied only to the state that it was made from. Only [Value.Set] replaces any
+// state, and [Value.SetHeld] does so only while a lock is held.
 //
-// No write is applied twice. If a reply is lost, the node is read, and the write is sent again only if at most one of the
-// copies can be applied.
+// No write is applied twice. If a reply is lost, the node is read, and the write is sent again only if at most
+// one of the copies can be applied.
 //
-// [Counter.Add] counts exactly once while the session lives, also if replies are lost. Each counter has a marker for that, an
-// ephemeral child of the node, and one transaction writes both.
+// [Counter.Add] counts exactly once while the session lives, even if replies are lost. For this, each counter
+// has a marker, an ephemeral child of the node, and one transaction writes both.
 //
-// # What happens on disconnect, expiry and close
+// # Disconnects, expiry and close
 //
-// A call waits for the connection, within its context, and goes on in the next session. If the outcome of a write cannot be
-// known, the error matches zkrecipes.ErrUnknownOutcome: read before writing again. [Value.CompareAndSet] and [Value.Update]
-// return it if the reply is lost and the node does not show that the write was refused. [Value.Set] and [Value.SetHeld] take
-// it for written if the node holds their value, and [Value.Delete] takes it for deleted if there is no node. [Counter.Add] returns it only if the session or the context ended before the answer.
+// A call waits for the connection within its context, and continues in the next session. If the outcome of a
+// write cannot be determined, the error matches zkrecipes.ErrUnknownOutcome: read before you write again.
+// [Value.CompareAndSet] and [Value.Update] return it if the reply is lost and the node does not show that the
+// write was refused. [Value.Set] and [Value.SetHeld] treat the write as done if the node holds their value, and
+// [Value.Delete] treats a missing node as deleted. [Counter.Add] returns it only if the session or the context
+// ended before the answer arrived.
 //
-// [Value.Watch] tells at once when its view is no longer current, and goes on when the client is connected again.
+// [Value.Watch] reports at once when its view is no longer current, and continues when the client has
+// reconnected.
 //
 // When the client is closed, calls return zkrecipes.ErrClosed.
 //
 // # What is not guaranteed
 //
-// ZooKeeper counts the versions of a node from its creation. If a node is deleted, made again, and written as often, all
-// between the read and the write of one call of a [Value], the write replaces the new state. [Counter.Add] is safe from that.
+// ZooKeeper counts the versions of a node from its creation. If a node is deleted, created again and written as
+// often, all between the read and the write of one call of a [Value], the write replaces the new state.
+// [Counter.Add] is not affected.
 //
 // The marker needs permission to create children of the node, and a node with a marker cannot be deleted.
 //
-// Each write goes to a quorum, and an ensemble makes some thousand a second for all its clients. A counter is no metric. For
-// ids, reserve blocks with [Counter.Next].
+// Each write goes to a quorum, and an ensemble performs some thousand a second for all its clients together. Do
+// not use a counter as a metric. For ids, reserve blocks with [Counter.Next].
 //
-// If clients write at the same time, one succeeds. The others pause for some round trips, 100 ms at most, and try again. So 64
-// clients that add all the time need about eight requests for each addition.
+// If clients write at the same time, one succeeds. The others pause for a few round trips, at most 100 ms, and
+// try again. 64 clients that add continuously therefore need about eight requests for each addition.
 //
-// # What it costs
+// # Cost
 //
-// A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update read
-// and write: two round trips. Delete is a sync, a read and a delete. A refusal takes a sync and a read more. The first addition of a counter in a session makes the
-// marker, reads and writes. The following ones take one round trip each, or two more for every time that another client was
-// faster. [Value.Watch] has one watch and reads once for each change.
+// A value is one node, with plain containers above it. Get takes a sync and a read. Set, SetHeld, CompareAndSet
+// and Update read and write, which takes two round trips. Delete takes a sync, a read and a delete. A refusal
+// takes another sync and read. The first addition of a counter in a session creates the marker, reads and
+// writes. Each later one takes one round trip, and two more each time that another client was faster.
+// [Value.Watch] has one watch and reads once for each change.
 package value

@@ -7,30 +7,30 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// View is what was read of the node, and says how old it is.
+// View is the node as it was read, with its freshness.
 type View[T any] struct {
-	// Value is the zero value if there is no node, or if its data do not decode.
+	// Value is the zero value if there is no node, or if its data does not decode.
 	Value T
 	// Version of the node; the zero Version if there is none.
 	Version Version
-	// Err says why the data of the node do not decode; nil if they do.
+	// Err is why the data of the node does not decode, and nil if it does.
 	Err error
 	zkrecipes.Freshness
 }
 
-// Watch tells the value now, then every change, also that the node is made or deleted. A slow caller gets the newest state,
-// and not what it has missed. It never gets an older state after a newer one. Data that do not decode are told as a view
-// with an error, and Watch goes on.
+// Watch yields the current value, then every change, including creation and deletion of the node. A slow caller
+// gets the newest state rather than those it has missed, and never an older state after a newer one. Data that
+// does not decode is yielded as a view with an error, and Watch continues. Iteration ends as package zkrecipes
+// describes under "Conventions"; the final error, if any, is zk.ErrNoAuth, ErrClosed, or another error of the
+// server.
 //
-// In three cases Watch tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth of
-// the session timeout, or no server has answered for a whole session timeout. When the client is connected again, Watch reads
-// again and tells a current view, in the next session if need be. A current view is what one server knows, which may be behind its
-// leader: [Value.Get] asks for the newest.
+// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a read
+// takes an eighth of the session timeout, or no server has answered for a whole session timeout. When the
+// client has reconnected, Watch reads again and yields a current view, in the next session if necessary. A
+// current view is what one server knows, and that server may be behind its leader. For the newest value, use
+// [Value.Get].
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on: zk.ErrNoAuth,
-// ErrClosed, or what the server said.
-//
-// Source: the listener of Curator's SharedValue, which is not told that the node is gone.
+// Source: the listener of Curator's SharedValue, which is not notified that the node is gone.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
 		for seen, err := range v.client.Watch(ctx, v.path) {

@@ -1,23 +1,24 @@
-// Package check judges what the users of a lock saw: it records histories and finds what no correct lock could have
-// shown. It serves goroutines in one process as well as processes on one machine.
+// Package check judges what the users of a lock observed: it records histories and finds what no correct lock
+// could have shown. It serves goroutines in one process as well as processes on one machine.
 //
 //	var rec check.Recorder
 //	op := rec.Call("worker-1", 1)      // before Lock is called
 //	op.GrantedHold(hold)               // after it has returned
-//	op.Released()                      // before Release is called; op.Lost() when the hold says that it was lost
+//	op.Released()                      // before Release is called; op.Lost() when the hold reports that it was lost
 //	holds, err := rec.Holds()
 //	err = check.Exclusion(holds, 1)    // a semaphore of n: its limit
 //	err = check.Order(holds, 1)
 //	err = check.Exclusion(check.ReadWrite(holds))
 //
-// What it proves: stamps are taken inside the time in which a hold must be held, after the grant and before the
-// release. A holder that is told of a loss may be late. So before a [Recorder] stamps a grant, it asks each hold whether it has
-// ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has happened, whatever the scheduler did. Between
-// two recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder says so.
+// What it proves: stamps are taken within the time in which a hold must be held, after the grant and before the
+// release. A holder may learn of a loss late, so before a [Recorder] stamps a grant, it asks each hold whether
+// it has ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has really happened,
+// whatever the scheduler did. Between two recorders, and for what was recorded with [Op.Granted], a loss counts
+// from when its holder reports it.
 //
-// What it does not prove: an overlap shorter than the way from the grant to the stamp is not seen. Many sections make up for
-// that, and [Set], whose lost updates count every overlap that did harm.
+// What it does not prove: an overlap shorter than the time from the grant to the stamp is not detected. Many
+// sections compensate for that, as does [Set], whose lost updates count every overlap that did harm.
 //
-// The checkers are pure functions. They return nil, or a [*Violation] or an error that names the operations to blame;
-// a million holds take a fraction of a second.
+// The checkers are pure functions. They return nil, a [*Violation], or an error that names the operations to
+// blame. A million holds take a fraction of a second.
 package check

@@ -7,12 +7,12 @@ import (
 	"sort"
 )
 
-// Exclusion checks that at no time more than limit was held: 1 for a mutex, the limit of a semaphore, and what
-// [ReadWrite] says for a read-write lock. Holds of one client with the same token and weight are one hold: nested
-// acquisitions share a contender.
+// Exclusion checks that at no time more than limit was held: 1 for a mutex, the limit of a semaphore, and the
+// limit that [ReadWrite] returns for a read-write lock. Holds of one client with the same token and weight
+// count as one hold, because nested acquisitions share a contender.
 //
-// It is a sweep over the intervals, and exact: it finds a violation if and only if there is an instant with too much
-// weight. Stamps that are equal are taken as end first, then begin.
+// It sweeps over the intervals and is exact: it finds a violation if and only if there is an instant with too
+// much weight. Of equal stamps, ends come before begins.
 //
 // Errors: a [*Violation].
 func Exclusion(holds []Hold, limit int) error {

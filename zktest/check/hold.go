@@ -20,7 +20,7 @@ type Hold struct {
 	// Called is the stamp taken before the acquisition began.
 	Called   int64
 	From, To int64
-	// Lost says that the hold was lost, and To is when its owner knew.
+	// Lost reports that the hold was lost, and To is when its owner knew.
 	Lost bool
 }
 
@@ -40,8 +40,8 @@ func (h Hold) String() string {
 		h.Client, h.Op, kind, h.Weight, h.Token, h.From, end, lost)
 }
 
-// Violation is something that no correct lock shows. A is the operation that was there first, B the one that should
-// not have been let in as it was.
+// Violation is something that no correct lock shows. A is the operation that was there first, B the one that
+// should not have been granted as it was.
 type Violation struct {
 	// Rule that was broken: "exclusion" or "order".
 	Rule string
@@ -55,11 +55,12 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s violated: %v and then %v: %s", v.Rule, v.A, v.B, v.Why)
 }
 
-// Holds puts the holds together from events, which may come from several recorders as long as no client has events in
-// two of them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was killed,
-// append a Lost event with the time of the kill first.
+// Holds assembles holds from events, which may come from several recorders as long as no client has events in
+// two of them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was
+// killed, first append a Lost event with the time of the kill.
 //
-// Errors: a history that cannot be (an operation granted twice, or ended before it was granted): the recording is wrong.
+// Errors: an impossible history (an operation granted twice, or ended before it was granted), which means that
+// the recording is wrong.
 func Holds(events []Event) ([]Hold, error) {
 	type key struct {
 		client string

@@ -8,14 +8,15 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Order checks that grants went by the queue, with the limit that [Exclusion] is given:
+// Order checks that grants followed the queue, with the same limit as for [Exclusion]:
 //
-//   - Tokens grow: what was asked for after another hold had been granted has a larger token, and no two grants share
-//     one (nested acquisitions of a client apart).
-//   - First come, first served: of two holds that do not fit beside each other, the one with the smaller token was
-//     granted first. A hold that was lost may come too late: its owner may have been told of the grant after the loss.
+//   - Tokens grow: what was requested after another hold had been granted has a larger token, and no two grants
+//     share one (except nested acquisitions of a client).
+//   - First come, first served: of two holds that exclude each other, the one with the smaller token was
+//     granted first. A hold that was lost may come too late, because its owner may have learned of the grant
+//     after the loss.
 //
-// Holds without a token, zero, are left out.
+// Holds without a token, zero, are skipped.
 //
 // Errors: a [*Violation].
 func Order(holds []Hold, limit int) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Kind says what an [Event] reports.
+// Kind is what an [Event] reports.
 type Kind string
 
 // The kinds of events.
@@ -26,8 +26,8 @@ const (
 	Lost Kind = "lost"
 )
 
-// Event is one step of one operation. It survives encoding/json, for histories that are put together from the logs of
-// several processes.
+// Event is one step of one operation. It survives encoding/json, so that histories can be assembled from the
+// logs of several processes.
 type Event struct {
 	Kind   Kind   `json:"kind"`
 	Client string `json:"client"`
@@ -42,7 +42,8 @@ type Event struct {
 	Token zkrecipes.Token `json:"token,omitempty"`
 }
 
-// Recorder collects the events of one process. Its zero value is ready, and it is safe for concurrent use.
+// Recorder collects the events of one process. Its zero value is ready to use, and it is safe for concurrent
+// use.
 type Recorder struct {
 	// Now gives the stamps. Processes whose histories are joined set it to a clock that never goes back and that all
 	// of them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. Default: a counter, which orders all events of this
@@ -60,11 +61,11 @@ type Recorder struct {
 	held   map[*Op]Held // what GrantedHold was called with, until its end is recorded
 }
 
-// Held is a hold as a recorder knows it, such as a [*zkrecipes.Hold].
+// Held is a hold that a recorder can query, such as a [*zkrecipes.Hold].
 type Held interface {
 	// Token is the fencing token.
 	Token() zkrecipes.Token
-	// Err is nil while the hold is held. It must not call the recorder, also not through a tracer.
+	// Err is nil while the hold is held. It must not call the recorder, not even through a tracer.
 	Err() error
 }
 
@@ -86,8 +87,9 @@ func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// GrantedHold records the grant of h. To be called after the acquisition has returned. Before the recorder stamps a grant, it asks
-// every hold that it was given whether it has ended, and records that. So the goroutine of a holder may be late with Lost.
+// GrantedHold records the grant of h. Call it after the acquisition has returned. Before the recorder stamps a
+// grant, it asks every hold that it was given whether it has ended, and records that, so the goroutine of a
+// holder may be late with Lost.
 func (o *Op) GrantedHold(h Held) {
 	r := o.rec
 	r.mu.Lock()
@@ -107,18 +109,18 @@ func (o *Op) GrantedHold(h Held) {
 	r.held[o] = h
 }
 
-// Granted records the grant of what is not a [Held], such as the lock of another library. To be called after the acquisition
-// has returned.
+// Granted records the grant of something that is not a [Held], such as the lock of another library. Call it
+// after the acquisition has returned.
 func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.
 func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
 
-// Released records the release. To be called before it begins.
+// Released records the release. Call it before the release begins.
 func (o *Op) Released() { o.add(Event{Kind: Released}) }
 
-// Lost records that the hold has said that it was lost, also when that was the answer to a release: of the ends of a
-// hold the first one counts.
+// Lost records that the hold has reported its loss, even in answer to a release: of the ends of a hold, the
+// first one counts.
 func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
 
 // Events returns what has been recorded so far.

@@ -7,11 +7,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Set is the resource of the classic lock test: sections read it whole, add an element, and write it back whole. If
-// two sections overlap, the later write wipes out what the other has added. Its zero value is an empty set without a
-// fence; it is safe for concurrent use.
+// Set is the resource of the classic lock test: sections read it whole, add an element, and write it back
+// whole. If two sections overlap, the later write erases what the other has added. Its zero value is an empty
+// set without a fence. It is safe for concurrent use.
 //
-// A version stands for the whole content: writing version v plus an element costs the same however large the set is.
+// A version stands for the whole content: writing version v plus an element costs the same however large the
+// set is.
 type Set struct {
 	// OnRead and OnAdd, if not nil, may refuse a token, as Admit of a Gate of package fence does. They are called under the lock of the
 	// set: check and access must be one step, or a newer section comes in between.
@@ -48,8 +49,8 @@ func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	return len(s.updates), nil
 }
 
-// Add writes the content of version base plus element, whatever the content is by now. After an error nothing has
-// changed.
+// Add writes the content of version base plus element, whatever the current content is. After an error nothing
+// has changed.
 //
 // Errors: a version that was never read; that of OnAdd.
 func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
@@ -83,7 +84,7 @@ func (s *Set) Updates() []Update {
 	return append([]Update(nil), s.updates...)
 }
 
-// Refused returns how many reads and writes the fence has refused.
+// Refused returns how many reads and writes the fence has rejected.
 func (s *Set) Refused() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package fakehold makes holds without a server, for tests of code that takes a *zkrecipes.Hold.
+// Package fakehold creates holds without a server, for tests of code that takes a *zkrecipes.Hold.
 //
 //	h := fakehold.New(t.Context(), 42)
 //	go work(h.Hold)
 //	h.Lose(zkrecipes.LossExpired)
 //
-// Such a hold has no contender. Check finds it as long as it is held and the context lives. Txn fails. To test what is written under a hold, use a
-// recipe on a server of package zktest.
+// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To
+// test what is written under a hold, use a recipe on a server of package zktest.
 package fakehold
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/grant"
 )
 
-// Hold is a hold whose end is up to the test. It is safe for concurrent use.
+// Hold is a hold whose end is determined by the test. It is safe for concurrent use.
 type Hold struct {
 	*zkrecipes.Hold
 	contender *contender
@@ -33,8 +33,8 @@ var newHold = grant.NewHold.(func(
 	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
 ) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
 
-// New returns a hold with the token. Its context has the values of ctx, and neither its cancellation nor its deadline. The hold
-// lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
+// New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
+// its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
 func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	c := &contender{
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
@@ -47,11 +47,12 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 // forever is longer than a test runs, also one in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing. Afterwards ValidUntil is not ahead, also
-// for LossNodeDeleted and LossSuspended: the session of a real hold may live on then, and its ValidUntil with it.
+// Lose ends the hold as lost, with the given reason. If it has already ended, Lose is a no-op. Afterwards
+// ValidUntil is not in the future, even for LossNodeDeleted and LossSuspended, for which the session of a real
+// hold may live on, and its ValidUntil with it.
 //
-// With LossClosed the loss matches ErrClosed. With LossRefused it matches ErrAuthFailed. With LossDeadline it is as of the deadline,
-// which moves back to now if it is ahead.
+// With LossClosed the loss matches ErrClosed. With LossRefused it matches ErrAuthFailed. With LossDeadline it
+// is as of the deadline, which moves back to now if it is in the future.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
 	switch reason {
@@ -71,12 +72,13 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	}
 }
 
-// SetValidUntil sets the time up to which the hold is proven; default is 100 years. No timer ends the hold then, as in a process
-// that was frozen: it ends as lost when the code asks it or its context. [Hold.Lose] with LossDeadline is the loss in a process
-// that runs. The channels of Expiring are closed by a timer, unless the process of the test is frozen indeed.
+// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the
+// hold then, as in a process that was paused: it ends as lost when the code queries it or its context.
+// [Hold.Lose] with LossDeadline is the loss in a running process. The channels of Expiring are closed by a
+// timer, unless the process of the test is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 
-// Revoke closes the channel of Revoked: another client asks the holder to release. It is idempotent.
+// Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.
 func (h *Hold) Revoke() { h.contender.revoke() }
 
 // contender stands behind a hold, and exists nowhere.

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// Work consumes the partitions that this process gets, until ctx ends. Then it hands them over, for half a minute at most.
+// Work consumes the partitions assigned to this process until ctx ends. Then it hands them over, within half a minute at most.
 func Work(ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets) error {
 	s, err := shard.New(client, "/app/partitions", shard.WithID(id))
 	if err != nil {
@@ -21,10 +21,10 @@ func Work(ctx context.Context, client *conn.Client, id string, partitions []stri
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
-		defer stop() // what has not been handed over by then stops at once
+		defer stop() // whatever has not been handed over by then stops at once
 		leaving, cancel := context.WithTimeout(working, 30*time.Second)
 		defer cancel()
-		_ = s.Leave(leaving) // it says that the time was too short
+		_ = s.Leave(leaving) // an error means that the time was too short
 	})()
 	return s.Run(working, shard.List(partitions...), func(ctx context.Context, s *shard.Shard) error {
 		next, err := offsets.Get(ctx, s.Name, s.Token())
@@ -41,7 +41,7 @@ func Work(ctx context.Context, client *conn.Client, id string, partitions []stri
 // Handler handles one record. It returns soon after ctx has ended.
 type Handler func(ctx context.Context, partition string, offset int) error
 
-// Offsets say how far each partition is consumed. They refuse an owner that another one has followed.
+// Offsets records how far each partition is consumed. It rejects an owner that another one has followed.
 type Offsets struct {
 	gate *fence.Gate
 	mu   sync.Mutex
@@ -55,7 +55,7 @@ func (o *Offsets) Get(ctx context.Context, partition string, t zkrecipes.Token) 
 	return o.next[partition], o.gate.Admit(ctx, partition, t)
 }
 
-// Set notes the offset of the next record.
+// Set stores the offset of the next record.
 func (o *Offsets) Set(ctx context.Context, partition string, t zkrecipes.Token, next int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

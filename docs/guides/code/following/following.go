@@ -47,7 +47,7 @@ func Raise(ctx context.Context, v *value.Value[Config]) error {
 	return err
 }
 
-// Edit is for the holder of a lock. It changes nothing if the lock was lost meanwhile.
+// Edit is for the holder of a lock. It changes nothing if the lock was lost in the meantime.
 func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit func(Config) Config) error {
 	c, _, err := v.Get(ctx)
 	if err != nil {
@@ -57,14 +57,14 @@ func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit f
 	return err
 }
 
-// Tree follows many nodes. It returns when all of them were read.
+// Tree follows many nodes. It returns once all of them have been read.
 func Tree(ctx context.Context, client *conn.Client) (*cache.Cache, error) {
 	all, err := cache.Tree(client, "/app/settings")
 	if err != nil {
 		return nil, err
 	}
 	if err := all.Ready(ctx); err != nil {
-		_ = all.Close(ctx) // Ready said why
+		_ = all.Close(ctx) // the error of Ready matters
 		return nil, err
 	}
 	return all, nil

@@ -14,10 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
-// drain is how long an instance serves on when it is not listed any more: callers hear of it within a round trip, or not at all.
+// drain is how long an instance keeps serving after it was removed: callers notice within a round trip, or not at all.
 var drain = time.Second
 
-// Offer lists a server that serves already as an instance, until ctx ends. Then it takes the instance out, and stops the server.
+// Offer registers a running server as an instance until ctx ends. Then it removes the instance and stops the server.
 func Offer(ctx context.Context, client *conn.Client, server *http.Server, port int) error {
 	d, err := discovery.New(client, "/services", discovery.WithCodec(discovery.Spring()))
 	if err != nil {
@@ -31,7 +31,7 @@ func Offer(ctx context.Context, client *conn.Client, server *http.Server, port i
 	return stop(server, r, drain)
 }
 
-// stop takes the instance out, serves on for those who have not heard, and then ends the calls under way.
+// stop removes the instance, keeps serving callers that have not noticed yet, and then shuts the server down.
 func stop(server *http.Server, r *discovery.Registration, drain time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -48,7 +48,7 @@ type Caller struct {
 	instances atomic.Pointer[[]discovery.Instance]
 }
 
-// Follow keeps the instances up to date until ctx ends. While the connection is lost, the last ones stay: most are still there.
+// Follow keeps the instances up to date until ctx ends. While the connection is lost, the last ones stay: most still exist.
 func (c *Caller) Follow(ctx context.Context, d *discovery.Discovery, service string) error {
 	for view, err := range d.Watch(ctx, service) {
 		if err != nil {
@@ -63,10 +63,10 @@ func (c *Caller) Follow(ctx context.Context, d *discovery.Discovery, service str
 	return nil
 }
 
-// errNone says that there is nowhere to send a request.
+// errNone is returned when there is no instance to send a request to.
 var errNone = errors.New("the service has no instances")
 
-// RoundTrip sends the request to one of the instances. A request without a body is sent to another one if the first cannot be reached.
+// RoundTrip sends the request to one of the instances. If that fails and the request has no body, it tries the others.
 func (c *Caller) RoundTrip(request *http.Request) (*http.Response, error) {
 	all := c.instances.Load()
 	if all == nil || len(*all) == 0 {
