@@ -29,7 +29,7 @@ func (c *Client) inner() *client.Client {
 //
 // A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client looks up the
 // names, and tries all their addresses in random order. A name that is not found any more keeps the addresses that it had. See
-// [WithDialer] for a dialer that takes names.
+// [WithDialer] for a dialer that takes names, and [WithServers] for servers that change.
 //
 // Errors: a malformed connect string, or a bad option.
 func New(connect string, opts ...Option) (*Client, error) {

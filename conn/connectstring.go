@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +74,25 @@ func bareIPv6(server string) bool {
 func isIPv6(s string) bool {
 	address, err := netip.ParseAddr(s)
 	return err == nil && address.Is6()
+}
+
+// withPorts returns the servers that are well-formed, each once and with its port. The error is about the others, or says that there
+// are none.
+func withPorts(list []string) (servers []string, err error) {
+	var errs []error
+	for _, server := range list {
+		address, err := withPort(strings.TrimSpace(server))
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("server %q: %w", server, err))
+		case !slices.Contains(servers, address):
+			servers = append(servers, address)
+		}
+	}
+	if len(list) == 0 {
+		errs = append(errs, errors.New("no servers"))
+	}
+	return servers, errors.Join(errs...)
 }
 
 func withPort(server string) (string, error) {

@@ -93,6 +93,9 @@
 //   - Warn, "zookeeper: hold lost": a hold has ended, and its owner did not release it. Info if the client was closed.
 //   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
 //     last one every five minutes. The others are Debug.
+//   - Info, "zookeeper: the servers are others now": see [WithServers].
+//   - Warn, "zookeeper: cannot ask for the servers, the last ones stay", and "a part of the servers cannot be used": the first of
+//     such errors in a row.
 //   - Info, "zookeeper: the chroot did not exist and was made": it is new, or was empty for a while, or is a typing error.
 //   - Warn, "zookeeper: the session has many ephemeral nodes, and more are refused soon": see [WithMaxRequestSize]. The keys bytes and
 //     limit say how near that is.
@@ -101,6 +104,9 @@
 // The keys are the same everywhere:
 //
 //	server    the server as in the connect string, and behind a name its address: "zk1:2181 (10.0.0.1)"
+//	source    what has named the servers
+//	servers   the servers by the new list
+//	were      the servers by the list before
 //	session   id of the session, as the servers log it
 //	sasl      who the client is by WithSASL
 //	timeout   session timeout that the server has granted

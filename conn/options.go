@@ -257,6 +257,32 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
+// WithServers sets a function that says which servers there are; default those of the connect string. A server is "host:port", or a host
+// with port 2181. The client calls the function before each round of attempts to connect, and never while it is connected. So it finds the
+// servers that have replaced those it was given, and a server that leaves the list keeps its clients until it stops.
+//
+// The function must return when its context ends, after half of [WithConnectTimeout]. A round waits for it, and holds lose that time. If it
+// fails or returns no server, the last list stays, at first the connect string. Malformed servers are left out. The client logs the first
+// such error in a row.
+//
+// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is led to another ensemble loses
+// its session, and its locks there exclude nobody here.
+func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
+	return func(o *options) error {
+		if servers == nil {
+			return errors.New("servers: nil function")
+		}
+		o.Source = &client.Source{Name: "WithServers", Servers: func(ctx context.Context) ([]string, error) {
+			list, err := servers(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return withPorts(list)
+		}}
+		return nil
+	}
+}
+
 // WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
 // request; default no identity. Access lists name that identity in the scheme sasl.
 //

@@ -37,7 +37,7 @@ func New(ctx context.Context, config *Config) *Client {
 // Open is New that waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
-	if err := client.core.hosts.requireAddress(ctx); err != nil {
+	if err := client.core.hosts.requireAddress(ctx, client.core.ensemble.ConnectTimeout()/2); err != nil {
 		return nil, err
 	}
 	client.start()

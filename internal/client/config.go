@@ -10,6 +10,13 @@ import (
 type Config struct {
 	session.Config
 	Servers  []string                                                 // host:port; a host is an address or a name
+	Source   *Source                                                  // nil if they do not change
 	Lookup   func(ctx context.Context, host string) ([]string, error) // the addresses of a host; nil if Dial takes names
 	Identity string
+}
+
+// Source says which servers there are, instead of those that a client began with.
+type Source struct {
+	Name    string
+	Servers func(ctx context.Context) ([]string, error) // host:port; the error says why there are none, or not all
 }

@@ -230,5 +230,5 @@ func (c *core) Root(at session.Chroot) zkrecipes.Root { return root{c, at} }
 // String names the servers, the node and the session.
 func (r root) String() string {
 	c := &Client{core: r.core}
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), r.Abs("/"), uint64(c.Status().Session))
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"), uint64(c.Status().Session))
 }
