@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -30,6 +31,11 @@ func (c *Client) inner() *client.Client {
 // A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client looks up the
 // names, and tries all their addresses in random order. A name that is not found any more keeps the addresses that it had. See
 // [WithDialer] for a dialer that takes names, and [WithServers] for servers that change.
+//
+// "dns-srv://_zookeeper._tcp.example.com/chroot" stands for the servers that the SRV records of that name have, with their ports. It
+// is the form of the Java client 3.10. The client looks up the records, too, before each round, also for the function of WithDialer.
+// If that fails, the last servers stay. Priorities and weights are not used. TLS verifies the name of the server in the record: whoever
+// can forge records can lead the client to any server that has a certificate.
 //
 // Errors: a malformed connect string, or a bad option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -62,15 +68,29 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 }
 
 func configOf(connect string, opts []Option) (*client.Config, error) {
-	servers, chroot, err := parseConnect(connect)
+	var servers []string
+	var source *client.Source
+	var chroot string
+	var err error
+	if rest, ok := strings.CutPrefix(connect, srvScheme); ok {
+		source, chroot, err = parseSRV(rest)
+	} else {
+		servers, chroot, err = parseConnect(connect)
+	}
 	if err != nil {
 		return nil, err
 	}
 	o, err := newOptions(opts)
+	if err == nil && source != nil && o.Source != nil {
+		err = fmt.Errorf("both %s and %s say which servers there are: want one of them", source.Name, o.Source.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
 	o.Servers, o.Chroot = servers, chroot
+	if source != nil {
+		o.Source = source
+	}
 	return &o.Config, nil
 }
 
