@@ -93,9 +93,11 @@
 //   - Warn, "zookeeper: hold lost": a hold has ended, and its owner did not release it. Info if the client was closed.
 //   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
 //     last one every five minutes. The others are Debug.
-//   - Info, "zookeeper: the servers are others now": see [WithServers].
+//   - Info, "zookeeper: the servers are others now": see [WithServers] and [WithEnsembleTracking].
 //   - Warn, "zookeeper: cannot ask for the servers, the last ones stay", and "a part of the servers cannot be used": the first of
 //     such errors in a row.
+//   - Warn, "zookeeper: cannot follow the configuration of the ensemble", and "an older configuration of the ensemble is ignored": see
+//     [WithEnsembleTracking]. The keys version and newest are those of the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was made": it is new, or was empty for a while, or is a typing error.
 //   - Warn, "zookeeper: the session has many ephemeral nodes, and more are refused soon": see [WithMaxRequestSize]. The keys bytes and
 //     limit say how near that is.

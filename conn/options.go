@@ -283,6 +283,24 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 	}
 }
 
+// WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; default off. The client watches
+// /zookeeper/config, also from below a chroot, and tries the servers there beside those of the connect string or [WithServers], which stay.
+// It does not leave a server that answers.
+//
+// It takes the address for clients of each server, with [WithTLS] that for TLS if there is one (ZooKeeper 3.10). For 0.0.0.0 it takes the
+// host that the other servers use, several of them if there are several. Servers without such an address, as in a static configuration, are
+// left out. If clients reach the servers in another way, as through a proxy, then what is there leads nowhere: the client tries it and
+// the given servers in turn.
+//
+// A configuration with a smaller version than one before is ignored. Beyond that, ZooKeeper gives clients no way to tell ensembles apart.
+// Whoever may reconfigure the ensemble can lead clients to any server, which gets their credentials: use TLS.
+func WithEnsembleTracking() Option {
+	return func(o *options) error {
+		o.Members = func(config []byte) (uint64, []string, error) { return membersOf(string(config), o.tls != nil) }
+		return nil
+	}
+}
+
 // WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
 // request; default no identity. Access lists name that identity in the scheme sasl.
 //

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/trial"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -167,6 +170,125 @@ func TestWithServers_NoAnswer_IsNotWaitedFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.InDelta(t, 0.5, trial.After(func() { trial.Reconnect(srv, c) }).Seconds(), 0.002)
 	})
+}
+
+// config is a dynamic configuration of the fronts.
+func config(version string, fronts ...*zktest.Front) []byte {
+	var b strings.Builder
+	for i, f := range fronts {
+		host, port, _ := net.SplitHostPort(f.Addr())
+		fmt.Fprintf(&b, "server.%d=%s:2888:3888:participant;0.0.0.0:%s\n", i+1, host, port)
+	}
+	return []byte(b.String() + "version=" + version)
+}
+
+// tracking connects, below a chroot, to the first three of seven fronts. Addresses that are none of the fronts swallow packets.
+func tracking(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
+	t.Helper()
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !slices.Contains(addresses(srv.Fronts()), address) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return srv.DialAs(trial.Label)(ctx, network, address)
+	}
+	c := trial.DialTo(t, strings.Join(addresses(srv.Fronts()[:3]), ",")+"/app", append(opts, conn.WithDialer(dial), conn.WithEnsembleTracking())...)
+	synctest.Wait()
+	return c
+}
+
+// lock holds a lock.
+func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
+	t.Helper()
+	m, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	hold, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that are there in the end, follows,
+// and its lock is held throughout.
+func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts, log := srv.Fronts(), &lines{}
+		c := tracking(t, srv, log.option())
+		hold := lock(t, c)
+		for i := range 3 {
+			require.NoError(t, srv.Set("/zookeeper/config", config(fmt.Sprintf("%x", 1<<32+i), fronts[i+1:i+4]...)))
+			time.Sleep(time.Minute)
+			fronts[i].Stop()
+			time.Sleep(time.Minute)
+			require.NoError(t, hold.Err())
+		}
+		require.Contains(t, addresses(fronts[3:6]), c.Status().Server)
+		require.NoError(t, hold.Release(t.Context()))
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{""}, log.all())
+	}, zktest.WithFronts(7))
+}
+
+// A configuration that names addresses that swallow packets costs one attempt to connect, and the hold lives on, since the servers of the
+// connect string are tried in turn.
+func TestEnsembleTracking_AddressesThatLeadNowhere_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	for range 10 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := tracking(t, srv)
+			hold := lock(t, c)
+			require.NoError(t, srv.Set("/zookeeper/config", []byte("server.1=10.0.0.1:1:2;1\nserver.2=10.0.0.2:1:2;1\nserver.3=10.0.0.3:1:2;1\nversion=ffffffff0")))
+			for range 5 {
+				time.Sleep(time.Minute)
+				require.LessOrEqual(t, trial.After(func() { trial.Reconnect(srv, c) }), trial.Timeout/6+2*time.Millisecond)
+				require.NoError(t, hold.Err())
+			}
+		}, zktest.WithFronts(7))
+	}
+}
+
+// A configuration with a smaller version than the newest is ignored, and so is one that cannot be read or has no servers for clients.
+func TestEnsembleTracking_OlderOrMalformed_IsIgnored(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ config, says string }{
+		"older":     {"server.1=10.0.0.1:1:2;1\nversion=fff", "an older configuration of the ensemble is ignored"},
+		"malformed": {"server.1=10.0.0.1:1:2;1\nversion=-1", "a part of the servers cannot be used"},
+		"static":    {"server.1=10.0.0.1:1:2:participant\nversion=200000000", ""},
+		"empty":     {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				log := &lines{}
+				client := tracking(t, srv, log.option())
+				require.NoError(t, srv.Set("/zookeeper/config", config("100000005", srv.Fronts()[3:6]...)))
+				synctest.Wait()
+				require.NoError(t, srv.Set("/zookeeper/config", []byte(c.config)))
+				synctest.Wait()
+				require.Contains(t, strings.Join(log.all(), ""), c.says)
+				for _, front := range srv.Fronts()[:3] {
+					front.Stop()
+				}
+				time.Sleep(time.Minute)
+				require.Contains(t, addresses(srv.Fronts()[3:6]), client.Status().Server)
+			}, zktest.WithFronts(7))
+		})
+	}
+}
+
+// Without the permission to read it, the client says so once, and stays with the servers that it was given.
+func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1, Where: func(r zktest.Request) bool { return r.Path == "/zookeeper/config" }},
+			zktest.Fail(zktest.CodeNoAuth))
+		log := &lines{}
+		c := tracking(t, srv, log.option())
+		time.Sleep(5 * time.Minute)
+		require.Len(t, log.all(), 1)
+		require.Contains(t, log.all()[0], "zookeeper: cannot follow the configuration of the ensemble")
+		require.Equal(t, conn.Connected, c.Status().State)
+	}, zktest.WithFronts(7))
 }
 
 func TestWithServers_NilFunction_IsRefused(t *testing.T) {

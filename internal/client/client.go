@@ -65,6 +65,9 @@ func (c *Client) start() {
 	}
 	c.core.open()
 	c.core.wg.Go(c.core.run)
+	if c.core.opts.Members != nil {
+		c.core.wg.Go(c.core.followMembers)
+	}
 }
 
 // Close does what conn.Client says.

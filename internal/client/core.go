@@ -111,6 +111,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	if c.opts.SASL != nil {
 		more = append(more, "sasl", c.opts.SASL.String())
 	}
+	c.hosts.gave()
 	log = c.transit(established, now, more...)
 	c.mu.Lock()
 	c.lastErr, c.refused, c.trying, c.attempts = nil, nil, "", attempts{}

@@ -23,12 +23,15 @@ type hosts struct {
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	names  []string                     // host:port
-	found  map[string][]lifetime.Server // by name
-	known  []lifetime.Server            // what was found last for all names together
-	last   lifetime.Server              // tried last
-	failed bool                         // the source had an error when it was asked last, which was logged
+	mu      sync.Mutex
+	names   []string                     // host:port
+	members []string                     // of the configuration of the ensemble; nil before there is one
+	version uint64                       // of that
+	good    lifetime.Server              // that gave the session last
+	found   map[string][]lifetime.Server // by name
+	known   []lifetime.Server            // what was found last for all names together
+	last    lifetime.Server              // tried last
+	failed  bool                         // the source had an error when it was asked last, which was logged
 }
 
 func newHosts(config *Config) *hosts {
@@ -37,11 +40,16 @@ func newHosts(config *Config) *hosts {
 	}
 }
 
-// list returns the names. Nobody changes them.
+// list returns all names.
 func (h *hosts) list() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.names
+	return append(without(h.names, h.members), h.members...)
+}
+
+// without returns the names that are not among the others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // ask takes over the names that the source has now. If it has none, or does not answer within the limit, the names stay.
@@ -59,11 +67,11 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	was, failed := h.names, h.failed
 	if len(names) > 0 {
 		h.names = names
-		maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool { return !slices.Contains(names, name) })
+		h.forget()
 	}
 	h.failed = err != nil
 	h.mu.Unlock()
-	if len(names) > 0 && !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(was))) {
+	if len(names) > 0 && !sameNames(names, was) {
 		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", names, "were", was)
 	}
 	switch {
@@ -74,6 +82,17 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 		h.log.Warn("zookeeper: cannot ask for the servers, the last ones stay", "source", h.source.Name, "error", err)
 	}
 	return err
+}
+
+// forget forgets the addresses of names that are gone. Called with mu held.
+func (h *hosts) forget() {
+	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool {
+		return !slices.Contains(h.names, name) && !slices.Contains(h.members, name)
+	})
+}
+
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // lookUp looks up all names at once, until ctx ends. With one, it ends as soon as one name is found. A name that is not
@@ -113,25 +132,50 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 // order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not all begin
 // with the same server. The address that was tried last is not the first, unless it is the only one. If none of the names has an
 // address, those of the names before are better than nothing.
+//
+// The members of the ensemble and the other names take turns, and those begin that gave the session last. So addresses that lead
+// nowhere, be it because the configuration names what the client cannot reach, or because the servers that it was given are long gone,
+// cost one attempt at most before one of the others is tried.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	first, second := h.shuffled(h.members), h.shuffled(without(h.names, h.members))
+	if h.good.Name != "" && !slices.Contains(h.members, h.good.Name) {
+		first, second = second, first
+	}
 	var all []lifetime.Server
-	for _, name := range h.names {
+	for i := range max(len(first), len(second)) {
+		all = append(all, first[min(i, len(first)):min(i+1, len(first))]...)
+		all = append(all, second[min(i, len(second)):min(i+1, len(second))]...)
+	}
+	if len(all) == 0 {
+		all = h.known
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	h.known = slices.Clone(all)
+	if len(all) > 1 && all[0] == h.last {
+		all = append(all[1:], h.last)
+	}
+	return all
+}
+
+// shuffled returns the addresses of the names in random order. Called with mu held.
+func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
+	for _, name := range names {
 		if h.lookup == nil {
 			all = append(all, lifetime.Server{Name: name, Address: name})
 		}
 		all = append(all, h.found[name]...)
 	}
-	if len(all) == 0 {
-		all = h.known
-	}
-	h.known = slices.Clone(all)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if len(all) > 1 && all[0] == h.last {
-		all = append(all[1:], h.last)
-	}
 	return all
+}
+
+// gave notes that the server that was tried last gave the session.
+func (h *hosts) gave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.good = h.last
 }
 
 // tries notes that a server is about to be tried.
