@@ -301,6 +301,23 @@ func WithEnsembleTracking() Option {
 	}
 }
 
+// WithRebalance moves the client to one of the servers at random, perhaps the present one, at a random moment within this time after it
+// has lost a connection; default never. After a rolling restart, all clients are on the servers that restarted first. With this option they
+// are spread again. Choose the time of several such restarts, such as 10 minutes.
+//
+// The client moves only at a quiet moment: no request is unanswered, no hold is one WithLossOnSuspend, and holds are proven for at least
+// half of the session timeout. If there is none for as long again, it stays. To move, it reconnects. The session and its holds go on, and
+// the state is suspended for a few round trips.
+func WithRebalance(within time.Duration) Option {
+	return func(o *options) error {
+		if within <= 0 {
+			return fmt.Errorf("rebalance within %v: want more than 0", within)
+		}
+		o.Rebalance = within
+		return nil
+	}
+}
+
 // WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
 // request; default no identity. Access lists name that identity in the scheme sasl.
 //

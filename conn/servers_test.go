@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -289,6 +290,135 @@ func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
 		require.Contains(t, log.all()[0], "zookeeper: cannot follow the configuration of the ensemble")
 		require.Equal(t, conn.Connected, c.Status().State)
 	}, zktest.WithFronts(7))
+}
+
+// count returns how many clients each front has.
+func count(srv *zktest.Server, clients []*conn.Client) (counts []int) {
+	for _, f := range srv.Fronts() {
+		n := 0
+		for _, c := range clients {
+			if c.Status().Server == f.Addr() {
+				n++
+			}
+		}
+		counts = append(counts, n)
+	}
+	return counts
+}
+
+// Of three servers that restart one by one, the last has no clients. Then clients with locks move, and all locks are held throughout. Each
+// client moves once at most.
+func TestRebalance_RollingRestart_ClientsAreSpreadAgain(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var clients []*conn.Client
+		var holds []*zkrecipes.Hold
+		for i := range 60 {
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(10*time.Minute))
+			m, err := mutex.New(c, fmt.Sprintf("/lock%d", i))
+			require.NoError(t, err)
+			hold, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			clients, holds = append(clients, c), append(holds, hold)
+		}
+		for _, f := range srv.Fronts() {
+			time.Sleep(10 * time.Second)
+			f.Stop()
+			time.Sleep(2 * time.Second)
+			require.NoError(t, f.Start())
+		}
+		time.Sleep(5 * time.Second)
+		before := count(srv, clients)
+		require.LessOrEqual(t, before[2], 5)
+		states := make([]*trial.Log[conn.State], len(clients))
+		for i, c := range clients {
+			states[i] = trial.States(t, c)
+		}
+		time.Sleep(20 * time.Minute)
+		after := count(srv, clients)
+		t.Log("clients of each server, before and after:", before, after)
+		require.NotContains(t, after, 0, "by chance once in 10^10 runs")
+		for i, hold := range holds {
+			require.NoError(t, hold.Err())
+			require.LessOrEqual(t, len(states[i].All()), 3, "connected, suspended, connected")
+		}
+	}, zktest.WithFronts(3))
+}
+
+// While a request is unanswered, or a hold ends with the connection, the client stays.
+func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
+	t.Parallel()
+	for name, busy := range map[string]func(t *testing.T, srv *zktest.Server, c *conn.Client){
+		"a request": func(t *testing.T, srv *zktest.Server, c *conn.Client) {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.HoldReply(2*time.Second))
+			for range 2 { // one is unanswered when the other has its answer
+				go func() {
+					for t.Context().Err() == nil {
+						_, _, _ = c.Exists(t.Context(), "/x")
+					}
+				}()
+				time.Sleep(time.Second)
+			}
+		},
+		"a hold that ends with the connection": func(t *testing.T, _ *zktest.Server, c *conn.Client) {
+			m, err := mutex.New(c, "/lock", mutex.WithLossOnSuspend())
+			require.NoError(t, err)
+			_, err = m.Lock(t.Context())
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 5 { // the server is random
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(time.Minute))
+					time.Sleep(2 * time.Second)
+					trial.Reconnect(srv, c)
+					busy(t, srv, c)
+					states := trial.States(t, c)
+					time.Sleep(10 * time.Minute)
+					require.Len(t, states.All(), 1)
+				}, zktest.WithFronts(3))
+			}
+		})
+	}
+}
+
+// The server that the client moves to swallows packets. The client comes back after one attempt, and its hold lives on.
+func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the server is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			var only atomic.Pointer[string]
+			dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+				if at := only.Load(); at != nil && *at != address {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return srv.DialAs(trial.Label)(ctx, network, address)
+			}
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(dial), conn.WithRebalance(time.Minute))
+			hold := lock(t, c)
+			time.Sleep(2 * time.Second)
+			trial.Reconnect(srv, c)
+			at := c.Status().Server
+			only.Store(&at)
+			states := trial.States(t, c)
+			time.Sleep(3 * time.Minute)
+			require.NoError(t, hold.Err())
+			require.Equal(t, at, c.Status().Server)
+			if all := states.All(); len(all) > 1 { // else the client has drawn the present server
+				require.Len(t, all, 3)
+				require.LessOrEqual(t, all[2].At.Sub(all[1].At), trial.Timeout/6)
+			}
+		}, zktest.WithFronts(7))
+	}
+}
+
+func TestRebalance_NoTime_IsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk", conn.WithRebalance(0))
+	require.EqualError(t, err, "connect to zk: rebalance within 0s: want more than 0")
 }
 
 func TestWithServers_NilFunction_IsRefused(t *testing.T) {

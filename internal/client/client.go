@@ -51,6 +51,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[any]any),
+		disturbed: make(chan struct{}, 1),
 	}
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
@@ -67,6 +68,9 @@ func (c *Client) start() {
 	c.core.wg.Go(c.core.run)
 	if c.core.opts.Members != nil {
 		c.core.wg.Go(c.core.followMembers)
+	}
+	if c.core.opts.Rebalance > 0 {
+		c.core.wg.Go(c.core.rebalance)
 	}
 }
 

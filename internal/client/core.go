@@ -23,6 +23,8 @@ type core struct {
 	states *stateLog
 	hosts  *hosts
 
+	disturbed chan struct{} // a connection was lost; holds one
+
 	ensemble *session.Ensemble
 
 	wg sync.WaitGroup
@@ -128,6 +130,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 // Down notes why a connection that was up is gone.
 func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
+	c.disturb(now.Err)
 	c.mu.Lock()
 	c.lastErr = err
 	c.failed(err)

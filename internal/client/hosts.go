@@ -23,15 +23,16 @@ type hosts struct {
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	names   []string                     // host:port
-	members []string                     // of the configuration of the ensemble; nil before there is one
-	version uint64                       // of that
-	good    lifetime.Server              // that gave the session last
-	found   map[string][]lifetime.Server // by name
-	known   []lifetime.Server            // what was found last for all names together
-	last    lifetime.Server              // tried last
-	failed  bool                         // the source had an error when it was asked last, which was logged
+	mu        sync.Mutex
+	names     []string                     // host:port
+	members   []string                     // of the configuration of the ensemble; nil before there is one
+	version   uint64                       // of that
+	good      lifetime.Server              // that gave the session last
+	found     map[string][]lifetime.Server // by name
+	known     []lifetime.Server            // what was found last for all names together
+	last      lifetime.Server              // tried last
+	preferred lifetime.Server              // that the next round begins with; zero for none
+	failed    bool                         // the source had an error when it was asked last, which was logged
 }
 
 func newHosts(config *Config) *hosts {
@@ -254,5 +255,5 @@ func (c *core) round(ctx context.Context) []lifetime.Server {
 			c.Failed(names[i], err)
 		}
 	}
-	return c.hosts.order()
+	return c.hosts.next()
 }
