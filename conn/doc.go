@@ -59,6 +59,12 @@
 // the credentials. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
 // in the connect string, and [WithTLSFunc] takes certificates that change. [WithSASL] shows who the client is by SASL, see package sasl.
 //
+// # Servers that change
+//
+// Names are looked up again before each round of attempts to connect. [WithServers] asks a function for the names, a connect string with
+// dns-srv:// takes them from SRV records, and [WithEnsembleTracking] from the dynamic configuration of the ensemble. A new list counts from the
+// next round on. [WithRebalance] spreads clients again after a rolling restart. Sessions and holds live on as over any reconnect.
+//
 // # Proof of liveness
 //
 // [Session.ValidUntil] promises: before that moment, on the clock of this process, no server has ended the session. So its
