@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -29,7 +30,14 @@ func (c *Client) inner() *client.Client {
 //
 // A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the
 // client resolves the names and tries all their addresses in random order. A name that no longer resolves keeps
-// its previous addresses. For a dialer that resolves names itself, see [WithDialer].
+// its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
+// [WithServers].
+//
+// "dns-srv://_zookeeper._tcp.example.com/chroot" stands for the servers and ports in the SRV records of that
+// name, as in the Java client 3.10. The records are looked up again before each round, also with WithDialer; if
+// that fails, the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server
+// name found in the record, so whoever can forge records can direct the client to any server that has a
+// certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -62,15 +70,29 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 }
 
 func configOf(connect string, opts []Option) (*client.Config, error) {
-	servers, chroot, err := parseConnect(connect)
+	var servers []string
+	var source *client.Source
+	var chroot string
+	var err error
+	if rest, ok := strings.CutPrefix(connect, srvScheme); ok {
+		source, chroot, err = parseSRV(rest)
+	} else {
+		servers, chroot, err = parseConnect(connect)
+	}
 	if err != nil {
 		return nil, err
 	}
 	o, err := newOptions(opts)
+	if err == nil && source != nil && o.Source != nil {
+		err = fmt.Errorf("both %s and %s say which servers there are: want one of them", source.Name, o.Source.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
 	o.Servers, o.Chroot = servers, chroot
+	if source != nil {
+		o.Source = source
+	}
 	return &o.Config, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,32 +21,50 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 		return nil, "", fmt.Errorf("connect string %q: it has no scheme such as %s: want %s", connect,
 			scheme.FindString(connect), scheme.ReplaceAllString(connect, ""))
 	}
-	hosts := connect
-	if i := strings.IndexByte(connect, '/'); i >= 0 {
-		hosts, chroot = connect[:i], connect[i:]
-	}
-	if chroot == "/" {
-		chroot = ""
-	}
+	hosts, chroot := cutChroot(connect)
 	if strings.Contains(chroot, ",") {
 		return nil, "", fmt.Errorf("connect string %q: the chroot stands once, after the last server: want %s", connect, chrootOnce(connect))
 	}
-	if chroot != "" {
-		if err := session.ValidatePath(chroot); err != nil {
-			return nil, "", fmt.Errorf("connect string %q: chroot: %w", connect, err)
-		}
+	if err := validateChroot(chroot); err != nil {
+		return nil, "", fmt.Errorf("connect string %q: %w", connect, err)
 	}
 	if strings.TrimSpace(hosts) == "" {
 		return nil, "", fmt.Errorf("connect string %q: no servers: want host:port[,host:port...][/chroot]", connect)
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
 		address, err := withPort(strings.TrimSpace(host))
+		if err == nil && service.MatchString(host) {
+			err = fmt.Errorf("a name of SRV records stands alone, behind the scheme: want %s%s[/chroot]", srvScheme, host)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("connect string %q: server %q: %w", connect, host, err)
 		}
 		servers = append(servers, address)
 	}
 	return servers, chroot, nil
+}
+
+// cutChroot cuts a connect string without a scheme before its chroot, which is "" for none.
+func cutChroot(connect string) (hosts, chroot string) {
+	i := strings.IndexByte(connect, '/')
+	switch {
+	case i < 0:
+		return connect, ""
+	case connect[i:] == "/":
+		return connect[:i], ""
+	default:
+		return connect[:i], connect[i:]
+	}
+}
+
+func validateChroot(chroot string) error {
+	if chroot == "" {
+		return nil
+	}
+	if err := session.ValidatePath(chroot); err != nil {
+		return fmt.Errorf("chroot: %w", err)
+	}
+	return nil
 }
 
 // chrootOnce returns a connect string whose servers each had the same chroot as it should be, or else the form in general.
@@ -74,6 +93,25 @@ func bareIPv6(server string) bool {
 func isIPv6(s string) bool {
 	address, err := netip.ParseAddr(s)
 	return err == nil && address.Is6()
+}
+
+// withPorts returns the servers that are well-formed, each once and with its port. The error is about the others, or says that there
+// are none.
+func withPorts(list []string) (servers []string, err error) {
+	var errs []error
+	for _, server := range list {
+		address, err := withPort(strings.TrimSpace(server))
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("server %q: %w", server, err))
+		case !slices.Contains(servers, address):
+			servers = append(servers, address)
+		}
+	}
+	if len(list) == 0 {
+		errs = append(errs, errors.New("no servers"))
+	}
+	return servers, errors.Join(errs...)
 }
 
 func withPort(server string) (string, error) {

@@ -64,6 +64,13 @@
 // [WithTLSFunc] supports certificates that change. [WithSASL] authenticates the client with SASL; see package
 // sasl.
 //
+// # Servers that change
+//
+// Names are resolved again before each round of connection attempts. [WithServers] takes the names from a
+// function, a connect string with dns-srv:// takes them from SRV records, and [WithEnsembleTracking] from the
+// dynamic configuration of the ensemble. A new list takes effect with the next round. [WithRebalance] spreads
+// clients over the servers again after a rolling restart. Sessions and holds survive, as in any reconnect.
+//
 // # Proof of liveness
 //
 // [Session.ValidUntil] guarantees that no server has ended the session before that moment, on the clock of this
@@ -102,6 +109,12 @@
 //     was closed.
 //   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4
 //     s and so on, up to one every five minutes. The others are logged at Debug.
+//   - Info, "zookeeper: the servers are others now": the client has a new list of servers; see [WithServers]
+//     and [WithEnsembleTracking].
+//   - Warn, "zookeeper: cannot ask for the servers, the last ones stay" and "a part of the servers cannot be
+//     used": the first of several such errors in a row.
+//   - Warn, "zookeeper: cannot follow the configuration of the ensemble" and "an older configuration of the
+//     ensemble is ignored": see [WithEnsembleTracking]. The keys version and newest identify the configurations.
 //   - Info, "zookeeper: the chroot did not exist and was made": the chroot is new, was empty for a while, or is
 //     misspelled.
 //   - Warn, "zookeeper: the session has many ephemeral nodes, and more are refused soon": see
@@ -111,6 +124,9 @@
 // The keys are the same everywhere:
 //
 //	server    the server as in the connect string, and behind a name its address: "zk1:2181 (10.0.0.1)"
+//	source    where the list of servers comes from
+//	servers   the servers on the new list
+//	were      the servers on the previous list
 //	session   id of the session, as the servers log it
 //	sasl      identity of the client with WithSASL
 //	timeout   session timeout that the server has granted

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -48,10 +49,20 @@ func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 	}
 }
 
-// nameServer answers questions for IPv4 addresses, over connections as for TCP.
+// nameServer answers questions for IPv4 addresses and SRV records, over connections as for TCP.
 type nameServer struct {
 	mu        sync.Mutex
 	addresses map[string][]netip.Addr // by name, with the last dot
+	services  map[string][]net.SRV
+}
+
+func (n *nameServer) serves(name string, records ...net.SRV) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.services = map[string][]net.SRV{}
+	if len(records) > 0 {
+		n.services[name+"."] = records
+	}
 }
 
 func (n *nameServer) set(name string, addresses ...string) {
@@ -106,15 +117,31 @@ func (n *nameServer) answer(question []byte) []byte {
 	end += 5
 	n.mu.Lock()
 	addresses, known := n.addresses[name]
+	services, isService := n.services[name]
 	n.mu.Unlock()
 	var status byte
-	if !known {
+	if !known && !isService {
 		status = 3 // no such name
 	}
 	if kind != 1 {
 		addresses = nil
 	}
-	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1, 0, byte(len(addresses)), 0, 0, 0, 0}, question[header:end]...)
+	if kind != 33 {
+		services = nil
+	}
+	count := byte(len(addresses) + len(services))
+	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1, 0, count, 0, 0, 0, 0}, question[header:end]...)
+	for _, service := range services {
+		record := binary.BigEndian.AppendUint16([]byte{0, 0, 0, 0}, service.Port)
+		for label := range strings.SplitSeq(strings.Trim(service.Target, "."), ".") {
+			record = append(append(record, byte(len(label))), label...)
+		}
+		if service.Target != "." {
+			record = append(record, 0)
+		}
+		answer = append(answer, 0xc0, header, 0, 33, 0, 1, 0, 0, 0, 0, 0, byte(len(record)))
+		answer = append(answer, record...)
+	}
 	for _, address := range addresses {
 		answer = append(answer, 0xc0, header, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
 		answer = append(answer, address.AsSlice()...)

@@ -270,6 +270,71 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
+// WithServers sets a function that returns the servers; the default is those of the connect string. A server is
+// "host:port", or a host with port 2181. The client calls the function before each round of connection attempts,
+// and never while it is connected. It therefore finds the servers that have replaced those it was given, while
+// a server that leaves the list keeps its clients until it stops.
+//
+// The function must return when its context ends, after half of [WithConnectTimeout]; a round waits for it, and
+// holds lose that time. If it fails or returns no server, the client keeps the last list, at first that of the
+// connect string. Malformed servers are left out. The client logs the first of several such errors in a row.
+//
+// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is led
+// to another ensemble loses its session, and its locks there exclude no client of the first one.
+func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
+	return func(o *options) error {
+		if servers == nil {
+			return errors.New("servers: nil function")
+		}
+		o.Source = &client.Source{Name: "WithServers", Servers: func(ctx context.Context) ([]string, error) {
+			list, err := servers(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return withPorts(list)
+		}}
+		return nil
+	}
+}
+
+// WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; the
+// default is off. The client watches /zookeeper/config, even below a chroot, and tries the servers listed there
+// in addition to those of the connect string or [WithServers]. It does not leave a server that answers.
+//
+// It uses the client address of each server; with [WithTLS] the secure one if there is one (ZooKeeper 3.10). It
+// replaces 0.0.0.0 by the host, or hosts, that the other servers use. Servers without a client address, as in a
+// static configuration, are left out. If clients reach the servers by another route, such as a proxy, the
+// configured addresses may lead nowhere: the client alternates between them and the given servers.
+//
+// A configuration with a smaller version than an earlier one is ignored. Beyond that, ZooKeeper gives clients no
+// way to tell ensembles apart. Whoever may reconfigure the ensemble can direct clients to any server, which
+// receives their credentials: use TLS.
+func WithEnsembleTracking() Option {
+	return func(o *options) error {
+		o.Members = func(config []byte) (uint64, []string, error) { return membersOf(string(config), o.tls != nil) }
+		return nil
+	}
+}
+
+// WithRebalance moves the client to a randomly chosen server, possibly the present one, at a random moment
+// within this time after it has lost a connection; the default is never. After a rolling restart all clients are
+// on the servers that restarted first, and this option spreads them again. Choose the duration of several such
+// restarts, such as 10 minutes.
+//
+// The client moves only at a quiet moment: no request is unanswered, no hold was made WithLossOnSuspend, and
+// holds are proven for at least half of the session timeout. If there is no such moment within the same time
+// again, it stays. To move, it reconnects. The session and its holds survive, and the client is suspended for a
+// few round trips.
+func WithRebalance(within time.Duration) Option {
+	return func(o *options) error {
+		if within <= 0 {
+			return fmt.Errorf("rebalance within %v: want more than 0", within)
+		}
+		o.Rebalance = within
+		return nil
+	}
+}
+
 // WithSASL authenticates the client with a SASL mechanism on every new connection, before any credential of
 // [WithAuth] and any other request; by default there is no such identity. Access lists name the identity in the
 // scheme sasl.

@@ -37,7 +37,7 @@ func New(ctx context.Context, config *Config) *Client {
 // Open is New that waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
-	if err := client.core.hosts.requireAddress(ctx); err != nil {
+	if err := client.core.hosts.requireAddress(ctx, client.core.ensemble.ConnectTimeout()/2); err != nil {
 		return nil, err
 	}
 	client.start()
@@ -51,6 +51,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[any]any),
+		disturbed: make(chan struct{}, 1),
 	}
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
@@ -65,6 +66,12 @@ func (c *Client) start() {
 	}
 	c.core.open()
 	c.core.wg.Go(c.core.run)
+	if c.core.opts.Members != nil {
+		c.core.wg.Go(c.core.followMembers)
+	}
+	if c.core.opts.Rebalance > 0 {
+		c.core.wg.Go(c.core.rebalance)
+	}
 }
 
 // Close does what conn.Client says.

@@ -23,6 +23,8 @@ type core struct {
 	states *stateLog
 	hosts  *hosts
 
+	disturbed chan struct{} // a connection was lost; holds one
+
 	ensemble *session.Ensemble
 
 	wg sync.WaitGroup
@@ -111,6 +113,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	if c.opts.SASL != nil {
 		more = append(more, "sasl", c.opts.SASL.String())
 	}
+	c.hosts.gave()
 	log = c.transit(established, now, more...)
 	c.mu.Lock()
 	c.lastErr, c.refused, c.trying, c.attempts = nil, nil, "", attempts{}
@@ -127,6 +130,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 // Down notes why a connection that was up is gone.
 func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
+	c.disturb(now.Err)
 	c.mu.Lock()
 	c.lastErr = err
 	c.failed(err)
@@ -230,5 +234,5 @@ func (c *core) Root(at session.Chroot) zkrecipes.Root { return root{c, at} }
 // String names the servers, the node and the session.
 func (r root) String() string {
 	c := &Client{core: r.core}
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), r.Abs("/"), uint64(c.Status().Session))
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"), uint64(c.Status().Session))
 }

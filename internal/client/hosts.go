@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -17,35 +19,95 @@ import (
 
 // hosts knows the addresses of the servers, and in which order to try them.
 type hosts struct {
-	names  []string                                                 // host:port
+	source *Source                                                  // nil: the names stay
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
+	log    *slog.Logger
 
-	mu    sync.Mutex
-	found map[string][]lifetime.Server // by name
-	last  lifetime.Server              // tried last
+	mu        sync.Mutex
+	names     []string                     // host:port
+	members   []string                     // of the configuration of the ensemble; nil before there is one
+	version   uint64                       // of that
+	good      lifetime.Server              // that gave the session last
+	found     map[string][]lifetime.Server // by name
+	known     []lifetime.Server            // what was found last for all names together
+	last      lifetime.Server              // tried last
+	preferred lifetime.Server              // that the next round begins with; zero for none
+	failed    bool                         // the source had an error when it was asked last, which was logged
 }
 
 func newHosts(config *Config) *hosts {
-	h := &hosts{names: config.Servers, lookup: config.Lookup, found: make(map[string][]lifetime.Server)}
-	if h.lookup == nil {
-		for _, name := range h.names {
-			h.found[name] = []lifetime.Server{{Name: name, Address: name}}
-		}
+	return &hosts{
+		source: config.Source, lookup: config.Lookup, log: config.Log, names: config.Servers, found: make(map[string][]lifetime.Server),
 	}
-	return h
+}
+
+// list returns all names.
+func (h *hosts) list() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append(without(h.names, h.members), h.members...)
+}
+
+// without returns the names that are not among the others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}
+
+// ask takes over the names that the source has now. If it has none, or does not answer within the limit, the names stay.
+func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
+	if h.source == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	names, err := h.source.Servers(limited)
+	if err != nil && ctx.Err() != nil {
+		return err // the session has ended, or Dial: that says nothing of the source
+	}
+	h.mu.Lock()
+	was, failed := h.names, h.failed
+	if len(names) > 0 {
+		h.names = names
+		h.forget()
+	}
+	h.failed = err != nil
+	h.mu.Unlock()
+	if len(names) > 0 && !sameNames(names, was) {
+		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", names, "were", was)
+	}
+	switch {
+	case err == nil || failed:
+	case len(names) > 0:
+		h.log.Warn("zookeeper: a part of the servers cannot be used", "source", h.source.Name, "error", err)
+	case len(was) > 0:
+		h.log.Warn("zookeeper: cannot ask for the servers, the last ones stay", "source", h.source.Name, "error", err)
+	}
+	return err
+}
+
+// forget forgets the addresses of names that are gone. Called with mu held.
+func (h *hosts) forget() {
+	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool {
+		return !slices.Contains(h.names, name) && !slices.Contains(h.members, name)
+	})
+}
+
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // lookUp looks up all names at once, until ctx ends. With one, it ends as soon as one name is found. A name that is not
 // found keeps the addresses that it had. The errors are in the order of the names.
-func (h *hosts) lookUp(ctx context.Context, one bool) []error {
-	errs := make([]error, len(h.names))
+func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []error) {
+	names = h.list()
+	errs = make([]error, len(names))
 	if h.lookup == nil {
-		return errs
+		return names, errs
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lookups sync.WaitGroup
-	for i, name := range h.names {
+	for i, name := range names {
 		lookups.Go(func() {
 			host, port, _ := net.SplitHostPort(name) // package conn has joined them
 			var addresses []string
@@ -65,23 +127,56 @@ func (h *hosts) lookUp(ctx context.Context, one bool) []error {
 		})
 	}
 	lookups.Wait()
-	return errs
+	return names, errs
 }
 
 // order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not all begin
-// with the same server. The address that was tried last is not the first, unless it is the only one.
+// with the same server. The address that was tried last is not the first, unless it is the only one. If none of the names has an
+// address, those of the names before are better than nothing.
+//
+// The members of the ensemble and the other names take turns, and those begin that gave the session last. So addresses that lead
+// nowhere, be it because the configuration names what the client cannot reach, or because the servers that it was given are long gone,
+// cost one attempt at most before one of the others is tried.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []lifetime.Server
-	for _, name := range h.names {
-		all = append(all, h.found[name]...)
+	first, second := h.shuffled(h.members), h.shuffled(without(h.names, h.members))
+	if h.good.Name != "" && !slices.Contains(h.members, h.good.Name) {
+		first, second = second, first
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var all []lifetime.Server
+	for i := range max(len(first), len(second)) {
+		all = append(all, first[min(i, len(first)):min(i+1, len(first))]...)
+		all = append(all, second[min(i, len(second)):min(i+1, len(second))]...)
+	}
+	if len(all) == 0 {
+		all = h.known
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	h.known = slices.Clone(all)
 	if len(all) > 1 && all[0] == h.last {
 		all = append(all[1:], h.last)
 	}
 	return all
+}
+
+// shuffled returns the addresses of the names in random order. Called with mu held.
+func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
+	for _, name := range names {
+		if h.lookup == nil {
+			all = append(all, lifetime.Server{Name: name, Address: name})
+		}
+		all = append(all, h.found[name]...)
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// gave notes that the server that was tried last gave the session.
+func (h *hosts) gave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.good = h.last
 }
 
 // tries notes that a server is about to be tried.
@@ -98,15 +193,19 @@ const (
 )
 
 // requireAddress waits until a name has an address. It fails if the name servers have said for a while that there are no such names,
-// which is more often a typing error than an outage. A name server that fails or does not answer is waited for until ctx ends.
-func (h *hosts) requireAddress(ctx context.Context) error {
+// which is more often a typing error than an outage. A source of names or a name server that fails or does not answer is waited for until ctx ends.
+func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error {
 	missing := time.Now() // since when there are no such names
 	for {
+		sourceErr := h.ask(ctx, asking)
 		limited, cancel := context.WithTimeout(ctx, patience)
-		errs := h.lookUp(limited, true)
+		_, errs := h.lookUp(limited, true)
 		cancel()
 		if len(h.order()) > 0 {
 			return nil
+		}
+		if sourceErr != nil {
+			errs = append(errs, sourceErr)
 		}
 		err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
 		if slices.ContainsFunc(errs, isResolverFault) {
@@ -141,15 +240,20 @@ func (c *core) Servers(ctx context.Context) iter.Seq[lifetime.Server] {
 	}
 }
 
-// round looks up the names and returns what to try. The lookups together take at most as long as one attempt to connect. If a
-// lookup fails, that is noted like an attempt that failed.
+// round asks for the names, looks them up, and returns what to try. Both together take at most as long as one attempt to connect, and
+// the first at most half of that. If a lookup fails, that is noted like an attempt that failed.
 func (c *core) round(ctx context.Context) []lifetime.Server {
 	limited, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
-	for i, err := range c.hosts.lookUp(limited, false) {
+	err := c.hosts.ask(ctx, c.ensemble.ConnectTimeout()/2)
+	names, errs := c.hosts.lookUp(limited, false)
+	if len(names) == 0 {
+		names, errs = []string{c.hosts.source.Name}, []error{err}
+	}
+	for i, err := range errs {
 		if err != nil && ctx.Err() == nil {
-			c.Failed(c.hosts.names[i], err)
+			c.Failed(names[i], err)
 		}
 	}
-	return c.hosts.order()
+	return c.hosts.next()
 }

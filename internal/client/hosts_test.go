@@ -205,6 +205,27 @@ func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 	}
 }
 
+// A list whose names have no addresses leaves those of the list before.
+func TestLookup_NamesOfANewListDoNotExist_TheAddressesBeforeStay(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		ns := &names{known: map[string][]string{"zk1": {"10.0.0.1"}}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(trial.Label)}}
+		list := []string{"zk1:2181"}
+		life := lifetime.Config{SessionTimeout: trial.Timeout, Log: slog.New(slog.DiscardHandler), Dial: lan.dial}
+		source := &client.Source{Name: "list", Servers: func(context.Context) ([]string, error) { return list, nil }}
+		c, err := client.Open(t.Context(), &client.Config{Config: session.Config{Config: life}, Source: source, Lookup: ns.lookup})
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		time.Sleep(2 * time.Second)
+		list = []string{"nobody:2181"}
+		srv.Cut(trial.Ours)
+		synctest.Wait()
+		require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server)
+		require.ErrorContains(t, c.Status().LastError, "connect to nobody:2181: ")
+	})
+}
+
 // If no name exists for 5 s, the error names all of them.
 func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 	t.Parallel()

@@ -183,14 +183,7 @@ func (c *Connection) Drop() { c.Fail(errDropped) }
 // goroutine may still be ending them, so the last goroutine to come back from there fails the calls.
 func (c *Connection) Fail(why error) {
 	c.mu.Lock()
-	if c.why == nil {
-		c.why = why
-		close(c.gone)
-		c.watchdog.Stop()
-		if c.pinger != nil {
-			c.pinger.Stop() // it keeps the connection in memory
-		}
-	}
+	c.refuse(why)
 	c.failing++
 	c.mu.Unlock()
 	hangUp(c.conn)
@@ -211,6 +204,33 @@ func (c *Connection) Fail(why error) {
 		}
 	}
 	clear(unanswered) // it may be few, which would keep the callers in memory
+}
+
+// refuse makes the connection take no more requests; the first reason counts. Called with mu held.
+func (c *Connection) refuse(why error) {
+	if c.why != nil {
+		return
+	}
+	c.why = why
+	close(c.gone)
+	c.watchdog.Stop()
+	if c.pinger != nil {
+		c.pinger.Stop() // it keeps the connection in memory
+	}
+}
+
+// FailIdle is Fail if nothing is on its way, so that no caller loses a reply. Otherwise it reports false and does nothing.
+func (c *Connection) FailIdle(why error) bool {
+	c.mu.Lock()
+	idle := c.why == nil && len(c.pending)+len(c.queue)+len(c.pings) == 0 && !c.writing
+	if idle {
+		c.refuse(why) // what is asked from here on waits for the next connection
+	}
+	c.mu.Unlock()
+	if idle {
+		c.Fail(why)
+	}
+	return idle
 }
 
 // hangUp closes a connection at once. Close of a TLS connection would first wait until the server takes an alert.

@@ -1,0 +1,428 @@
+package conn_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// directory is what a function of WithServers returns.
+type directory struct {
+	mu    sync.Mutex
+	list  []string
+	err   error
+	asked trial.Log[struct{}]
+}
+
+func (d *directory) set(err error, list ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list, d.err = list, err
+}
+
+func (d *directory) servers(context.Context) ([]string, error) {
+	d.asked.Add(struct{}{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.list, d.err
+}
+
+// lines is a log of warnings and worse.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Split(strings.TrimSpace(l.b.String()), "\n")
+}
+
+func (l *lines) option() conn.Option {
+	return conn.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelWarn})))
+}
+
+// addresses are those of some fronts, as the members of a list.
+func addresses(fronts []*zktest.Front) (list []string) {
+	for _, f := range fronts {
+		list = append(list, f.Addr())
+	}
+	return list
+}
+
+// The three servers of the connect string are replaced one by one. The client finds the others, and its lock is held throughout.
+func TestWithServers_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts := srv.Fronts()
+		d := &directory{}
+		d.set(nil, addresses(fronts[:3])...)
+		c := trial.DialTo(t, strings.Join(addresses(fronts[:3]), ","), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithServers(d.servers))
+		m, err := mutex.New(c, "/lock")
+		require.NoError(t, err)
+		hold, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		for i := range 3 {
+			d.set(nil, addresses(fronts[i+1:i+4])...)
+			fronts[i].Stop()
+			time.Sleep(time.Minute)
+			require.NoError(t, hold.Err())
+		}
+		require.Contains(t, addresses(fronts[3:6]), c.Status().Server)
+		require.NoError(t, hold.Release(t.Context()))
+	}, zktest.WithFronts(7))
+}
+
+// Rounds without a server ask once each.
+func TestWithServers_EachRound_AsksOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &directory{}
+		d.set(nil, "a", "b:1", "b:1")
+		var dialed trial.Log[string]
+		dial := func(_ context.Context, _, address string) (net.Conn, error) {
+			dialed.Add(address)
+			return nil, syscall.ECONNREFUSED
+		}
+		_, err := conn.Dial(trial.Within(t, 10*time.Second+time.Millisecond), "first", conn.WithDialer(dial), conn.WithServers(d.servers), trial.EverySecond)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.Len(t, d.asked.All(), 12, "once by Dial, then at 0 s, 1 s and so on")
+		require.Len(t, dialed.All(), 2*11)
+		require.Subset(t, []string{"a:2181", "b:1"}, dialed.Values())
+	})
+}
+
+// What a function returns that is of no use leaves the last list, and is logged once. What is of use is taken.
+func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
+	t.Parallel()
+	away := errors.New("the directory is away")
+	for name, c := range map[string]struct {
+		err  error
+		list []string
+		says string
+	}{
+		"an error":         {err: away, list: []string{"elsewhere:2181"}, says: "the directory is away"},
+		"empty":            {says: "no servers"},
+		"no address":       {list: []string{"", ":2181", "::1", "[zk]:1", "a b", "zk:0", "zk:x", "zk:99999", "[::1"}, says: "the last ones stay"},
+		"one of them good": {list: []string{"zk:65536", "127.0.0.2:1"}, says: "a part of the servers cannot be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				d, log := &directory{}, &lines{}
+				d.set(nil, "127.0.0.2:1")
+				client := trial.DialTo(t, srv.Fronts()[0].Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithServers(d.servers), log.option())
+				require.Equal(t, "127.0.0.2:1", client.Status().Server)
+				d.set(c.err, c.list...)
+				for range 3 {
+					time.Sleep(time.Minute)
+					trial.Reconnect(srv, client)
+					require.Equal(t, "127.0.0.2:1", client.Status().Server)
+				}
+				require.Len(t, log.all(), 1)
+				require.Contains(t, log.all()[0], c.says)
+
+				d.set(nil, "127.0.0.3:1")
+				time.Sleep(time.Minute)
+				trial.Reconnect(srv, client)
+				require.Equal(t, "127.0.0.3:1", client.Status().Server)
+			}, zktest.WithFronts(3))
+		})
+	}
+}
+
+// A function that does not answer costs half of an attempt to connect.
+func TestWithServers_NoAnswer_IsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		hang := func(ctx context.Context) ([]string, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		var c *conn.Client
+		open := func() { c = trial.Dial(t, srv, conn.WithServers(hang), conn.WithConnectTimeout(time.Second)) }
+		require.Equal(t, time.Second, trial.After(open), "once by Dial, once by the first round")
+		time.Sleep(time.Minute)
+		require.InDelta(t, 0.5, trial.After(func() { trial.Reconnect(srv, c) }).Seconds(), 0.002)
+	})
+}
+
+// config is a dynamic configuration of the fronts.
+func config(version string, fronts ...*zktest.Front) []byte {
+	var b strings.Builder
+	for i, f := range fronts {
+		host, port, _ := net.SplitHostPort(f.Addr())
+		fmt.Fprintf(&b, "server.%d=%s:2888:3888:participant;0.0.0.0:%s\n", i+1, host, port)
+	}
+	return []byte(b.String() + "version=" + version)
+}
+
+// tracking connects, below a chroot, to the first three of seven fronts. Addresses that are none of the fronts swallow packets.
+func tracking(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
+	t.Helper()
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !slices.Contains(addresses(srv.Fronts()), address) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return srv.DialAs(trial.Label)(ctx, network, address)
+	}
+	c := trial.DialTo(t, strings.Join(addresses(srv.Fronts()[:3]), ",")+"/app", append(opts, conn.WithDialer(dial), conn.WithEnsembleTracking())...)
+	synctest.Wait()
+	return c
+}
+
+// lock holds a lock.
+func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
+	t.Helper()
+	m, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	hold, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return hold
+}
+
+// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that are there in the end, follows,
+// and its lock is held throughout.
+func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts, log := srv.Fronts(), &lines{}
+		c := tracking(t, srv, log.option())
+		hold := lock(t, c)
+		for i := range 3 {
+			require.NoError(t, srv.Set("/zookeeper/config", config(fmt.Sprintf("%x", 1<<32+i), fronts[i+1:i+4]...)))
+			time.Sleep(time.Minute)
+			fronts[i].Stop()
+			time.Sleep(time.Minute)
+			require.NoError(t, hold.Err())
+		}
+		require.Contains(t, addresses(fronts[3:6]), c.Status().Server)
+		require.NoError(t, hold.Release(t.Context()))
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{""}, log.all())
+	}, zktest.WithFronts(7))
+}
+
+// A configuration that names addresses that swallow packets costs one attempt to connect, and the hold lives on, since the servers of the
+// connect string are tried in turn.
+func TestEnsembleTracking_AddressesThatLeadNowhere_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	for range 10 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := tracking(t, srv)
+			hold := lock(t, c)
+			require.NoError(t, srv.Set("/zookeeper/config", []byte("server.1=10.0.0.1:1:2;1\nserver.2=10.0.0.2:1:2;1\nserver.3=10.0.0.3:1:2;1\nversion=ffffffff0")))
+			for range 5 {
+				time.Sleep(time.Minute)
+				require.LessOrEqual(t, trial.After(func() { trial.Reconnect(srv, c) }), trial.Timeout/6+2*time.Millisecond)
+				require.NoError(t, hold.Err())
+			}
+		}, zktest.WithFronts(7))
+	}
+}
+
+// A configuration with a smaller version than the newest is ignored, and so is one that cannot be read or has no servers for clients.
+func TestEnsembleTracking_OlderOrMalformed_IsIgnored(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ config, says string }{
+		"older":     {"server.1=10.0.0.1:1:2;1\nversion=fff", "an older configuration of the ensemble is ignored"},
+		"malformed": {"server.1=10.0.0.1:1:2;1\nversion=-1", "a part of the servers cannot be used"},
+		"static":    {"server.1=10.0.0.1:1:2:participant\nversion=200000000", ""},
+		"empty":     {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				log := &lines{}
+				client := tracking(t, srv, log.option())
+				require.NoError(t, srv.Set("/zookeeper/config", config("100000005", srv.Fronts()[3:6]...)))
+				synctest.Wait()
+				require.NoError(t, srv.Set("/zookeeper/config", []byte(c.config)))
+				synctest.Wait()
+				require.Contains(t, strings.Join(log.all(), ""), c.says)
+				for _, front := range srv.Fronts()[:3] {
+					front.Stop()
+				}
+				time.Sleep(time.Minute)
+				require.Contains(t, addresses(srv.Fronts()[3:6]), client.Status().Server)
+			}, zktest.WithFronts(7))
+		})
+	}
+}
+
+// Without the permission to read it, the client says so once, and stays with the servers that it was given.
+func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1, Where: func(r zktest.Request) bool { return r.Path == "/zookeeper/config" }},
+			zktest.Fail(zktest.CodeNoAuth))
+		log := &lines{}
+		c := tracking(t, srv, log.option())
+		time.Sleep(5 * time.Minute)
+		require.Len(t, log.all(), 1)
+		require.Contains(t, log.all()[0], "zookeeper: cannot follow the configuration of the ensemble")
+		require.Equal(t, conn.Connected, c.Status().State)
+	}, zktest.WithFronts(7))
+}
+
+// count returns how many clients each front has.
+func count(srv *zktest.Server, clients []*conn.Client) (counts []int) {
+	for _, f := range srv.Fronts() {
+		n := 0
+		for _, c := range clients {
+			if c.Status().Server == f.Addr() {
+				n++
+			}
+		}
+		counts = append(counts, n)
+	}
+	return counts
+}
+
+// Of three servers that restart one by one, the last has no clients. Then clients with locks move, and all locks are held throughout. Each
+// client moves once at most.
+func TestRebalance_RollingRestart_ClientsAreSpreadAgain(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var clients []*conn.Client
+		var holds []*zkrecipes.Hold
+		for i := range 60 {
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(10*time.Minute))
+			m, err := mutex.New(c, fmt.Sprintf("/lock%d", i))
+			require.NoError(t, err)
+			hold, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			clients, holds = append(clients, c), append(holds, hold)
+		}
+		for _, f := range srv.Fronts() {
+			time.Sleep(10 * time.Second)
+			f.Stop()
+			time.Sleep(2 * time.Second)
+			require.NoError(t, f.Start())
+		}
+		time.Sleep(5 * time.Second)
+		before := count(srv, clients)
+		require.LessOrEqual(t, before[2], 5)
+		states := make([]*trial.Log[conn.State], len(clients))
+		for i, c := range clients {
+			states[i] = trial.States(t, c)
+		}
+		time.Sleep(20 * time.Minute)
+		after := count(srv, clients)
+		t.Log("clients of each server, before and after:", before, after)
+		require.NotContains(t, after, 0, "by chance once in 10^10 runs")
+		for i, hold := range holds {
+			require.NoError(t, hold.Err())
+			require.LessOrEqual(t, len(states[i].All()), 3, "connected, suspended, connected")
+		}
+	}, zktest.WithFronts(3))
+}
+
+// While a request is unanswered, or a hold ends with the connection, the client stays.
+func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
+	t.Parallel()
+	for name, busy := range map[string]func(t *testing.T, srv *zktest.Server, c *conn.Client){
+		"a request": func(t *testing.T, srv *zktest.Server, c *conn.Client) {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.HoldReply(2*time.Second))
+			for range 2 { // one is unanswered when the other has its answer
+				go func() {
+					for t.Context().Err() == nil {
+						_, _, _ = c.Exists(t.Context(), "/x")
+					}
+				}()
+				time.Sleep(time.Second)
+			}
+		},
+		"a hold that ends with the connection": func(t *testing.T, _ *zktest.Server, c *conn.Client) {
+			m, err := mutex.New(c, "/lock", mutex.WithLossOnSuspend())
+			require.NoError(t, err)
+			_, err = m.Lock(t.Context())
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 5 { // the server is random
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithRebalance(time.Minute))
+					time.Sleep(2 * time.Second)
+					trial.Reconnect(srv, c)
+					busy(t, srv, c)
+					states := trial.States(t, c)
+					time.Sleep(10 * time.Minute)
+					require.Len(t, states.All(), 1)
+				}, zktest.WithFronts(3))
+			}
+		})
+	}
+}
+
+// The server that the client moves to swallows packets. The client comes back after one attempt, and its hold lives on.
+func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the server is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			var only atomic.Pointer[string]
+			dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+				if at := only.Load(); at != nil && *at != address {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return srv.DialAs(trial.Label)(ctx, network, address)
+			}
+			c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(dial), conn.WithRebalance(time.Minute))
+			hold := lock(t, c)
+			time.Sleep(2 * time.Second)
+			trial.Reconnect(srv, c)
+			at := c.Status().Server
+			only.Store(&at)
+			states := trial.States(t, c)
+			time.Sleep(3 * time.Minute)
+			require.NoError(t, hold.Err())
+			require.Equal(t, at, c.Status().Server)
+			if all := states.All(); len(all) > 1 { // else the client has drawn the present server
+				require.Len(t, all, 3)
+				require.LessOrEqual(t, all[2].At.Sub(all[1].At), trial.Timeout/6)
+			}
+		}, zktest.WithFronts(7))
+	}
+}
+
+func TestRebalance_NoTime_IsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk", conn.WithRebalance(0))
+	require.EqualError(t, err, "connect to zk: rebalance within 0s: want more than 0")
+}
+
+func TestWithServers_NilFunction_IsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk", conn.WithServers(nil))
+	require.EqualError(t, err, "connect to zk: servers: nil function")
+}

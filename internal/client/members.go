@@ -1,0 +1,61 @@
+package client
+
+import (
+	"errors"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// configPath has the configuration of the ensemble. No chroot goes before it.
+const configPath = "/zookeeper/config"
+
+// unreadable is how long a configuration that could not be watched is left alone.
+const unreadable = time.Minute
+
+// followMembers takes over the servers of the configuration of the ensemble, whenever it changes, until the client is closed.
+func (c *core) followMembers() {
+	root := &Client{core: c, isSub: true}
+	var read []byte
+	failed := false
+	for c.ctx.Err() == nil {
+		for view, err := range root.Watch(c.ctx, configPath) {
+			switch {
+			case errors.Is(err, zkrecipes.ErrClosed):
+				return
+			case err != nil && !failed:
+				c.opts.Log.Warn("zookeeper: cannot follow the configuration of the ensemble", "path", configPath, "error", err)
+				failed = true
+			case err == nil && view.Current && (read == nil || string(read) != string(view.Value.Data)):
+				read, failed = append([]byte{}, view.Value.Data...), false
+				c.takeMembers(read)
+			}
+		}
+		_ = session.Sleep(c.ctx, unreadable) // the loop looks at the context
+	}
+}
+
+// takeMembers takes over the servers of a configuration. Versions are zxids, so a smaller one is of a server that lags behind, or of
+// another ensemble. An ensemble without dynamic configuration names no servers.
+func (c *core) takeMembers(config []byte) {
+	version, servers, err := c.opts.Members(config)
+	if err != nil {
+		c.opts.Log.Warn("zookeeper: a part of the servers cannot be used", "source", configPath, "error", err)
+	}
+	h := c.hosts
+	h.mu.Lock()
+	was, newest := h.members, h.version
+	fresh := version >= newest && len(servers) > 0
+	if fresh {
+		h.members, h.version = servers, version
+		h.forget()
+	}
+	h.mu.Unlock()
+	switch {
+	case version < newest && len(servers) > 0:
+		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath, "version", version, "newest", newest)
+	case fresh && !sameNames(servers, was):
+		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", servers, "were", was)
+	}
+}
