@@ -5,6 +5,22 @@
 //	http.Handle("/self", zkhttp.Self(e))
 //	http.Handle("/healthz", zkhttp.Health(client))
 //
+// # Where to serve them
+//
+// In the process that holds the lock, idle HTTP connections must not use up the descriptors: a client that cannot open a
+// connection to ZooKeeper loses its session. http.ListenAndServe sets no limits, so use a server with timeouts, on an address that strangers
+// cannot reach, and cap the number of its connections well below the limit of descriptors, for example with LimitListener of
+// golang.org/x/net/netutil:
+//
+//	server := &http.Server{
+//		Handler:           mux,
+//		ReadHeaderTimeout: 5 * time.Second,
+//		ReadTimeout:       10 * time.Second,
+//		WriteTimeout:      10 * time.Second,
+//		IdleTimeout:       15 * time.Second,
+//	}
+//	err := server.Serve(netutil.LimitListener(listener, 100))
+//
 // # What they answer
 //
 // All answers are JSON objects, and must not be cached. Times are as in RFC 3339, and fields that end in Seconds are numbers.
