@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"runtime"
 	"syscall"
 
 	"github.com/go-zookeeper/zk"
@@ -59,6 +62,21 @@ func IsProgram(err error) bool {
 // Usagef is an error in how zkr was called.
 func Usagef(format string, args ...any) error {
 	return With(Usage, fmt.Errorf(format, args...))
+}
+
+// OfStart gives an error of starting a program its status. Only what stays as it is until someone changes the program is final: that
+// it is not there, or cannot be executed. What may pass, such as a lack of processes, descriptors or memory, or a file that is being written,
+// is a failure as any other.
+func OfStart(err error) error {
+	const badFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT of Windows
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
+		return With(NotFound, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.E2BIG), runtime.GOOS == "windows" && errors.Is(err, badFormat):
+		return With(CannotRun, err)
+	}
+	return With(Failure, err)
 }
 
 // Stopped is the cause of a context that a signal has ended.
