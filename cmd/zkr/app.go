@@ -167,9 +167,23 @@ Examples:
 		code = own
 	}
 	if message != "" {
-		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
+		a.sayLast(code, message)
 	}
 	return code
+}
+
+// sayLast prints the last message. A log of JSON has no line that is none.
+func (a *app) sayLast(code int, message string) {
+	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // the flags were not read to their end
+		a.output.log = "json"
+	}
+	if a.output.log == "json" {
+		if log, err := a.output.logger(a.err); err == nil {
+			log.Error(message, "status", code)
+			return
+		}
+	}
+	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
 }
 
 // asFlags puts the flags of zkr in place of the options that errors of the library name.
