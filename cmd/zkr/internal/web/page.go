@@ -143,6 +143,7 @@ func (s *Site) Follow(ctx context.Context) {
 	if s.page.history != nil {
 		keeping.Go(func() { s.page.keep(ctx) })
 	}
+	keeping.Go(func() { s.page.queues.Live.FollowClock(ctx) })
 	s.page.follow(ctx)
 }
 
