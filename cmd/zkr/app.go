@@ -183,13 +183,8 @@ func (a *app) sayLast(code int, message string) {
 			return
 		}
 	}
-	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
+	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message))) // there is nowhere else to say it
 }
-
-// asFlags puts the flags of zkr in place of the options that errors of the library name.
-var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
-	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
-	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {

@@ -67,9 +67,9 @@ func forOperators(_ []string, a slog.Attr) slog.Attr {
 	case time.Time:
 		a.Value = slog.TimeValue(value.UTC())
 	case error:
-		a.Value = slog.StringValue(asFlags.Replace(value.Error()))
+		a.Value = slog.StringValue(exit.AsFlags.Replace(value.Error()))
 	case string:
-		a.Value = slog.StringValue(asFlags.Replace(value))
+		a.Value = slog.StringValue(exit.AsFlags.Replace(value))
 	}
 	return a
 }
@@ -130,7 +130,7 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(asFlags.Replace(line)))
+	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(exit.AsFlags.Replace(line)))
 	return err
 }
 

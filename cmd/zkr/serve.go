@@ -193,6 +193,6 @@ func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) 
 	return site.ShowQueues(web.Queues{
 		Live: live, Root: flags.root, Stuck: time.Duration(flags.stuck), Break: b, MayBreak: b.allowed(),
 		Status: client.Status, History: flags.history,
-		Explain: func(err error) string { return asFlags.Replace(err.Error()) },
+		Explain: func(err error) string { return exit.AsFlags.Replace(err.Error()) },
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/go-zookeeper/zk"
@@ -79,6 +80,13 @@ func OfStart(err error) error {
 	return With(Failure, err)
 }
 
+// AsFlags puts the flags of zkr in place of the options that errors of the library name.
+var AsFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
+	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
+	"WithServer", "--kerberos-server",
+	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // digest or x509 may be what it wants
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
+
 // Stopped is the cause of a context that a signal has ended.
 type Stopped struct{ Signal os.Signal }
 
@@ -107,6 +115,8 @@ func Status(err error) (code int, message string) {
 		return s.code(), ""
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
+	case errors.Is(err, zkrecipes.CodeNeedsSASL):
+		return NoAccess, err.Error() + ": give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in enforce.auth.schemes of the servers"
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
 	case errors.Is(err, zkrecipes.ErrLost):
