@@ -28,3 +28,11 @@ func TestStart_APassingFailureIsNotFinal(t *testing.T) {
 	}
 	require.NoError(t, file.Close())
 }
+
+// TestGuard_IsNotCalledZkr: pkill takes a part of a name for the name, and killed both processes.
+func TestGuard_IsNotCalledZkr(t *testing.T) {
+	srv := zktest.Run(t)
+	status, out, errs := run(t, srv.Addr(), "lock", "/p", "--shell", "cat /proc/$PPID/comm")
+	require.Zero(t, status, errs)
+	require.Equal(t, "lock-guard\n", out)
+}
