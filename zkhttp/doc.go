@@ -5,6 +5,22 @@
 //	http.Handle("/self", zkhttp.Self(e))
 //	http.Handle("/healthz", zkhttp.Health(client))
 //
+// # Limits of the server
+//
+// Idle HTTP connections must not use up the descriptors of a process that holds a lock: a client that cannot
+// open a connection to ZooKeeper loses its session. http.ListenAndServe sets no limits. Use a server with
+// timeouts, on an address that strangers cannot reach, and cap its connections well below the limit of
+// descriptors, for example with LimitListener of golang.org/x/net/netutil:
+//
+//	server := &http.Server{
+//		Handler:           mux,
+//		ReadHeaderTimeout: 5 * time.Second,
+//		ReadTimeout:       10 * time.Second,
+//		WriteTimeout:      10 * time.Second,
+//		IdleTimeout:       15 * time.Second,
+//	}
+//	err := server.Serve(netutil.LimitListener(listener, 100))
+//
 // # Responses
 //
 // All responses are JSON objects and must not be cached. Times are formatted as in RFC 3339, and fields that

@@ -25,7 +25,7 @@ func Example() {
 	mux.Handle("/leader", zkhttp.Leader(e))
 	mux.Handle("/self", zkhttp.Self(e))
 	mux.Handle("/healthz", zkhttp.Health(client))
-	server := httptest.NewServer(mux) // http.ListenAndServe(":8080", mux)
+	server := httptest.NewServer(mux) // an http.Server with timeouts, see the package documentation
 	defer server.Close()
 	show := func() {
 		for _, path := range []string{"/leader", "/self", "/healthz"} {

@@ -167,15 +167,24 @@ Examples:
 		code = own
 	}
 	if message != "" {
-		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
+		a.sayLast(code, message)
 	}
 	return code
 }
 
-// asFlags puts the flags of zkr in place of the options that errors of the library name.
-var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
-	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
-	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
+// sayLast prints the last message. A log of JSON has no line that is none.
+func (a *app) sayLast(code int, message string) {
+	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // the flags were not read to their end
+		a.output.log = "json"
+	}
+	if a.output.log == "json" {
+		if log, err := a.output.logger(a.err); err == nil {
+			log.Error(message, "status", code)
+			return
+		}
+	}
+	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message))) // there is nowhere else to say it
+}
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {

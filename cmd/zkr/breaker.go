@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// breaker deletes a contender for the page, as zkr break does. It answers a request only if it has the key that zkr has printed.
+// breaker deletes a contender for the page, as zkr break does. It answers a request only if it has the key that zkr has made.
 type breaker struct {
 	app    *app
 	client *conn.Client
@@ -36,15 +38,40 @@ const keyHeader = "Zkr-Key"
 // wrongKeyPause is for how long after a wrong key another one is told to wait, and is not logged.
 const wrongKeyPause = time.Second
 
-// newBreaker makes a breaker. If it is to delete, the key is printed: it stands in no page, and in no log.
-func (a *app) newBreaker(client *conn.Client, root string, allowed bool) (*breaker, error) {
+// newBreaker makes a breaker. If it is to delete, its key goes to a file, or without one to a terminal: it stands in no page, and in no log.
+func (a *app) newBreaker(client *conn.Client, root string, allowed bool, file string) (*breaker, error) {
 	b := &breaker{app: a, client: client, root: root}
 	if !allowed {
 		return b, nil
 	}
 	b.key = rand.Text()
-	_, err := fmt.Fprintf(a.out, "The key to delete contenders on the page is %s\n", b.key)
+	if file != "" {
+		if err := writeSecret(file, b.key); err != nil {
+			return nil, exit.With(exit.Usage, fmt.Errorf("--break-key-file: %w", err))
+		}
+		return b, nil
+	}
+	_, err := fmt.Fprintf(a.err, "The key to delete contenders on the page is %s\n", b.key)
 	return b, err
+}
+
+// writeSecret replaces a file by one that its owner alone can read. CreateTemp gives it that mode.
+func writeSecret(path, secret string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: want a regular file, not %v", path, info.Mode())
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(secret + "\n")
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // it is of no use
+	}
+	return err
 }
 
 func (b *breaker) allowed() bool { return b.key != "" }
@@ -142,7 +169,7 @@ func (b *breaker) checkKey(r *http.Request) (status int, err error) {
 	}
 	b.again = time.Now().Add(wrongKeyPause)
 	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)
-	return http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has printed at its start", keyHeader)
+	return http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has made at its start: see --break-key-file", keyHeader)
 }
 
 // refusal is the status of an answer for an error of a break: 409 if the contender is not as the request says.

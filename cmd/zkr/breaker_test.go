@@ -4,14 +4,17 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"net/http"
-	"regexp"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -31,23 +34,38 @@ func breakOf(t *testing.T, client *http.Client) func(body string, headers ...str
 	}
 }
 
-// keyOf waits until zkr has printed its key.
-func keyOf(t *testing.T, z *zkr) string {
+// keyOf reads the key that zkr has written before it listened.
+func keyOf(t *testing.T, file string) string {
 	t.Helper()
-	var m []string
-	eventually(t, "zkr prints the key", func() bool {
-		m = regexp.MustCompile(`key to delete contenders on the page is (\S+)\n`).FindStringSubmatch(z.out.String())
-		return m != nil
-	})
-	return m[1]
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode())
+	return strings.TrimSpace(string(text))
+}
+
+// TestServe_TheKeyIsInNoLog: without a terminal, standard output and standard error go to the journal.
+func TestServe_TheKeyIsInNoLog(t *testing.T) {
+	srv := zktest.Run(t)
+	status, out, errs := run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
+	require.Equal(t, exit.Usage, status)
+	require.Empty(t, out)
+	require.Contains(t, errs, "give --break-key-file")
+	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file", t.TempDir())
+	require.Equal(t, exit.Usage, status)
+	require.Contains(t, errs, "want a regular file")
+	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
+	eventually(t, "the terminal shows it", func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
 }
 
 // TestServe_WrongKeys: they are logged, once a second at most. They do not keep the right key out.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)
-	client, z := sidecarClient(t, srv.Addr(), "--allow-break")
-	key, post := keyOf(t, z), breakOf(t, client)
+	file := filepath.Join(t.TempDir(), "key")
+	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file)
+	key, post := keyOf(t, file), breakOf(t, client)
 	try := func(key string) int {
 		status, _ := post(`{"path":"/q","token":"`+token+`"}`, "Content-Type", "application/json", keyHeader, key)
 		return status
@@ -81,10 +99,11 @@ func TestServe_WrongKeys(t *testing.T) {
 func TestServe_Break(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, done := holder(t, srv)
-	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--ui-root", "/q")
+	file := filepath.Join(t.TempDir(), "key")
+	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file, "--ui-root", "/q")
 	post := breakOf(t, client)
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"break":true`)
-	key, is := keyOf(t, z), "application/json"
+	key, is := keyOf(t, file), "application/json"
 	named := `"path":"/q","token":"` + token + `"`
 	for _, c := range []struct {
 		name, body string

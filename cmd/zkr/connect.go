@@ -10,8 +10,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -86,6 +88,9 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	}
 	least := new(slog.LevelVar)
 	least.Set(a.output.libraryLevel())
+	if mode := openTo(a.connect.authFile); mode != 0 {
+		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600", "file", a.connect.authFile, "mode", mode)
+	}
 	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
 	if limit := time.Duration(a.connect.within); limit > 0 {
 		var cancel context.CancelFunc
@@ -219,6 +224,15 @@ func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
 	}
 }
 
+// openTo is the mode of a file that every user can read; 0 for any other. Windows has access lists in place of it.
+func openTo(name string) fs.FileMode {
+	info, err := os.Stat(name)
+	if err != nil || info.Mode()&0o004 == 0 || runtime.GOOS == "windows" {
+		return 0
+	}
+	return info.Mode()
+}
+
 func readAuth(name string) ([]conn.Option, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -235,6 +249,9 @@ func readAuth(name string) ([]conn.Option, error) {
 		scheme, credential, ok := strings.Cut(text, ":")
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: want scheme:credential", name, n) // the line itself is a secret
+		}
+		if user, password, _ := strings.Cut(credential, ":"); scheme == "digest" && (user == "" || password == "") {
+			return nil, fmt.Errorf("%s:%d: want digest:user:password", name, n)
 		}
 		if scheme != "sasl" {
 			options = append(options, conn.WithAuth(scheme, credential))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -244,30 +242,16 @@ func old(version string) bool {
 	return slices.Compare([]int{major, minor, patch}, []int{3, 5, 3}) < 0
 }
 
-// compareClocks makes a node, whose time the leader's clock gives.
+// compareClocks compares the clock of the leader with ours.
 func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
-	start := time.Now()
-	node, err := client.Create(ctx, "/zkr-doctor-"+rand.Text(), nil, zk.FlagEphemeral)
-	took := time.Since(start)
+	clock, err := survey.CompareClocks(ctx, client)
 	if err != nil {
 		d.Clock = fmt.Sprintf("not compared: %v", err)
 		return
 	}
-	defer client.Delete(ctx, node, -1) //nolint:errcheck // it goes with the session
-	_, stat, err := client.Exists(ctx, node)
-	if err != nil {
-		d.Clock = fmt.Sprintf("not compared: %v", err)
-		return
-	}
-	ahead := time.UnixMilli(stat.Ctime).Sub(start.Add(took / 2)).Round(time.Millisecond)
-	exact := (took/2 + time.Millisecond).Round(time.Millisecond)
-	side := "ahead of"
-	if ahead < 0 {
-		side = "behind"
-	}
-	d.Clock = fmt.Sprintf("the leader's is %v %s ours, to within %v", max(ahead, -ahead), side, exact)
-	if off := max(ahead, -ahead) - exact; off > time.Second {
-		d.find("the leader's clock is %v %s ours: ages that zkr shows are wrong by that; locks do not depend on it", max(ahead, -ahead), side)
+	d.Clock = fmt.Sprintf("the leader's is %v ours, to within %v", clock, clock.Exact)
+	if clock.Certain() != 0 {
+		d.find("the leader's clock is %v ours: ages that zkr shows without --stuck are wrong by that; locks do not depend on it", clock)
 	}
 }
 

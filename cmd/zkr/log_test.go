@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"syscall"
@@ -78,4 +79,25 @@ func TestLog_OfSidecar(t *testing.T) {
 	})
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 143, z.status(t))
+}
+
+// TestLog_TheLastLineIsJSONToo: what reads a log of JSON need not know another form.
+func TestLog_TheLastLineIsJSONToo(t *testing.T) {
+	for _, args := range [][]string{
+		{"--log=json", "lock", "--connect-timeout=0.2", "/p", "--", "true"},
+		{"--log=json", "-q", "lock", "p", "--", "true"},
+		{"--log=json", "lock", "--such"},
+		{"--log=json", "such"},
+	} {
+		status, _, errs := run(t, "127.0.0.1:1", args...)
+		lines := strings.Split(strings.TrimSpace(errs), "\n")
+		var last struct {
+			Level, Msg string
+			Status     int
+		}
+		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last), errs)
+		require.Equal(t, "ERROR", last.Level)
+		require.Equal(t, status, last.Status)
+		require.NotEmpty(t, last.Msg)
+	}
 }

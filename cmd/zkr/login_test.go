@@ -59,6 +59,10 @@ func TestServe_Token(t *testing.T) {
 	for _, path := range []string{"/", "/leader", "/self", "/events", "/metrics", "/ui/", "/ui/app.js", "/readyz/../leader"} {
 		require.Equal(t, http.StatusUnauthorized, get(path, nothing), path)
 	}
+	answer, err := http.Get("http://" + at + "/readyz") //nolint:noctx // it ends with the test
+	require.NoError(t, err)
+	_, text := read(t, answer)
+	require.Equal(t, `{"state":"ready"}`+"\n", text, "who has no token learns no names of servers")
 	require.NotContains(t, z.err.String(), "refused", "who has no token yet is no attacker")
 	require.Equal(t, http.StatusOK, get("/metrics", bearer(first)))
 	require.Equal(t, http.StatusOK, get("/ui/", password))

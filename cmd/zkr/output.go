@@ -67,9 +67,9 @@ func forOperators(_ []string, a slog.Attr) slog.Attr {
 	case time.Time:
 		a.Value = slog.TimeValue(value.UTC())
 	case error:
-		a.Value = slog.StringValue(asFlags.Replace(value.Error()))
+		a.Value = slog.StringValue(exit.AsFlags.Replace(value.Error()))
 	case string:
-		a.Value = slog.StringValue(asFlags.Replace(value))
+		a.Value = slog.StringValue(exit.AsFlags.Replace(value))
 	}
 	return a
 }
@@ -130,7 +130,7 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(asFlags.Replace(line)))
+	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(exit.AsFlags.Replace(line)))
 	return err
 }
 
@@ -152,8 +152,9 @@ func (l *louder) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= l.least.Level() && l.Handler.Enabled(ctx, level)
 }
 
-// table is a result: what -o json prints, and rows for people. The first column of each row is what -o value prints.
+// table is a result: what -o json prints, and rows for people. The first column of each row is what -o value prints, or the first ones.
 type table struct {
+	values int      // how many columns -o value prints, with tabs between them; 0 is one
 	header []string // none if the rows speak for themselves
 	rows   [][]string
 	json   any
@@ -170,7 +171,8 @@ func (a *app) print(t table) error {
 		return err
 	case "value":
 		for _, row := range t.rows {
-			if _, err := fmt.Fprintln(a.out, survey.Plain(row[0])); err != nil {
+			cells := plainCells(row[:max(t.values, 1)])
+			if _, err := fmt.Fprintln(a.out, strings.Join(cells, "\t")); err != nil {
 				return err
 			}
 		}
@@ -181,13 +183,17 @@ func (a *app) print(t table) error {
 		_, _ = fmt.Fprintln(columns, strings.Join(t.header, "\t")) // Flush has the error
 	}
 	for _, row := range t.rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = survey.Plain(cell)
-		}
-		_, _ = fmt.Fprintln(columns, strings.Join(cells, "\t"))
+		_, _ = fmt.Fprintln(columns, strings.Join(plainCells(row), "\t"))
 	}
 	return columns.Flush()
+}
+
+func plainCells(row []string) []string {
+	cells := make([]string, len(row))
+	for i, cell := range row {
+		cells[i] = survey.Plain(cell)
+	}
+	return cells
 }
 
 // plainLines makes each line of a text plain.

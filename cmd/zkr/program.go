@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,15 +39,11 @@ func shellCommand(line string) []string {
 // find looks the program up, before any lock is taken.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
+	if err == nil {
 		return filepath.Abs(path)
-	case errors.Is(err, fs.ErrPermission):
-		return "", exit.With(exit.CannotRun, err)
-	default:
-		if info, statErr := os.Stat(name); statErr == nil && strings.ContainsRune(name, filepath.Separator) {
-			return "", exit.With(exit.CannotRun, fmt.Errorf("%s: cannot be executed (%v)", name, info.Mode()))
-		}
-		return "", exit.With(exit.NotFound, err)
 	}
+	if info, statErr := os.Stat(name); statErr == nil && strings.ContainsRune(name, filepath.Separator) {
+		return "", exit.With(exit.CannotRun, fmt.Errorf("%s: cannot be executed (%v)", name, info.Mode()))
+	}
+	return "", exit.OfStart(err)
 }

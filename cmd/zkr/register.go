@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -224,11 +222,8 @@ func (a *app) startProgram(host *child.Host, path string, program []string) (*ch
 		in = null
 	}
 	c, err := host.Start(child.Command{Path: path, Args: program, Env: os.Environ(), Files: []*os.File{in, a.out, a.err}})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, exit.With(exit.NotFound, err)
-	case err != nil:
-		return nil, exit.With(exit.CannotRun, fmt.Errorf("start %s: %w", path, err))
+	if err != nil {
+		return nil, exit.OfStart(err)
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,5 +35,43 @@ func TestAuthFile_SASL(t *testing.T) {
 		status, errs = lock(line)
 		require.Equal(t, exit.Usage, status)
 		require.Contains(t, errs, "auth:2: want sasl:user:password")
+	}
+}
+
+// TestAccess_ServersThatRequireAuthentication: zkr named SASL alone, and no flag, and ended with 125.
+func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithRequiredAuth("digest"))
+	for _, args := range [][]string{
+		{"lock", "/p", "--", "true"},
+		{"sem", "-n", "2", "/s", "--", "true"},
+		{"elect", "/e", "--", "true"},
+		{"shard", "--count=1", "/parts", "--", "true"},
+		{"status", "/p"},
+		{"limit", "/l", "3"},
+		{"leader", "/e"},
+	} {
+		status, _, errs := run(t, srv.Addr(), args...)
+		require.Equal(t, exit.NoAccess, status, errs)
+		require.Contains(t, errs, "the server requires authentication (-124): give --auth-file, --kerberos, or --tls-cert")
+		require.NotContains(t, errs, "SASL")
+	}
+}
+
+func TestAuthFile_IsLookedAt(t *testing.T) {
+	srv := zktest.Run(t)
+	auth := filepath.Join(t.TempDir(), "auth")
+	for _, line := range []string{"digest:bob", "digest:bob:", "digest::secret"} {
+		require.NoError(t, os.WriteFile(auth, []byte(line), 0o600))
+		status, _, errs := run(t, srv.Addr(), "status", "--auth-file", auth, "/p")
+		require.Equal(t, exit.Usage, status)
+		require.Contains(t, errs, "auth:1: want digest:user:password")
+		require.NotContains(t, errs, "secret")
+	}
+	require.NoError(t, os.WriteFile(auth, []byte("digest:bob:secret"), 0o600))
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		require.NoError(t, os.Chmod(auth, mode))
+		status, _, errs := run(t, srv.Addr(), "status", "--auth-file", auth, "/p")
+		require.Zero(t, status, errs)
+		require.Equal(t, warned, strings.Contains(errs, "every user of this machine can read --auth-file"), errs)
 	}
 }

@@ -19,6 +19,7 @@ type serveFlags struct {
 	addresses, hosts         []string
 	elect, observe, id, root string
 	history, tokenFile       string
+	keyFile                  string
 	encrypted                web.Certificates
 	layout                   layoutFlags
 	stuck                    duration
@@ -47,8 +48,8 @@ unless --http-token-file asks for one.
   /metrics  for Prometheus                       /ui/      all locks and elections below --ui-root, live
   /resign   POST on a unix socket: this candidate resigns, and stands again at the end of the queue
 
-With --allow-break, serve prints a key at its start. The page asks for it, shows the contender, and asks again before it deletes
-the contender, as zkr break does.`,
+With --allow-break, serve makes a key at its start, and writes it to --break-key-file or shows it in the terminal. The page asks for
+it, shows the contender, and asks again before it deletes the contender, as zkr break does.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), flags) },
 	}
@@ -65,6 +66,7 @@ the contender, as zkr break does.`,
 	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
 	cmd.Flags().StringVar(&flags.history, "history", "", "`file` that keeps the changes that the page shows")
 	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
+	cmd.Flags().StringVar(&flags.keyFile, "break-key-file", "", "`file` to which the key of --allow-break is written, for its owner alone; without it, the key is shown in the terminal")
 	noEnv(cmd, "allow-break")
 	flags.layout.add(cmd)
 	return cmd
@@ -77,6 +79,9 @@ func (f *serveFlags) check() error {
 	}
 	if f.allowBreak && f.root == "" {
 		return exit.Usagef("--allow-break needs the page: want a path for --ui-root")
+	}
+	if f.keyFile != "" && !f.allowBreak {
+		return exit.Usagef("--break-key-file needs --allow-break")
 	}
 	if f.history != "" && f.root == "" {
 		return exit.Usagef("--history needs the page: want a path for --ui-root")
@@ -125,6 +130,9 @@ func (f *serveFlags) secure(site *web.Site) error {
 func (a *app) serve(parent context.Context, flags serveFlags) error {
 	if err := flags.check(); err != nil {
 		return err
+	}
+	if flags.allowBreak && flags.keyFile == "" && !isTerminal(a.err) {
+		return exit.Usagef("--allow-break: standard error is no terminal, and a log must not have the key: give --break-key-file")
 	}
 	ctx, done := a.signals.Context(parent)
 	defer done()
@@ -178,13 +186,13 @@ func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) 
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	b, err := a.newBreaker(client, flags.root, flags.allowBreak)
+	b, err := a.newBreaker(client, flags.root, flags.allowBreak, flags.keyFile)
 	if err != nil {
 		return err
 	}
 	return site.ShowQueues(web.Queues{
 		Live: live, Root: flags.root, Stuck: time.Duration(flags.stuck), Break: b, MayBreak: b.allowed(),
 		Status: client.Status, History: flags.history,
-		Explain: func(err error) string { return asFlags.Replace(err.Error()) },
+		Explain: func(err error) string { return exit.AsFlags.Replace(err.Error()) },
 	})
 }

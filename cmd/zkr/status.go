@@ -26,6 +26,7 @@ type statusFlags struct {
 	recursive, watch bool
 	stuck, interval  duration
 	sent             *atomic.Int64 // requests of the client
+	ahead            time.Duration // of our clock is that of the servers
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -40,6 +41,7 @@ func newStatus(a *app) *cobra.Command {
   zkr status -r --stuck 10m / || alert
   zkr status --watch -r /jobs
   zkr status /app/partitions
+  zkr status -o value -r /   # a line for each queue: path, tab, verdict
   zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
 		Long: `status shows the queue at PATH, or with -r each queue at PATH and below it that has contenders. It reads, and changes nothing.
 It knows mutexes, read-write locks, semaphores and elections, as Curator and kazoo lay them out too.
@@ -60,7 +62,9 @@ The age of a contender counts from when it joined the queue: a holder may have w
   exhausted     the sequence numbers have run out
 
 With -r, what the access lists forbid to read is left out, and standard error says so.
-With --stuck the exit status is 1 if there is a queue to show.`,
+With --stuck the exit status is 1 if there is a queue to show. A clock of the servers that differs from that of this machine is allowed
+for, if zkr may make a node for a moment, whose time tells it. Without --stuck nothing is written.
+With -o value, one PATH gives its verdict; several, or -r, give a line with path and verdict, and a tab between them.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Usagef("want a PATH")
@@ -96,6 +100,11 @@ type snapshot struct {
 }
 
 func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
+	if flags.stuck > 0 {
+		if clock, err := survey.CompareClocks(ctx, client); err == nil {
+			flags.ahead = clock.Certain()
+		}
+	}
 	for {
 		start, before := time.Now(), flags.sent.Load()
 		view, err := look(ctx, client, paths, flags)
@@ -103,12 +112,12 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			return err
 		}
 		view.Requests = flags.sent.Load() - before
-		if err := a.printStatus(view, flags.watch); err != nil {
+		if err := a.printStatus(view, flags, len(paths) > 1); err != nil {
 			return err
 		}
 		if !flags.watch {
 			if len(view.Queues)+len(view.Shards) == 0 {
-				a.tellNothing(paths, flags)
+				return a.tellNothing(paths, flags)
 			}
 			if flags.stuck > 0 && len(view.Queues) > 0 {
 				return exit.With(1, nil)
@@ -126,22 +135,25 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 	}
 }
 
-// tellNothing tells people that there is nothing to show.
-func (a *app) tellNothing(paths []string, flags statusFlags) {
+// tellNothing tells people that there is nothing to show. That nothing is stuck is no news for cron.
+func (a *app) tellNothing(paths []string, flags statusFlags) error {
 	where := "at " + strings.Join(paths, ", ")
 	if flags.recursive {
 		where = "at or below " + strings.Join(paths, ", ")
 	}
-	if flags.stuck > 0 {
+	switch {
+	case flags.stuck > 0:
 		a.log.Info("no queue " + where + " is stuck")
-	} else {
-		a.log.Info("no contenders " + where)
+	case a.output.format == "table":
+		_, err := fmt.Fprintln(a.out, survey.Plain("no contenders "+where))
+		return err
 	}
+	return nil
 }
 
 // look reads the queues at or below paths.
 func look(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) (snapshot, error) {
-	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck), SkipForbidden: true}
+	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck), SkipForbidden: true, Ahead: flags.ahead}
 	view := snapshot{AsOf: time.Now(), Queues: []*survey.Queue{}}
 	for _, path := range paths {
 		if flags.recursive {
@@ -177,22 +189,29 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 	return view, nil
 }
 
-func (a *app) printStatus(view snapshot, again bool) error {
+func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error {
 	if n := len(view.Forbidden); n > 0 {
 		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)], "of", n)
 	}
 	if a.output.format != "table" {
-		var rows [][]string
+		t := table{json: view}
+		row := func(path, verdict string) {
+			if several || flags.recursive {
+				t.values, t.rows = 2, append(t.rows, []string{path, verdict})
+			} else {
+				t.rows = append(t.rows, []string{verdict})
+			}
+		}
 		for _, q := range view.Queues {
-			rows = append(rows, []string{q.Verdict})
+			row(q.Path, q.Verdict)
 		}
 		for _, s := range view.Shards {
-			rows = append(rows, []string{s.Verdict})
+			row(s.Path, s.Verdict)
 		}
-		return a.print(table{rows: rows, json: view})
+		return a.print(t)
 	}
 	var text bytes.Buffer
-	if again {
+	if flags.watch {
 		if isTerminal(a.out) {
 			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
 		}

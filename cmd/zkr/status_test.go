@@ -27,9 +27,9 @@ func TestStatus(t *testing.T) {
 	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status -r /; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
 	require.Zero(t, status, errs)
 	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
-		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\nheld\nfree\n$`, out)
+		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`, out)
 	var view snapshot
-	start := len(out) - len("held\nfree\n")
+	start := len(out) - len("/jobs/nightly\theld\n/jobs\tfree\n")
 	begin := 0
 	for i := range out {
 		if out[i] == '{' {
@@ -45,18 +45,23 @@ func TestStatus(t *testing.T) {
 	assert.Positive(t, view.Queues[0].Holders[0].Token)
 }
 
-// TestStatus_NothingBelow: people see that there was an answer. Scripts get nothing.
+// TestStatus_NothingBelow: people see that there was an answer, also in a pipe. Scripts, and cron, get nothing.
 func TestStatus_NothingBelow(t *testing.T) {
 	srv := zktest.Run(t)
 	x := inTerminal(t, command(t, srv.Addr(), "status", "-r", "/jobs"))
-	x.shows(t, "zkr: no contenders at or below /jobs")
+	x.shows(t, "no contenders at or below /jobs")
 	assert.Zero(t, x.status(t))
 	x = inTerminal(t, command(t, srv.Addr(), "status", "-r", "--stuck=10m", "/jobs"))
 	x.shows(t, "zkr: no queue at or below /jobs is stuck")
 	assert.Zero(t, x.status(t))
 	status, out, errs := run(t, srv.Addr(), "status", "-r", "/jobs")
 	assert.Zero(t, status)
-	assert.Empty(t, out+errs)
+	assert.Equal(t, "no contenders at or below /jobs\n", out+errs)
+	for _, flag := range []string{"-o=value", "--stuck=10m"} {
+		status, out, errs := run(t, srv.Addr(), "status", "-r", flag, "/jobs")
+		assert.Zero(t, status)
+		assert.Empty(t, out+errs)
+	}
 }
 
 // TestStatus_Stuck: the exit status says whether a queue is shown.

@@ -316,7 +316,11 @@ func (d *daemon) serveHTTP(addr string) error {
 		}
 		_, _ = w.Write(answer.Bytes()) // the caller is gone
 	})
-	d.http = &http.Server{Handler: http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr))}
+	d.http = &http.Server{
+		Handler:           http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr)),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, // a command may take as long as it asks for
+		ConnState: (&visitors{}).note,
+	}
 	d.wg.Go(func() { _ = d.http.Serve(l) }) // ends with close
 	return nil
 }

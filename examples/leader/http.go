@@ -22,7 +22,9 @@ func serve(ctx context.Context, address string, client *conn.Client, contest *el
 	mux.Handle("/healthz", zkhttp.Health(client))
 	mux.Handle("/leader", zkhttp.Leader(contest))
 	mux.Handle("/self", zkhttp.Self(contest))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{ // without limits, idle connections could use up the descriptors that the client needs
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 15 * time.Second,
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -101,7 +101,7 @@ func foreignInCgroup() error {
 	return nil
 }
 
-// bothStopped stops the guard and then the host, as pkill -STOP zkr does.
+// bothStopped stops the guard and then the host, as pkill -STOP -f zkr does.
 func bothStopped() error {
 	c, err := guarded(clock() + 6*time.Second) // a later order may still be unread when the guard is stopped
 	if err != nil {

@@ -63,7 +63,8 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close(), fromGuard.Close()))
+		// No %w: that zkr, or /proc, is not found says nothing of the command.
+		return nil, fmt.Errorf("start the guard: %v", errors.Join(err, toGuard.Close(), fromGuard.Close())) //nolint:errorlint // see above
 	}
 	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard}
 	return g, p.Release() // the host reaps it

@@ -31,6 +31,9 @@ type watch struct {
 	list               func() ([]process, error) // of all processes
 }
 
+// guardName is what ps calls the guard on Linux, where names have 15 bytes at most.
+const guardName = "lock-guard"
+
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
 // or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, the state file of the host, and the command. Called by hand, it
 // ends the process with status 64.
@@ -50,7 +53,8 @@ func Guard(args []string, bootClock func() time.Duration) {
 		group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
 		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], bootClock: bootClock, list: processes,
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
+	// For people who list processes, where there is such a file. The name of zkr is not in it: pkill zkr must not hit both.
+	_ = os.WriteFile("/proc/self/comm", []byte(guardName), 0)
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)

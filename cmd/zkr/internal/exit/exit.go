@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
+	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/go-zookeeper/zk"
@@ -61,6 +65,28 @@ func Usagef(format string, args ...any) error {
 	return With(Usage, fmt.Errorf(format, args...))
 }
 
+// OfStart gives an error of starting a program its status. Only what stays as it is until someone changes the program is final: that
+// it is not there, or cannot be executed. What may pass, such as a lack of processes, descriptors or memory, or a file that is being written,
+// is a failure as any other.
+func OfStart(err error) error {
+	const badFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT of Windows
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
+		return With(NotFound, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.E2BIG), runtime.GOOS == "windows" && errors.Is(err, badFormat):
+		return With(CannotRun, err)
+	}
+	return With(Failure, err)
+}
+
+// AsFlags puts the flags of zkr in place of the options that errors of the library name.
+var AsFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
+	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
+	"WithServer", "--kerberos-server",
+	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // digest or x509 may be what it wants
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
+
 // Stopped is the cause of a context that a signal has ended.
 type Stopped struct{ Signal os.Signal }
 
@@ -89,6 +115,8 @@ func Status(err error) (code int, message string) {
 		return s.code(), ""
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
+	case errors.Is(err, zkrecipes.CodeNeedsSASL):
+		return NoAccess, err.Error() + ": give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in enforce.auth.schemes of the servers"
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
 	case errors.Is(err, zkrecipes.ErrLost):

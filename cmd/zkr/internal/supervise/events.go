@@ -98,7 +98,9 @@ func (e *events) say(level slog.Level, event string, more fields, sentence strin
 	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), EventKey: event}
 	for _, key := range slices.Sorted(maps.Keys(told)) {
 		record.AddAttrs(slog.Any(key, told[key]))
-		line[key] = told[key]
+		if line[key] = told[key]; key == ReasonKey || key == ErrorKey {
+			line[key] = exit.AsFlags.Replace(fmt.Sprint(told[key]))
+		}
 	}
 	e.later(func() {
 		if text, err := json.Marshal(line); err == nil && e.file != nil {

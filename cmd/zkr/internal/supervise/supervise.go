@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"time"
 
@@ -129,12 +128,10 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}, "%s %s, token %v", s.target.word("acquired", "elected at"), s.target.Paths[0], s.grant.parts[0].Token())
 	c, err := r.host.Start(command)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return exit.With(exit.NotFound, err)
 	case errors.Is(err, child.ErrLate):
 		return exit.With(exit.Lost, err)
 	case err != nil:
-		return exit.With(exit.CannotRun, err)
+		return exit.OfStart(err)
 	}
 	s.child, s.started = c, time.Now()
 	if command.Setuid && c.MayBeForeign() {

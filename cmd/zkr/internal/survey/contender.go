@@ -22,7 +22,7 @@ type Contender struct {
 	ID      string    `json:"id"`
 	Host    string    `json:"host,omitempty"` // as far as the ID tells
 	Process int       `json:"process,omitempty"`
-	Since   time.Time `json:"since"` // when it joined the queue, by the clock of the servers
+	Since   time.Time `json:"since"` // when it joined the queue, see Reader.Ahead
 	Token   int64     `json:"token,string"`
 	Session string    `json:"session,omitempty"` // none for a node that outlives its session
 	Library string    `json:"library"`           // whose names it has: curator, kazoo, or foreign

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -26,6 +27,7 @@ type Live struct {
 	client *conn.Client
 	tree   *cache.Cache
 	root   string
+	ahead  atomic.Int64 // see FollowClock
 
 	mu     sync.Mutex
 	names  listing
@@ -58,6 +60,22 @@ func (l *Live) Changed(ctx context.Context, tell func()) error {
 		tell()
 	}
 	return context.Cause(ctx)
+}
+
+// FollowClock compares the clock of the servers with ours now and then, until ctx ends, so that ages are right. Who may not make a node
+// gets them by the clocks as they are.
+func (l *Live) FollowClock(ctx context.Context) {
+	every := time.NewTicker(10 * time.Minute)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if clock, err := CompareClocks(ctx, l.client); err == nil {
+			l.ahead.Store(int64(clock.Certain()))
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // View returns what is there, as far as the servers have told. If the connection is lost while it reads, it returns an error
@@ -97,7 +115,9 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 			}
 		})
 	}
-	reader := &Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true}
+	reader := &Reader{
+		Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true, Ahead: time.Duration(l.ahead.Load()),
+	}
 	queues, err := reader.Below(ctx, l.root)
 	return View{state.Freshness, queues, reader.Forbidden()}, err
 }

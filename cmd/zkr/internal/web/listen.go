@@ -71,7 +71,10 @@ func removeStale(ctx context.Context, path string) {
 // serveAt serves at one address until ctx ends.
 func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s.ours(l.Addr(), s.known(l.Addr(), s.mux)), ReadHeaderTimeout: 10 * time.Second,
+		Handler:           s.guests.answering(s.ours(l.Addr(), s.known(l.Addr(), s.mux))),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
+		WriteTimeout: 90 * time.Second, // to delete a contender takes a minute at most; a stream has limits of its own
+		ConnState:    s.guests.admit, ConnContext: withGuest, MaxHeaderBytes: 16 << 10,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // a scanner that speaks no TLS, and the like
 		BaseContext: func(net.Listener) context.Context { return ctx },   // streams end with it
 	}

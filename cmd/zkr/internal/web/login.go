@@ -28,7 +28,7 @@ const shortest = 20
 const wrongTokenPause = time.Second
 
 // RequireToken lets a listener on a port answer only requests with the token in the file. A socket has an owner and a mode in its place.
-// The probes of Kubernetes have no token, so /healthz and /readyz answer everyone.
+// The probes of Kubernetes have no token, so /healthz and /readyz answer everyone, but without it they say no more than yes or no.
 func (s *Site) RequireToken(file string) error {
 	l := &login{file: file}
 	if err := l.read(); err != nil {
@@ -74,6 +74,17 @@ func (l *login) isNews() bool {
 	return true
 }
 
+// tersely answers with the status of next alone: its words name servers, and why they do not answer.
+func tersely(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	answer := &capture{header: http.Header{}, status: http.StatusOK}
+	next.ServeHTTP(answer, r)
+	if answer.status == http.StatusOK {
+		Reply(w, answer.status, map[string]string{"state": "ready"})
+		return
+	}
+	Reply(w, answer.status, Failure("not ready: the token of --http-token-file shows why"))
+}
+
 // known lets only requests through that have the token: as a bearer of it or, as browsers ask their users, as a password.
 func (s *Site) known(address net.Addr, next http.Handler) http.Handler {
 	if s.login == nil || address.Network() != "tcp" {
@@ -85,8 +96,11 @@ func (s *Site) known(address net.Addr, next http.Handler) http.Handler {
 			_, token, given = r.BasicAuth()
 		}
 		switch {
-		case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || given && s.login.has(token):
+		case given && s.login.has(token), r.URL.Path == "/healthz":
 			next.ServeHTTP(w, r)
+			return
+		case r.URL.Path == "/readyz":
+			tersely(w, r, next)
 			return
 		case given:
 			if s.login.isNews() {

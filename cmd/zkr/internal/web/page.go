@@ -3,10 +3,10 @@ package web
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -44,6 +44,8 @@ type page struct {
 	log     *slog.Logger
 	history *history // nil: the changes are kept in memory alone
 
+	beginStream func() (end func(), full error)
+
 	mu      sync.Mutex
 	now     pageView
 	changed chan struct{} // closed when now is replaced
@@ -53,7 +55,7 @@ type page struct {
 
 // pageView is one state of the page: it is replaced, and never changed.
 type pageView struct {
-	queues  map[string]pageQueue // by path
+	queues  map[string]*pageQueue // by path
 	changes changes
 	asOf    time.Time
 	lost    time.Time // since when zkr has no connection
@@ -64,10 +66,19 @@ type pageView struct {
 	hidden  string // what the page cannot show
 }
 
+// pageQueue is a queue in a view. Views share those that have not changed, and all readers share their text.
 type pageQueue struct {
 	text    string // JSON of a shownQueue
 	holders []*survey.Contender
 	granted map[string]time.Time
+}
+
+// orNone is a queue without holders for nil.
+func (q *pageQueue) orNone() pageQueue {
+	if q == nil {
+		return pageQueue{}
+	}
+	return *q
 }
 
 // shownQueue is a queue as the page shows it.
@@ -84,21 +95,21 @@ type ownTerm struct {
 
 // message is an event for the page: what has changed since the last one.
 type message struct {
-	Root    string            `json:"root"`
-	First   bool              `json:"first,omitempty"`
-	Now     time.Time         `json:"now"`
-	AsOf    time.Time         `json:"as_of,omitzero"`
-	Current bool              `json:"current"`
-	Server  string            `json:"server,omitempty"` // that zkr is connected to
-	Lost    time.Time         `json:"lost,omitzero"`    // since when it has no connection
-	Cause   string            `json:"cause,omitempty"`  // why
-	Error   string            `json:"error,omitempty"`
-	Hidden  string            `json:"hidden,omitempty"`
-	Changed []json.RawMessage `json:"changed,omitempty"`
-	Gone    []string          `json:"gone,omitempty"`
-	Changes []change          `json:"changes,omitempty"`
-	Own     *ownTerm          `json:"own,omitempty"`
-	Break   bool              `json:"break,omitempty"` // the page may ask to delete contenders
+	Root    string    `json:"root"`
+	First   bool      `json:"first,omitempty"`
+	Now     time.Time `json:"now"`
+	AsOf    time.Time `json:"as_of,omitzero"`
+	Current bool      `json:"current"`
+	Server  string    `json:"server,omitempty"` // that zkr is connected to
+	Lost    time.Time `json:"lost,omitzero"`    // since when it has no connection
+	Cause   string    `json:"cause,omitempty"`  // why
+	Error   string    `json:"error,omitempty"`
+	Hidden  string    `json:"hidden,omitempty"`
+	Gone    []string  `json:"gone,omitempty"`
+	Changes []change  `json:"changes,omitempty"`
+	Own     *ownTerm  `json:"own,omitempty"`
+	Break   bool      `json:"break,omitempty"` // the page may ask to delete contenders
+	Full    string    `json:"full,omitempty"`  // why this event is the last
 }
 
 // ShowQueues adds the page. Follow keeps it up to date.
@@ -107,7 +118,7 @@ func (s *Site) ShowQueues(q Queues) error {
 	if err != nil {
 		return err
 	}
-	s.page = &page{queues: q, log: s.log, changed: make(chan struct{})}
+	s.page = &page{queues: q, log: s.log, changed: make(chan struct{}), beginStream: s.beginStream}
 	if q.History != "" {
 		if err := s.page.remember(); err != nil {
 			return err
@@ -132,6 +143,7 @@ func (s *Site) Follow(ctx context.Context) {
 	if s.page.history != nil {
 		keeping.Go(func() { s.page.keep(ctx) })
 	}
+	keeping.Go(func() { s.page.queues.Live.FollowClock(ctx) })
 	s.page.follow(ctx)
 }
 
@@ -235,7 +247,7 @@ func (p *page) look(ctx context.Context) {
 		return
 	}
 	before, _ := p.next()
-	queues := make(map[string]pageQueue, len(view.Queues))
+	queues := make(map[string]*pageQueue, len(view.Queues))
 	for _, q := range view.Queues {
 		q.AsOf = time.Time{} // the same for all
 		granted := before.grants(q, view.Current)
@@ -243,7 +255,11 @@ func (p *page) look(ctx context.Context) {
 		if err != nil {
 			continue // it has no field that fails
 		}
-		queues[q.Path] = pageQueue{string(text), q.Holders, granted}
+		if known := before.queues[q.Path]; known != nil && known.text == string(text) {
+			queues[q.Path] = known
+		} else {
+			queues[q.Path] = &pageQueue{string(text), q.Holders, granted}
+		}
 	}
 	p.replace(func(v *pageView) {
 		v.note(p.queues.Status(), p.queues.Explain)
@@ -284,7 +300,7 @@ func notShown(nodes []string) string {
 
 // grants says when the holders of a queue were granted, as far as that was seen: v was before. Nodes tell only when they came.
 func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
-	before, granted := v.queues[q.Path], map[string]time.Time{}
+	before, granted := v.queues[q.Path].orNone(), map[string]time.Time{}
 	fresh := without(q.Holders, before.holders)
 	for _, c := range q.Holders {
 		if at, seen := before.granted[c.Node]; seen && !slices.Contains(fresh, c) {
@@ -300,7 +316,7 @@ func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
 }
 
 // successions are the changes of holders that lead from v to other queues.
-func (v *pageView) successions(queues map[string]pageQueue) (list []change) {
+func (v *pageView) successions(queues map[string]*pageQueue) (list []change) {
 	if !v.begun {
 		return nil
 	}
@@ -316,8 +332,9 @@ func (v *pageView) successions(queues map[string]pageQueue) (list []change) {
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
-		if words := succession(v.queues[path].holders, queues[path].holders); words != "" {
-			list = append(list, change{At: now, After: after, Path: path, Words: words, Held: few(queues[path].holders)})
+		holders := queues[path].orNone().holders
+		if words := succession(v.queues[path].orNone().holders, holders); words != "" {
+			list = append(list, change{At: now, After: after, Path: path, Words: words, Held: few(holders)})
 		}
 	}
 	return list
@@ -346,20 +363,15 @@ func (p *page) next() (pageView, <-chan struct{}) {
 	return p.now, p.changed
 }
 
-// difference is the event that leads from one view to another.
-func (p *page) difference(before, after pageView) message {
+// difference is the event that leads from one view to another, in parts. The texts of queues are those of the view.
+func (p *page) difference(before, after pageView, first bool) (iter.Seq[string], error) {
 	m := message{
-		Root: p.queues.Root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
+		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
 		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
 	}
 	if t := p.term.Load(); t != nil {
 		m.Own = &ownTerm{t.Path(), t.ValidUntil()}
-	}
-	for path, q := range after.queues {
-		if before.queues[path].text != q.text {
-			m.Changed = append(m.Changed, json.RawMessage(q.text))
-		}
 	}
 	for path := range before.queues {
 		if _, there := after.queues[path]; !there {
@@ -367,23 +379,48 @@ func (p *page) difference(before, after pageView) message {
 		}
 	}
 	slices.Sort(m.Gone)
-	return m
+	head, err := survey.JSON(m)
+	return func(yield func(string) bool) {
+		if !yield(strings.TrimSuffix(string(head), "}")) {
+			return
+		}
+		separator, end := `,"changed":[`, "}"
+		for path, q := range after.queues {
+			if known := before.queues[path]; known == q || known.orNone().text == q.text {
+				continue
+			}
+			if !yield(separator) || !yield(q.text) {
+				return
+			}
+			separator, end = ",", "]}"
+		}
+		yield(end)
+	}, err
 }
 
 // events streams the view and its changes, and a sign of life with each beat.
 func (p *page) events(w http.ResponseWriter, r *http.Request) {
-	out := newStream(w)
+	out, err := newStream(w)
+	if err != nil {
+		return
+	}
+	end, full := p.beginStream()
+	if full != nil { // a browser does not show a page the status of a stream, but its events
+		if text, err := survey.JSON(message{Root: p.queues.Root, Now: time.Now(), Full: full.Error()}); err == nil {
+			_ = out.send("", slices.Values([]string{string(text)})) // it was the last
+		}
+		return
+	}
+	defer end()
 	var before pageView
 	first := true
 	for {
 		view, changed := p.next()
-		m := p.difference(before, view)
-		m.First = first
-		before, first = view, false
-		text, err := survey.JSON(m)
-		if err != nil || out.send("", text) != nil {
-			return // the browser has gone
+		event, err := p.difference(before, view, first)
+		if err != nil || out.send("", event) != nil {
+			return // the browser has gone, or does not read
 		}
+		before, first = view, false
 		select {
 		case <-changed:
 		case <-time.After(pageBeat): // nobody follows the queues any more, or servers hang

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -27,11 +28,20 @@ type Site struct {
 	login     *login                     // nil: everyone may read
 	tls       *tls.Config                // nil: as it is
 	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
+	guests    *guests
+	streams   chan struct{} // has an element for each stream of events
 }
+
+// mostStreams bounds the streams of events, which stay: half of the connections at most.
+const mostStreams = 64
 
 // New makes a site that says that it is alive.
 func New(log *slog.Logger) *Site {
-	s := &Site{log: log, mux: http.NewServeMux(), resigning: make(chan chan<- *election.Term)}
+	most := mostGuests(descriptors())
+	s := &Site{
+		log: log, mux: http.NewServeMux(), resigning: make(chan chan<- *election.Term),
+		guests: newGuests(most, log), streams: make(chan struct{}, max(1, min(mostStreams, most/2))),
+	}
 	s.mux.HandleFunc("GET /healthz", alive)
 	return s
 }
@@ -103,7 +113,16 @@ func (s *Site) TellLeader(e *election.Election) {
 	leader := zkhttp.Leader(e)
 	s.mux.Handle("/leader", leader)
 	s.mux.Handle("/self", zkhttp.Self(e))
-	s.mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { leaderEvents(w, r, e) })
+	s.mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		end, full := s.beginStream()
+		if full != nil {
+			w.Header().Set("Retry-After", "5")
+			Reply(w, http.StatusServiceUnavailable, Failure(full.Error()))
+			return
+		}
+		defer end()
+		leaderEvents(w, r, e)
+	})
 	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { nameOfLeader(w, r, leader) })
 }
 
@@ -147,7 +166,10 @@ type leaderEvent struct {
 
 // leaderEvents streams the views. A reader that comes back gets the present one: changes in between are not kept.
 func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) {
-	out := newStream(w)
+	out, err := newStream(w)
+	if err != nil {
+		return
+	}
 	for view, err := range e.Watch(r.Context()) {
 		if err != nil {
 			return
@@ -157,7 +179,7 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 			event.Leader, event.Token, event.Since = survey.NameOf(view.Leader), view.Leader.Token.String(), view.Leader.Since
 		}
 		text, err := survey.JSON(event)
-		if err != nil || out.send(event.Token, text) != nil {
+		if err != nil || out.send(event.Token, slices.Values([]string{string(text)})) != nil {
 			return // the reader has gone
 		}
 	}

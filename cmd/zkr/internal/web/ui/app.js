@@ -39,6 +39,7 @@ function show() {
 
 // standing is what is to be said of the connections: a word, and what explains it.
 function standing() {
+  if (link.lost && view.full) return ['not shown', names([view.full])];
   if (link.lost && !view.now) return ['connecting', []];
   if (link.lost) {
     const next = link.next ? ', next try in ' + span(link.next - Date.now() + 999) : ', trying';

@@ -44,8 +44,18 @@ export function ask(queue, c) {
   for (const id of ['key', 'reason']) $(id).value = '';
   step();
   $('break').showModal();
+  $(key ? 'reason' : 'key').focus();
   $('break').scrollTop = 0; // the focus is at its end
 }
+
+$('cancel').onclick = () => $('break').close();
+
+// Enter asks the servers. It neither cancels nor deletes.
+$('break').onkeydown = (e) => {
+  if (e.key !== 'Enter' || !e.target.matches('input')) return;
+  e.preventDefault();
+  if (!looked) $('really').click();
+};
 
 $('really').onclick = async () => {
   const what = asked;

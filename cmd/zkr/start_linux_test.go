@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestStart_APassingFailureIsNotFinal: a unit of systemd is not started again after 126 and 127.
+func TestStart_APassingFailureIsNotFinal(t *testing.T) {
+	srv := zktest.Run(t)
+	program := filepath.Join(t.TempDir(), "worker")
+	text, err := os.ReadFile("/bin/true")
+	require.NoError(t, err)
+	file, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+	require.NoError(t, err)
+	_, err = file.Write(text)
+	require.NoError(t, err)
+	for _, verb := range []string{"lock", "elect"} {
+		status, _, errs := run(t, srv.Addr(), verb, "/p", "--", program)
+		require.Equal(t, exit.Failure, status, errs)
+		require.Contains(t, errs, program+": text file busy")
+	}
+	require.NoError(t, file.Close())
+}
+
+// TestGuard_IsNotCalledZkr: pkill takes a part of a name for the name, and killed both processes.
+func TestGuard_IsNotCalledZkr(t *testing.T) {
+	srv := zktest.Run(t)
+	status, out, errs := run(t, srv.Addr(), "lock", "/p", "--shell", "cat /proc/$PPID/comm")
+	require.Zero(t, status, errs)
+	require.Equal(t, "lock-guard\n", out)
+}
