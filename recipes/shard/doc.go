@@ -41,7 +41,7 @@
 // plan, and tries again once a minute, because each try costs the client its connection.
 //
 // When the context of [Shards.Run] ends, all functions stop at once. With [WithReturnGrace] the shards then wait for the member to
-// come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over one after the other. When the client is
+// come back, so that a rolling restart moves none. [WithLeave] hands them over one after the other, as [Shards.Leave] does. When the client is
 // closed, Run returns ErrClosed.
 //
 // # How fair it is

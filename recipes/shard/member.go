@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// member is one call of Run. Its goroutines are: one that follows the plan, one that campaigns and leads, one that stops workers,
+// member is one call of Run. Its goroutines are: one that follows the plan, one that waits to leave (if [WithLeave] says so), one that campaigns and leads, one that stops workers,
 // one that says in the group what has changed, and a worker for each shard.
 type member struct {
 	*Shards
@@ -66,13 +66,13 @@ var errDrained = errors.New("the member has left")
 // The loss of a hold is no failure: Run takes the lock again. If a hold was lost within a second, it waits before that: 50 ms, twice as
 // long after each further time, 500 ms at most, a random half more or less. A longer hold starts this anew.
 //
-// When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands them over one after
-// the other. Run returns when all functions have returned. One Shards runs once at a time.
+// When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave] they are handed over one
+// after the other, as by [Shards.Leave]. Run returns when all functions have returned. One Shards runs once at a time.
 //
 // If the plan or the members cannot be read or written, Run logs that and tries again, while the functions go on. Another member leads
 // meanwhile, if it can.
 //
-// Errors: the cause of ctx; nil after Leave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed; what the
+// Errors: the cause of ctx; nil after Leave, or when ctx has ended and all was handed over in the time of WithLeave; a nil serve, a bad source, or another Run of the same object, at once; ErrClosed; what the
 // server said when the member joined; zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as there was no plan. When
 // Run returns, all functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
@@ -89,7 +89,11 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 		Shards: s, from: from, serve: serve, over: make(chan struct{}), gate: make(chan struct{}, 1),
 		presence: presence{Weight: s.weight}, at: map[string]*worker{}, changed: make(chan struct{}),
 	}
-	m.ctx, m.stop = context.WithCancelCause(ctx)
+	working := ctx
+	if s.leaveLimit > 0 {
+		working = context.WithoutCancel(ctx)
+	}
+	m.ctx, m.stop = context.WithCancelCause(working)
 	defer m.stop(nil)
 	if !s.enter(m) {
 		return errors.New("shard: Run runs already: want another Shards for another member")
@@ -152,10 +156,28 @@ func (m *member) leave() {
 	m.say(func(p *presence) { p.Leaving = true })
 }
 
+// leaveAfter leaves when ctx ends, and stops what has not been handed over in time.
+func (m *member) leaveAfter(ctx, life context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-life.Done():
+		return
+	}
+	m.leave()
+	select {
+	case <-time.After(m.leaveLimit):
+		m.stop(context.Cause(ctx))
+	case <-life.Done():
+	}
+}
+
 func (m *member) run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of what goes on until the last worker has ended
 	defer m.background.Wait()
 	defer end()
+	if m.leaveLimit > 0 {
+		m.background.Go(func() { m.leaveAfter(ctx, life) })
+	}
 	if err := m.join(); err != nil {
 		return err
 	}

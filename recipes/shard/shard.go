@@ -62,6 +62,7 @@ type config struct {
 	strategy    Strategy
 	quiet, most time.Duration
 	returnGrace time.Duration
+	leaveLimit  time.Duration // 0 is no leaving
 	drainLimit  time.Duration // 0 is none
 	giveUp      int
 	tracerName  string
@@ -141,6 +142,20 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
+// WithLeave makes the member leave in order when the context of Run ends, as [Shards.Leave] does: its shards are handed over one
+// after the other, for d at most, and the functions go on meanwhile. What has not been handed over by then stops at once. Default is
+// that all functions stop at once. Their contexts have no deadline of the context of Run then. It cannot be used together with
+// [WithReturnGrace], which keeps the shards.
+func WithLeave(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("leave within %v: want more than 0", d)
+		}
+		c.leaveLimit = d
+		return nil
+	}
+}
+
 // WithDrainLimit bounds how long a function may go on after its context has ended; default is no limit: the shard is released only
 // after the function has returned. After the limit the lock is released beside the function. The hold of the function has ended
 // then, so that its Txn and a fence refuse it, but what it does elsewhere may meet the work of the next owner.
@@ -185,6 +200,9 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	errs := []error{recipe.Apply(&s.config, opts)}
 	if s.returnGrace > 0 && s.id == "" {
 		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
+	}
+	if s.returnGrace > 0 && s.leaveLimit > 0 {
+		errs = append(errs, errors.New("WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
 	}
 	switch {
 	case c == nil:
