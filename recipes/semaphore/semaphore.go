@@ -116,11 +116,12 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait, for at most a second, for callers
-// ahead of it that are just taking their leases, if there seem to be enough for this call too. On error no node of the call is
-// left in ZooKeeper, unless ctx ended first.
+// TryAcquire is [Semaphore.Acquire] without waiting for others. It fails if there are not enough leases, or if another caller is
+// ahead of it at the door: one that waits, or one that is just taking its leases. So of several calls at once, some may fail
+// although there are leases for all. A caller that must not fail then uses Acquire with a context that ends soon. On error no node
+// of the call is left in ZooKeeper, unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are not enough, or the second has passed; otherwise those of Acquire.
+// Errors: [*zkrecipes.BusyError] if it would have to wait; otherwise those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
