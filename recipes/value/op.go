@@ -30,22 +30,22 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return v.own(zkrecipes.OpCreate(v.path, data, 0)), nil
 	}
-	return v.exactly(zkrecipes.OpSet(v.path, data, old.Data)), nil
+	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
 // OpCheck returns the operation that lets a transaction of the caller pass only if the value is the one that was read with
 // old. See [Value.OpSet] for errors of the transaction, and for what it compares.
 //
-// Errors: the zero Version, because servers have no check that a node is missing; a Version whose Data is -1, which servers take for any,
+// Errors: the zero Version, because servers have no check that a node is missing; a Version whose Number is -1, which servers take for any,
 // and which only other clients leave: the next write ends it.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("check", errMissing)
 	}
-	if old.Data == -1 {
+	if old.Number == -1 {
 		return zkrecipes.Op{}, v.failed("check", errNoCheck)
 	}
-	return v.exactly(zkrecipes.OpCheck(v.path, old.Data)), nil
+	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
 // OpDelete returns the operation that deletes the node if the value is the one that was read with old. See [Value.OpSet] for errors
@@ -56,7 +56,7 @@ func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("delete", errMissing)
 	}
-	return v.exactly(zkrecipes.OpDelete(v.path, old.Data)), nil
+	return v.exactly(zkrecipes.OpDelete(v.path, old.Number)), nil
 }
 
 var (

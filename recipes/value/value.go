@@ -31,9 +31,9 @@ type Version struct {
 	Czxid int64
 	// Mzxid is the transaction that wrote the value. It grows with each write, also if the node is deleted and made again.
 	Mzxid int64
-	// Data is the data version. It starts again with each creation, and wraps after 2^31 writes, so it says nothing of order. What is
+	// Number is the data version. It starts again with each creation, and wraps after 2^31 writes, so it says nothing of order. What is
 	// written over a version is guarded at -1, too, which servers take for any.
-	Data int32
+	Number int32
 }
 
 // Exists reports whether there was a node.
