@@ -115,11 +115,18 @@ func (d *Discovery) Instances(ctx context.Context, service string) (View, error)
 }
 
 // WatchOption configures [Discovery.Watch].
-type WatchOption = group.WatchOption
+type WatchOption func(*watchConfig) error
+
+type watchConfig struct{ follow []group.WatchOption }
 
 // WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
 // tell at once. It is [group.WithSettle], which says what that spares.
-func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle(quiet, most) }
+func WithSettle(quiet, most time.Duration) WatchOption {
+	return func(c *watchConfig) error {
+		c.follow = append(c.follow, group.WithSettle(quiet, most))
+		return nil
+	}
+}
 
 // Watch tells which instances of a service there are now, then after every change, of their data too. A slow caller gets the newest
 // view and misses those in between. A service that does not exist has none.
@@ -130,6 +137,11 @@ func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
+		cfg := watchConfig{follow: []group.WatchOption{group.WithPayloads()}}
+		if err := recipe.Apply(&cfg, opts); err != nil {
+			yield(View{}, fmt.Errorf("discovery: %w", err))
+			return
+		}
 		g, err := d.folder(service)
 		if err != nil {
 			yield(View{}, err)
@@ -137,7 +149,7 @@ func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOpti
 		}
 		decoder := decoder{codec: d.codec, service: service}
 		var told *View
-		for v, err := range g.Watch(ctx, append(slices.Clone(opts), group.WithPayloads())...) {
+		for v, err := range g.Watch(ctx, cfg.follow...) {
 			if err != nil {
 				yield(View{}, err)
 				return
