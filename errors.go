@@ -29,6 +29,11 @@ var (
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome reports that a write may or may not have been applied. Read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
+	// ErrTooLarge reports that a request or its reply is too large. A request above conn.WithMaxRequestSize was not
+	// sent. A reply above conn.WithMaxReplySize was not read. A request also counts as too large if two connections
+	// in a row ended under it, because servers hang up on what is above their jute.maxbuffer. If a write may have
+	// been applied, the error also matches ErrUnknownOutcome.
+	ErrTooLarge = errors.New("too large")
 	// ErrSessionFull reports that a create was not sent, because the session of the client has so many ephemeral
 	// nodes that the servers might not survive its end. Spread them over several clients, or shorten their
 	// paths: see conn.WithMaxRequestSize.

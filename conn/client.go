@@ -122,7 +122,7 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 
 // Get returns a node's data and Stat. It is repeated until a server answers, in the next session if need be.
 //
-// Errors: what the server said, such as zk.ErrNoNode or zk.ErrNoAuth; [ErrTooLarge] for the reply; ErrClosed; ErrAuthFailed; the cause
+// Errors: what the server said, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply; ErrClosed; ErrAuthFailed; the cause
 // of ctx, with what is in the way.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(ctx, path)

@@ -88,7 +88,7 @@ func WithConnectTimeout(d time.Duration) Option {
 }
 
 // WithMaxRequestSize sets how many bytes a request may have, between 4 KiB and 1 GiB; default 1 MiB less 4 KiB, for servers
-// with the default jute.maxbuffer. A larger request is refused with [ErrTooLarge] before it is sent, since servers would
+// with the default jute.maxbuffer. A larger request is refused with [zkrecipes.ErrTooLarge] before it is sent, since servers would
 // hang up on it. Set it 4 KiB below the jute.maxbuffer of the servers, if that is not the default.
 //
 // The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes and members, and
@@ -107,7 +107,7 @@ func WithMaxRequestSize(bytes int) Option {
 }
 
 // WithMaxReplySize sets how many bytes a reply may have, between 4 KiB and 1 GiB; default 256 MiB. The call whose reply is
-// larger fails with [ErrTooLarge], and nothing else does. Servers have no limit of their own: a node with a million children
+// larger fails with [zkrecipes.ErrTooLarge], and nothing else does. Servers have no limit of their own: a node with a million children
 // makes a list of 50 MB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {

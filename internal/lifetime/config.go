@@ -2,7 +2,6 @@ package lifetime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,6 +50,3 @@ func (s Server) String() string {
 	host, _, _ := net.SplitHostPort(s.Address) // the client has joined host and port
 	return fmt.Sprintf("%s (%s)", s.Name, host)
 }
-
-// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
-var ErrTooLarge = errors.New("too large")

@@ -1030,9 +1030,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		follows := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
 		for _, n := range []int{100_000, math.MaxInt32, math.MaxInt} {
 			_, err = follows.Acquire(t.Context(), n)
-			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 			_, err = follows.TryAcquire(t.Context(), n)
-			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		}
 		require.Zero(t, sent.Hits())
 		require.NoError(t, a.Close())
