@@ -47,8 +47,8 @@ type Root grant.Root
 // String names the servers, the node and the session, as errors do; empty for the zero Root.
 func (r Root) String() string { return grant.Root(r).String() }
 
-// OpCreate creates a node. Flags are those of go-zookeeper, except those for containers and nodes with a time
-// to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are
+// OpCreate creates a node. Flags are a mode of package conn, such as conn.Ephemeral, or the flags of
+// go-zookeeper, except those for containers and nodes with a time to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are
 // not created.
 func OpCreate(path string, data []byte, flags int32, acl ...zk.ACL) Op {
 	return Op{Kind: KindCreate, Path: path, Data: data, Flags: flags, ACL: acl}

@@ -181,10 +181,12 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 }
 
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once.
+// The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32, because the flags of go-zookeeper are the same
+// numbers: a call that was written for its Conn keeps its arguments.
 //
 // Errors: those of [Session.Create]; without a session ErrClosed, ErrAuthFailed or the cause of ctx, and nothing was sent.
-func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	return c.inner().Create(ctx, path, data, flags, acl...)
+func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+	return c.inner().Create(ctx, path, data, mode, acl...)
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot

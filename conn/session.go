@@ -43,7 +43,8 @@ func (s *Session) Err() error { return s.inner.Err() }
 //
 // A watch also fires, without a change, when the connection was lost. So when it has fired, read again, and decide by what
 // was read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any number of
-// callers.
+// callers. Its results are those of go-zookeeper's GetW, with a channel in place of an event: programs that follow a node use
+// [Client.Watch].
 //
 // Errors: what the server said, and there is no watch; [Session.Err] if the session ended; the cause of ctx, with what is in the way.
 func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
@@ -70,13 +71,13 @@ func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, c
 	return names, w.Fired(), err
 }
 
-// Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
-// those of go-zookeeper, without those for a time to live; zk.FlagContainer makes a container. Without an ACL it takes
+// Create makes a node and returns its path, which for a sequential node is longer than what was asked for. The mode is
+// one of the named ones, such as [Persistent], or the flags of go-zookeeper, without those for a time to live. Without an ACL it takes
 // the client's.
 //
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
-func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	return s.inner.Create(ctx, path, data, flags, acl...)
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+	return s.inner.Create(ctx, path, data, mode, acl...)
 }
 
 // Multi applies the operations all or none, and returns one result for each: see [zkrecipes.OpCreate], [zkrecipes.OpSet],
