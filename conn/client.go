@@ -93,7 +93,7 @@ func (c *Client) Close() error { return c.inner().Close() }
 
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
 // caller, it misses none. So it is no view, which skips what is outdated. [Client.Status] has the state of one moment.
-func (c *Client) States(ctx context.Context) iter.Seq[State] {
+func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -87,7 +88,7 @@ func ExampleClient_States() {
 	connected := 0
 	for state := range client.States(ctx) {
 		fmt.Println(state)
-		if state == conn.Connected {
+		if state == zkrecipes.Connected {
 			if connected++; connected == 2 {
 				break
 			}

@@ -1,12 +1,16 @@
 package conn
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
 
 // Status is what a client knows of itself at one moment. Times are of the local clock; a zero time says that there was
 // nothing yet.
 type Status struct {
 	// State of the connection, and since when it is so.
-	State State
+	State zkrecipes.State
 	Since time.Time
 	// Server is the server that answers for the session, as in the connect string. The address that was found for a name comes
 	// behind it: "zk1:2181 (10.0.0.1)". It is empty while there is no connection.

@@ -65,7 +65,7 @@ func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 				data, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 				require.NoError(t, err)
 				require.Equal(t, want, data)
-				require.Contains(t, l.Values(), conn.Suspended)
+				require.Contains(t, l.Values(), zkrecipes.Suspended)
 			})
 		})
 	}
@@ -113,7 +113,7 @@ func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
 		l := trial.States(t, c)
 		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-		require.Contains(t, l.Values(), conn.Suspended)
+		require.Contains(t, l.Values(), zkrecipes.Suspended)
 	})
 }
 

@@ -84,7 +84,7 @@ func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Len(t, lists.All(), 1)
-		require.Equal(t, []conn.State{conn.Connected}, seen.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected}, seen.Values())
 	})
 }
 

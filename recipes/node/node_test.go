@@ -954,7 +954,7 @@ func TestClose_BetweenSessions(t *testing.T) {
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		for state := range a.States(t.Context()) {
-			if state == conn.Lost {
+			if state == zkrecipes.Lost {
 				break
 			}
 		}
