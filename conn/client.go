@@ -84,8 +84,12 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
+// Close ends the session, and with it every hold and ephemeral node, and waits for everything the client has started. The error is
+// that of an [io.Closer], and always nil, so that callers write
+//
+//	defer client.Close()
+//
+// It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
 // nodes go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
 // On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.

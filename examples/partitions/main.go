@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	m := &member{config: c, id: c.id, client: client, journal: demo.NewJournal(out), offsets: stored{client, c.path + "-offsets"}}
 	m.handle, m.serves = c.handle, func(string, bool) {}
 	return m.run(ctx)
