@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -159,12 +158,10 @@ func WithSafetyMargin(part float64) Option {
 }
 
 // BackOff says how long to wait before the next attempt. The policies of github.com/cenkalti/backoff, versions 4 and 5, are
-// such. A client uses one for one row of failures, from one goroutine at a time.
+// such. A client makes one for each row of failures, and uses it from one goroutine at a time.
 type BackOff interface {
 	// NextBackOff returns the next pause; 0 is none. A negative one says stop.
 	NextBackOff() time.Duration
-	// Reset begins anew. A client does not call it, but makes a new BackOff.
-	Reset()
 }
 
 // WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default
@@ -179,7 +176,7 @@ func WithBackOff(newBackOff func() BackOff) Option {
 		if newBackOff() == nil {
 			return errors.New("back-off: the function returns a nil policy")
 		}
-		o.NewBackOff = func() backoff.BackOff { return newBackOff() }
+		o.NewBackOff = func() lifetime.BackOff { return newBackOff() }
 		return nil
 	}
 }

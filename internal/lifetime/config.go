@@ -7,8 +7,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 	"github.com/zkrecipes/zkrecipes/sasl"
@@ -17,10 +15,10 @@ import (
 // Config are the options of a session's life.
 type Config struct {
 	liveness.Terms
-	SessionTimeout time.Duration          // to ask for
-	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
-	MaxReply       int                    // bytes; 0 is 256 MiB
-	NewBackOff     func() backoff.BackOff // nil is the default
+	SessionTimeout time.Duration  // to ask for
+	ConnectTimeout time.Duration  // of one attempt; 0 is a part of the session timeout
+	MaxReply       int            // bytes; 0 is 256 MiB
+	NewBackOff     func() BackOff // nil is the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, server Server) (net.Conn, error)
 	SASL           sasl.Mechanism // nil is none
