@@ -55,6 +55,20 @@
 //     [*WaitError]. If the cause is itself an answer of a server to another call, such as zk.ErrNoNode in an
 //     errgroup, the error prints it but does not match it.
 //
+// # Errors
+//
+// Match errors with [errors.Is], and the types with [errors.As]. Each error is declared in one place:
+//
+//   - This package has those that several packages return: [ErrLocked], [ErrLost], [ErrReleased], [ErrFenced],
+//     [ErrUpgrade], [ErrDeadlock], [ErrNoLeader], [ErrUnknownOutcome], [ErrTooLarge], [ErrSessionFull],
+//     [ErrSequenceExhausted], [ErrForeignContender], [ErrUnsupportedServer], [ErrTaken], [ErrClosed] and
+//     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry details.
+//   - go-zookeeper has the answers of servers that it knows, such as zk.ErrNoNode, zk.ErrNodeExists,
+//     zk.ErrBadVersion, zk.ErrNotEmpty and zk.ErrNoAuth. The others are a [Code], such as [CodeThrottled].
+//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance, node.ErrDeleted,
+//     shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid, fence.ErrInUse and
+//     fence.ErrCorrupt; sasl.ErrUnproven.
+//
 // # What is guaranteed
 //
 // While [Hold.Err] returns nil, no other contender holds what the hold stands for. A hold ends by itself before

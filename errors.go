@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +29,11 @@ var (
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome reports that a write may or may not have been applied. Read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
+	// ErrTooLarge reports that a request or its reply is too large. A request above conn.WithMaxRequestSize was not
+	// sent. A reply above conn.WithMaxReplySize was not read. A request also counts as too large if two connections
+	// in a row ended under it, because servers hang up on what is above their jute.maxbuffer. If a write may have
+	// been applied, the error also matches ErrUnknownOutcome.
+	ErrTooLarge = errors.New("too large")
 	// ErrSessionFull reports that a create was not sent, because the session of the client has so many ephemeral
 	// nodes that the servers might not survive its end. Spread them over several clients, or shorten their
 	// paths: see conn.WithMaxRequestSize.
@@ -175,7 +179,7 @@ func (e *BusyError) Error() string {
 	if e.Holder.Path == "" {
 		return fmt.Sprintf("%s: %v: %d in the queue", e.Path, ErrLocked, e.Queue)
 	}
-	return fmt.Sprintf("%s: %v: %s, %d in the queue", e.Path, ErrLocked, describe(e.Holder), e.Queue)
+	return fmt.Sprintf("%s: %v: %s, %d in the queue", e.Path, ErrLocked, e.Holder, e.Queue)
 }
 
 // Is reports that every BusyError matches [ErrLocked].
@@ -234,25 +238,8 @@ func (e *WaitError) Error() string {
 	if e.Holder.Path == "" {
 		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)
 	}
-	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, describe(e.Holder), e.Of, e.Err)
+	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, e.Holder, e.Of, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
-
-func describe(holder Participant) string {
-	name := "unnamed" // its contender has no data
-	switch {
-	case holder.Name != "":
-		name = strconv.Quote(holder.Name)
-	case string(holder.Data) == "__REVOKE__": // Curator's Revoker has put it in place of the name
-		name = "a contender that was asked to release"
-	case len(holder.Data) > 0:
-		name = strconv.Quote(string(excerpt(holder.Data)))
-	}
-	session := fmt.Sprintf("session 0x%x", uint64(holder.Session))
-	if holder.Session == 0 {
-		session = "not ephemeral: it stays when its process ends"
-	}
-	return fmt.Sprintf("%s (%s, token %d, since %s)", name, session, holder.Token, holder.Since.Format(time.RFC3339))
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,15 @@ type holdKey struct{}
 
 // Done returns a channel that is closed when the hold has ended.
 func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
+
+// String names the contender and its token, and says whether it is held, or why no longer.
+func (h *Hold) String() string {
+	state := fmt.Sprintf("held since %s", h.since.Format(time.RFC3339))
+	if err := h.Err(); err != nil {
+		state = err.Error()
+	}
+	return fmt.Sprintf("%s (token %d): %s", h.Path(), h.Token(), strings.TrimPrefix(state, h.Path()+": "))
+}
 
 // Err returns nil while the hold is held. Afterwards it returns [ErrReleased] or a [*LostError]. Err checks the
 // clock itself, so a process that was paused past the deadline sees the loss on its first call, before any

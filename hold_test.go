@@ -3,6 +3,7 @@ package zkrecipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -112,6 +113,29 @@ func TestHold_EndsOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrFenced)
 			require.ErrorIs(t, err, c.want)
 		})
+	}
+}
+
+// TestHold_String: a log line says what is held, and why it is no longer.
+func TestHold_String(t *testing.T) {
+	g := newGrant(time.Hour)
+	h, lose := zkrecipes.NewHold(t.Context(), g)
+	require.Equal(t, fmt.Sprintf("%s (token 7): held since %s", g.Path(), h.Since().Format(time.RFC3339)), h.String())
+	lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: g.Path()})
+	require.Equal(t, g.Path()+" (token 7): lost (expired)", h.String())
+	h, _ = zkrecipes.NewHold(t.Context(), g)
+	require.NoError(t, h.Release(t.Context()))
+	require.Equal(t, g.Path()+" (token 7): released", h.String())
+}
+
+func TestParticipant_String(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, p := range map[string]zkrecipes.Participant{
+		`"web-1" (session 0x10, token 7, since 2026-01-02T03:04:05Z)`:                                  {Name: "web-1", Session: 16, Token: 7, Since: since},
+		"unnamed (not ephemeral: it stays when its process ends, token 7, since 2026-01-02T03:04:05Z)": {Token: 7, Since: since},
+		"a contender that was asked to release (session 0x10, token 7, since 2026-01-02T03:04:05Z)":    {Data: []byte("__REVOKE__"), Session: 16, Token: 7, Since: since},
+	} {
+		require.Equal(t, want, p.String())
 	}
 }
 

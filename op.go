@@ -1,6 +1,10 @@
 package zkrecipes
 
-import "github.com/go-zookeeper/zk"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/grant"
+)
 
 // Op is one operation of a transaction; see [Hold.Txn] and conn.Client.Multi. Create one with [OpCreate],
 // [OpSet], [OpDelete] or [OpCheck], or from a value or counter of recipes/value. An Op is plain data: creating
@@ -20,8 +24,8 @@ type Op struct {
 	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's access list.
 	Flags int32
 	ACL   []zk.ACL
-	// Root, if not nil, is the only root under which Path means this node: a client with another root rejects
-	// the transaction. An Op made by a recipe has the root of the recipe's client.
+	// Root, unless it is zero, is the only root under which Path means this node: a client with another root
+	// rejects the transaction. An Op made by a recipe has the root of the recipe's client.
 	Root Root
 }
 
@@ -36,12 +40,15 @@ const (
 	KindCheck  OpKind = "check"
 )
 
-// Root is where the paths of a client begin: its connection, and the node that it calls "/". Two roots are the
-// same if they compare equal. String names the root in errors.
-type Root interface{ String() string }
+// Root is where the paths of a client begin: its connection, and the node that it calls "/". Only recipes make
+// one. The roots of two clients are equal if both use the same connection and the same node.
+type Root grant.Root
 
-// OpCreate creates a node. Flags are those of go-zookeeper, except those for containers and nodes with a time
-// to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are
+// String names the servers, the node and the session, as errors do; empty for the zero Root.
+func (r Root) String() string { return grant.Root(r).String() }
+
+// OpCreate creates a node. Flags are a mode of package conn, such as conn.Ephemeral, or the flags of
+// go-zookeeper, except those for containers and nodes with a time to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are
 // not created.
 func OpCreate(path string, data []byte, flags int32, acl ...zk.ACL) Op {
 	return Op{Kind: KindCreate, Path: path, Data: data, Flags: flags, ACL: acl}

@@ -2,7 +2,7 @@ package zkrecipes
 
 import "fmt"
 
-// State is the state of a client's connection and session.
+// State is the state of a client's connection and session: see conn.Client.States and conn.Client.Status.
 type State int
 
 // The states; package conn has the diagram.

@@ -1,6 +1,7 @@
 package zkrecipes
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -36,4 +37,22 @@ type Participant struct {
 	Session int64
 	// Since is when the contender joined the queue, by the server's clock.
 	Since time.Time
+}
+
+// String names the contender as errors do: who it is, its session, its token, and since when it has been there.
+func (p Participant) String() string {
+	name := "unnamed" // its contender has no data
+	switch {
+	case p.Name != "":
+		name = strconv.Quote(p.Name)
+	case string(p.Data) == "__REVOKE__": // Curator's Revoker has put it in place of the name
+		name = "a contender that was asked to release"
+	case len(p.Data) > 0:
+		name = strconv.Quote(string(excerpt(p.Data)))
+	}
+	session := fmt.Sprintf("session 0x%x", uint64(p.Session))
+	if p.Session == 0 {
+		session = "not ephemeral: it stays when its process ends"
+	}
+	return fmt.Sprintf("%s (%s, token %d, since %s)", name, session, p.Token, p.Since.Format(time.RFC3339))
 }

@@ -106,10 +106,14 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session, and with it every hold and ephemeral node, waits for everything that the client has
-// started, and returns nil. It tries for at most a second to notify the server. Without a connection, or if the
-// server does not answer, the nodes remain until the session expires. Close is idempotent. Afterwards every
-// call returns [zkrecipes.ErrClosed].
+// Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client
+// has started. The error is that of an [io.Closer], and always nil, so callers write
+//
+//	defer client.Close()
+//
+// It tries for at most a second to notify the server. Without a connection, or if the server does not answer,
+// the nodes remain until the session expires. Close is idempotent. Afterwards every call returns
+// [zkrecipes.ErrClosed].
 //
 // Close of a client made by [Client.Sub] closes only that client: new calls on it fail, while the connection
 // and its state stay.
@@ -118,7 +122,7 @@ func (c *Client) Close() error { return c.inner().Close() }
 // States yields the current state, then every transition, until ctx ends or the client is closed. A slow caller
 // misses none, unlike with the Watch methods, which skip outdated states. For the state at one moment, use
 // [Client.Status].
-func (c *Client) States(ctx context.Context) iter.Seq[State] {
+func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)
 }
 
@@ -148,7 +152,7 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 
 // Get returns a node's data and Stat. It retries until a server answers, in the next session if necessary.
 //
-// Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [ErrTooLarge] for the reply;
+// Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply;
 // ErrClosed; ErrAuthFailed; the cause of ctx, with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(ctx, path)
@@ -209,12 +213,13 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 }
 
 // Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live now.
-// Create is tried once.
+// Create is tried once. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32 with
+// the values of go-zookeeper's flags, so a call written for its Conn keeps its arguments.
 //
 // Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or the cause of ctx, and
 // nothing was sent.
-func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	return c.inner().Create(ctx, path, data, flags, acl...)
+func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+	return c.inner().Create(ctx, path, data, mode, acl...)
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The

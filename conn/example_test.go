@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -35,7 +36,7 @@ func ExampleDial() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }()
+	defer client.Close()
 
 	if _, err := client.Create(ctx, "/greeting", []byte("hello"), 0); err != nil {
 		fmt.Println(err)
@@ -60,7 +61,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }()
+	defer client.Close()
 	fmt.Println(client.Status().State)
 
 	srv.Accept(zktest.Everyone)
@@ -82,12 +83,12 @@ func ExampleClient_States() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }()
+	defer client.Close()
 
 	connected := 0
 	for state := range client.States(ctx) {
 		fmt.Println(state)
-		if state == conn.Connected {
+		if state == zkrecipes.Connected {
 			if connected++; connected == 2 {
 				break
 			}
@@ -111,7 +112,7 @@ func ExampleClient_Watch() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }()
+	defer client.Close()
 
 	for limit, err := range client.Watch(ctx, "/app/limit") {
 		switch {
@@ -146,7 +147,7 @@ func ExampleClient_Sub() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }()
+	defer client.Close()
 
 	if _, err := client.Create(ctx, "/app", nil, 0); err != nil {
 		fmt.Println(err)
@@ -186,7 +187,7 @@ func ExampleDial_secured() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 }
 
 // An ensemble that lets in only those who show an identity. What the client makes is open to that identity alone.
@@ -206,7 +207,7 @@ func ExampleWithSASL() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 }
 
 // Certificates that live for hours, in files that another program replaces.
@@ -227,5 +228,5 @@ func ExampleWithTLSFunc() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 }

@@ -31,7 +31,7 @@ func TestNew_ServersAreAway(t *testing.T) {
 		began := time.Now()
 		c := newClient(t, srv)
 		require.Zero(t, time.Since(began))
-		require.Equal(t, conn.Connecting, c.Status().State)
+		require.Equal(t, zkrecipes.Connecting, c.Status().State)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -49,7 +49,7 @@ func TestNew_ServersAreAway(t *testing.T) {
 		srv.Accept(zktest.Everyone)
 		require.NoError(t, c.Ready(t.Context()))
 		require.NoError(t, <-created)
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 	})
 }
 

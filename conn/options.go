@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -90,7 +89,7 @@ func WithConnectTimeout(d time.Duration) Option {
 }
 
 // WithMaxRequestSize sets the maximum size of a request in bytes, between 4 KiB and 1 GiB; the default is 1 MiB
-// less 4 KiB, which suits servers with the default jute.maxbuffer. A larger request fails with [ErrTooLarge]
+// less 4 KiB, which suits servers with the default jute.maxbuffer. A larger request fails with [zkrecipes.ErrTooLarge]
 // before it is sent, because servers would hang up on it. If the servers have another jute.maxbuffer, set the
 // size 4 KiB below it.
 //
@@ -112,7 +111,7 @@ func WithMaxRequestSize(bytes int) Option {
 }
 
 // WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB.
-// A call whose reply is larger fails with [ErrTooLarge], and nothing else does. Servers themselves set no
+// A call whose reply is larger fails with [zkrecipes.ErrTooLarge], and nothing else does. Servers themselves set no
 // limit: the list of a node with a million children takes 50 MB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
@@ -171,8 +170,6 @@ func WithSafetyMargin(part float64) Option {
 type BackOff interface {
 	// NextBackOff returns the next pause; 0 means none, and a negative value means stop.
 	NextBackOff() time.Duration
-	// Reset starts over. A client does not call it, but creates a new BackOff.
-	Reset()
 }
 
 // WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions
@@ -188,7 +185,7 @@ func WithBackOff(newBackOff func() BackOff) Option {
 		if newBackOff() == nil {
 			return errors.New("back-off: the function returns a nil policy")
 		}
-		o.NewBackOff = func() backoff.BackOff { return newBackOff() }
+		o.NewBackOff = func() lifetime.BackOff { return newBackOff() }
 		return nil
 	}
 }

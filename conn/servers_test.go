@@ -288,7 +288,7 @@ func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.Len(t, log.all(), 1)
 		require.Contains(t, log.all()[0], "zookeeper: cannot follow the configuration of the ensemble")
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 	}, zktest.WithFronts(7))
 }
 
@@ -330,7 +330,7 @@ func TestRebalance_RollingRestart_ClientsAreSpreadAgain(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		before := count(srv, clients)
 		require.LessOrEqual(t, before[2], 5)
-		states := make([]*trial.Log[conn.State], len(clients))
+		states := make([]*trial.Log[zkrecipes.State], len(clients))
 		for i, c := range clients {
 			states[i] = trial.States(t, c)
 		}

@@ -48,7 +48,8 @@ func (s *Session) Err() error { return s.inner.Err() }
 //
 // A watch also fires, without a change, when the connection is lost. After it has fired, read again and decide
 // by what you have read. Nothing needs to be closed. Watches are shared: a session has at most one for each
-// path and kind, for any number of callers.
+// path and kind, for any number of callers. The results are those of go-zookeeper's GetW,
+// with a channel in place of an event; to follow a node, use [Client.Watch].
 //
 // Errors: the error of the server, in which case there is no watch; [Session.Err] if the session has ended; the
 // cause of ctx, with what the call was waiting for.
@@ -77,12 +78,12 @@ func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, c
 }
 
 // Create creates a node and returns its path, which for a sequential node is longer than the path requested.
-// Flags are those of go-zookeeper, except those for a time to live; zk.FlagContainer creates a container.
+// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live.
 // Without an ACL, the node has the client's.
 //
 // Errors: the error of the server, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
-func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	return s.inner.Create(ctx, path, data, flags, acl...)
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+	return s.inner.Create(ctx, path, data, mode, acl...)
 }
 
 // Multi applies all of the operations or none, and returns one result for each: see [zkrecipes.OpCreate],

@@ -1,12 +1,16 @@
 package conn
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
 
 // Status is what a client knows about itself at one moment. Times are of the local clock; a zero time means
 // that the event has not happened yet.
 type Status struct {
 	// State is the state of the connection, and Since is when it was entered.
-	State State
+	State zkrecipes.State
 	Since time.Time
 	// Server is the server that answers for the session, as in the connect string. If that is a name, the resolved
 	// address follows it: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.

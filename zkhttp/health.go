@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
@@ -53,13 +54,13 @@ func Health(c *conn.Client) http.Handler {
 func trouble(now conn.Status) error {
 	ago := time.Since(now.Since).Round(time.Millisecond)
 	switch now.State {
-	case conn.Connected:
+	case zkrecipes.Connected:
 		return nil
-	case conn.Closed:
+	case zkrecipes.Closed:
 		return errors.New("the client is closed")
-	case conn.Suspended:
+	case zkrecipes.Suspended:
 		return because(fmt.Sprintf("no connection for %v, the session may live on", ago), now.LastError)
-	case conn.Connecting, conn.Lost:
+	case zkrecipes.Connecting, zkrecipes.Lost:
 	}
 	return because(fmt.Sprintf("no session for %v", ago), now.LastError)
 }

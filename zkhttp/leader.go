@@ -65,9 +65,9 @@ type selfBody struct {
 	ValidFor   float64         `json:"validForSeconds"`
 }
 
-// Self reports whether this process leads, in a term of [election.Election.Term]: 200 only while the deadline
-// of the term lies ahead, otherwise 503. The term may come from Run or Campaign, on any object of the same
-// client with the same path and layout. Self checks the clock during the request and asks no server.
+// Self reports whether this process leads through e, in a term of [election.Election.Term]: 200 only while the
+// deadline of the term lies ahead, otherwise 503. Pass the election that campaigns: another object on the same
+// path does not know its terms. Self checks the clock during the request and asks no server.
 //
 // No other candidate leads before validUntil, unless the term ends earlier. The response may be read late;
 // validForSeconds counts from when it was written.

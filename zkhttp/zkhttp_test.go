@@ -433,31 +433,19 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// The process leads, whichever call and whichever object of its client made it the leader.
-func TestSelf_LeadsThroughCampaignOrAnotherObject(t *testing.T) {
+// The process leads through the object that campaigned, whichever call made it the leader.
+func TestSelf_LeadsThroughCampaign(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		client := bubble.Dial(t, srv, "a")
-		elect := func(opts ...election.Option) *election.Election {
-			e, err := election.New(client, path, opts...)
-			require.NoError(t, err)
-			return e
-		}
-		e := elect()
-		same, another := zkhttp.Self(e), zkhttp.Self(elect())
-		layout, process := zkhttp.Self(elect(election.WithLayout(election.Selector))), zkhttp.Self(join(t, srv, "b"))
+		e := join(t, srv, "a")
+		own, process := zkhttp.Self(e), zkhttp.Self(join(t, srv, "b"))
 		for range 2 {
 			term := campaign(t, e)
-			for _, h := range []http.Handler{same, another} {
-				a := get(t, h)
-				require.Equal(t, http.StatusOK, a.code)
-				require.EqualValues(t, term.Token(), a.body["token"])
-			}
-			for _, h := range []http.Handler{layout, process} {
-				require.Equal(t, http.StatusServiceUnavailable, get(t, h).code)
-			}
+			a := get(t, own)
+			require.Equal(t, http.StatusOK, a.code)
+			require.EqualValues(t, term.Token(), a.body["token"])
+			require.Equal(t, http.StatusServiceUnavailable, get(t, process).code)
 			require.NoError(t, term.Release(t.Context()))
-			require.Equal(t, http.StatusServiceUnavailable, get(t, same).code)
-			require.Equal(t, http.StatusServiceUnavailable, get(t, another).code)
+			require.Equal(t, http.StatusServiceUnavailable, get(t, own).code)
 		}
 	})
 }

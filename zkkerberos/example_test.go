@@ -29,5 +29,5 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 }

@@ -34,7 +34,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	m, err := mutex.New(client, "/locks/invoices", mutex.WithTracerName("invoices"))
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func TestStatus_Forbidden(t *testing.T) {
 	srv := zktest.Run(t)
 	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	defer func() { _ = client.Close() }() // always nil
+	defer client.Close()
 	_, err = client.Create(t.Context(), "/closed", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
 	require.NoError(t, err)
 	_, err = srv.Create("/q", nil, zktest.Persistent)

@@ -167,7 +167,7 @@ func (u *user) run(ctx context.Context, work func(*user, context.Context) error)
 	if u.client, err = u.ensemble.Dial(ctx, u.id); err != nil {
 		return unlessStopped(ctx, err)
 	}
-	defer func() { _ = u.client.Close() }() // never fails
+	defer u.client.Close()
 	if u.settings, err = value.New(u.client, u.path, value.JSON[settings]()); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	contest, err := election.New(client, c.path, election.WithData([]byte(c.id)))
 	if err != nil {
 		return err

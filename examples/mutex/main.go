@@ -111,7 +111,7 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	m, err := mutex.New(client, w.path)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	m := &member{config: c, id: c.id, client: client, journal: demo.NewJournal(out), offsets: stored{client, c.path + "-offsets"}}
 	m.handle, m.serves = c.handle, func(string, bool) {}
 	return m.run(ctx)
@@ -108,21 +108,9 @@ type member struct {
 
 // run consumes until it is interrupted. Then it hands its partitions over one after the other.
 func (m *member) run(ctx context.Context) error {
-	s, err := shard.New(m.client, m.path, shard.WithID(m.id))
-	if err != nil {
-		return err
-	}
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		m.journal.Event(m.id, "leaves")
-		defer stop() // what has not been handed over by then stops at once
-		leaving, cancel := context.WithTimeout(working, 5*time.Second)
-		defer cancel()
-		_ = s.Leave(leaving) // it says that the time was too short
-	})()
 	m.journal.Event(m.id, "joins")
-	err = s.Run(working, shard.List(m.names()...), m.consume)
+	err := shard.Run(ctx, m.client, m.path, shard.List(m.names()...), m.consume, shard.WithID(m.id), shard.WithLeave(5*time.Second))
+	m.journal.Event(m.id, "leaves")
 	if ctx.Err() != nil {
 		err = nil // interrupted
 	}

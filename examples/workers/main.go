@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	w := &worker{
 		id: c.id, address: c.address, path: c.path, parts: c.parts, verbose: true,
 		client: client, journal: demo.NewJournal(out),

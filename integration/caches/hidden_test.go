@@ -18,7 +18,7 @@ func TestSync_OnARealServer_FindsWhatWasHidden(t *testing.T) {
 	server := zkserver.Start(t, zkserver.WithRelease("3.9.5"))
 	client, err := conn.Dial(t.Context(), server.Addr())
 	require.NoError(t, err)
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	owner, _, err := zk.Connect([]string{server.Addr()}, 10*time.Second, zk.WithLogInfo(false))
 	require.NoError(t, err)
 	defer owner.Close()

@@ -36,7 +36,7 @@ func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 	between := proxy.Start(t, server.Addr())
 	client, err := conn.Dial(t.Context(), between.Addr(), conn.WithSessionTimeout(2*time.Second))
 	require.NoError(t, err)
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	c, err := cache.Tree(client, root)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -109,7 +109,7 @@ func TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds(t *testing.T) {
 	server := zkserver.Start(t)
 	client, err := conn.Dial(t.Context(), server.Addr())
 	require.NoError(t, err)
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	for _, path := range []string{root, root + "/a", root + "/b", root + "/a/x"} {
 		_, err := client.Create(t.Context(), path, nil, 0)
 		require.NoError(t, err)

@@ -228,11 +228,6 @@ var queueMutants = []mutant{
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
-		name:  "semaphore: a try waits at the door without a bound",
-		edits: []edit{{"internal/znode", "Semaphore.Try", "return m.acquire(trying, s, want, a, tryAtDoor)", "return m.acquire(trying, s, want, a, 1000*tryAtDoor)"}},
-		tests: []test{bubbles("./recipes/semaphore")},
-	},
-	{
 		name:  "semaphore: the limit is not read again when its event is lost",
 		edits: []edit{{"internal/znode", "Semaphore.waitForLeases", "if recheck || limitChanged.HasFired() {", "if limitChanged.HasFired() {"}},
 		tests: []test{bubbles("./recipes/semaphore")},

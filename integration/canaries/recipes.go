@@ -29,7 +29,7 @@ var recipeMutants = []mutant{
 	},
 	{
 		name:  "value: compare and set looks at the data version alone",
-		edits: []edit{{"recipes/value", "Value.CompareAndSet", "if versionOf(&now.Stat) != old {", "if now.Stat.Version != old.Data {"}},
+		edits: []edit{{"recipes/value", "Value.CompareAndSet", "if versionOf(&now.Stat) != old {", "if now.Stat.Version != old.Number {"}},
 		tests: []test{valueTests},
 	},
 	{

@@ -21,7 +21,7 @@ func TestKazooCounter(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = client.Close() }() // never fails
+				defer client.Close()
 				counter, err := value.NewCounter(client, path, codec)
 				if err != nil {
 					t.Fatal(err)

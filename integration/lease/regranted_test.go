@@ -68,7 +68,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 			restart(t, server, network, zkserver.WithSessionTimeouts(after, after))
 			must(t, network.Accept())
 			for state := range c.States(t.Context()) {
-				if state == conn.Connected && c.Status().Timeout == after {
+				if state == zkrecipes.Connected && c.Status().Timeout == after {
 					break
 				}
 			}

@@ -53,7 +53,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	time.Sleep(4 * tick) // the successor will be ahead by this much
 	must(t, old.Resume())
 	for state := range c.States(t.Context()) {
-		if state == conn.Connected {
+		if state == zkrecipes.Connected {
 			break
 		}
 	}

@@ -88,7 +88,7 @@ func planSize(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	data, _, err := client.Get(ctx, "/cost/plan")
 	if err == nil {
 		fmt.Printf("* plan: %.0f KB, with names of %d bytes\n", float64(len(data))/1e3, len(names(1)[0]))

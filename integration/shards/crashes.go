@@ -26,7 +26,7 @@ func crashes(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // never fails
+	defer client.Close()
 	leader, err := election.New(client, root+"/election")
 	if err != nil {
 		return err

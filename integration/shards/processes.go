@@ -34,7 +34,7 @@ func belong(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // never fails
+	defer client.Close()
 	s, err := shard.New(client, root, shard.WithID(c.member), shard.WithSettle(settle, 10*settle), shard.WithReturnGrace(time.Minute))
 	if err != nil {
 		return err

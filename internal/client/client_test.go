@@ -137,7 +137,7 @@ func TestClose_Connected_EndsTheSessionOnTheServer(t *testing.T) {
 		require.Empty(t, srv.Sessions())
 		require.Zero(t, trial.After(func() { require.NoError(t, c.Close()) }), "a second Close does nothing")
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Closed}, seen.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Closed}, seen.Values())
 	})
 }
 
@@ -154,7 +154,7 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 			}
 			_, err = ours.Sub("/x")
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
-			require.Equal(t, conn.Closed, ours.Status().State)
+			require.Equal(t, zkrecipes.Closed, ours.Status().State)
 		}
 		for op, err := range trial.EverythingIn(t.Context(), s) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
@@ -309,7 +309,7 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 		}
 		_, err = sub.Sub("/x")
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.NoError(t, c.Sync(t.Context(), "/"))
 	})
 }
@@ -317,7 +317,7 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
-		var got []conn.State
+		var got []zkrecipes.State
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -333,12 +333,12 @@ func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
 		}
 		require.NoError(t, c.Close())
 		<-done
-		round := []conn.State{conn.Suspended, conn.Lost, conn.Connected}
-		want := []conn.State{conn.Connected}
+		round := []zkrecipes.State{zkrecipes.Suspended, zkrecipes.Lost, zkrecipes.Connected}
+		want := []zkrecipes.State{zkrecipes.Connected}
 		for range 3 {
 			want = append(want, round...)
 		}
-		require.Equal(t, append(want, conn.Closed), got)
+		require.Equal(t, append(want, zkrecipes.Closed), got)
 	})
 }
 

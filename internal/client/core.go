@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/grant"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -229,7 +230,9 @@ type root struct {
 func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
 // Root returns where the paths below a chroot begin.
-func (c *core) Root(at session.Chroot) zkrecipes.Root { return root{c, at} }
+func (c *core) Root(at session.Chroot) zkrecipes.Root {
+	return zkrecipes.Root(grant.NewRoot(root{c, at}))
+}
 
 // String names the servers, the node and the session.
 func (r root) String() string {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
@@ -58,7 +59,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Ignore())
 		time.Sleep(time.Minute)
 		require.Empty(t, losses.All(), "the heartbeat goes on")
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 
 		srv.Refuse(trial.Ours)
 		srv.Cut(trial.Ours)

@@ -23,7 +23,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		s := trial.Live(t, c)
 		synctest.Wait()
 		require.Equal(t, conn.Status{
-			State: conn.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: trial.Timeout, ValidUntil: s.ValidUntil(),
+			State: zkrecipes.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: trial.Timeout, ValidUntil: s.ValidUntil(),
 			LastAnswer: start,
 		}, c.Status())
 
@@ -43,7 +43,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		srv.Cut(trial.Ours)
 		synctest.Wait()
 		cut, st := time.Now(), c.Status()
-		require.Equal(t, conn.Suspended, st.State)
+		require.Equal(t, zkrecipes.Suspended, st.State)
 		require.Equal(t, cut, st.Since)
 		require.Empty(t, st.Server)
 		require.Equal(t, s.ID(), st.Session)
@@ -54,7 +54,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		<-s.Done()
 		synctest.Wait()
 		st = c.Status()
-		require.Equal(t, conn.Lost, st.State)
+		require.Equal(t, zkrecipes.Lost, st.State)
 		require.Zero(t, st.Session)
 		require.Zero(t, st.Timeout)
 		require.Zero(t, st.ValidUntil)
@@ -67,11 +67,11 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		synctest.Wait()
 		st = c.Status()
 		require.Equal(t, next.ID(), st.Session)
-		require.Equal(t, conn.Connected, st.State)
+		require.Equal(t, zkrecipes.Connected, st.State)
 		require.Error(t, st.LastError, "stays")
 
 		require.NoError(t, c.Close())
-		require.Equal(t, conn.Closed, c.Status().State)
+		require.Equal(t, zkrecipes.Closed, c.Status().State)
 		require.NotErrorIs(t, c.Status().LastError, zkrecipes.ErrClosed, "which is no failure")
 	})
 }
@@ -81,7 +81,7 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 		c := trial.Dial(t, srv)
 		srv.Cut(trial.Ours)
 		time.Sleep(time.Second)
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.ErrorContains(t, c.Status().LastError, "connection to "+srv.Addr()+": ")
 		srv.Expire(srv.SessionOf(trial.Label))
 		time.Sleep(time.Second)

@@ -56,7 +56,7 @@ func configTo(srv *zktest.Server) *Config {
 	life := lifetime.Config{
 		SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second,
 		Terms:      liveness.Terms{Margin: 0.05},
-		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
+		NewBackOff: func() lifetime.BackOff { return backoff.NewConstantBackOff(time.Second) },
 		Log:        slog.New(slog.DiscardHandler),
 		Dial: func(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 			return srv.DialAs("c")(ctx, "tcp", server.Address)

@@ -85,7 +85,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer, zxid)})
 		case err == nil:
 			return c.made(p.newNode(s, paths, zxid))
-		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):
+		case wire.ServerFault(err), errors.Is(err, zkrecipes.ErrTooLarge):
 			return c.abandon(err)
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			n, findErr := p.find(ctx, s, c.guid)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -134,7 +133,7 @@ func TestF36_PayloadTooLarge(t *testing.T) {
 			w.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Forbid())
 		}
 		_, err = h.take(w.Context())
-		require.ErrorIs(w, err, conn.ErrTooLarge)
+		require.ErrorIs(w, err, zkrecipes.ErrTooLarge)
 		require.Zero(w, w.now())
 		w.requireContenders(0)
 	})

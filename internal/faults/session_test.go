@@ -419,15 +419,15 @@ func TestF39_ServerRefuses(t *testing.T) {
 		w.until(cut)
 		w.isolate("a")
 		b.release()
-		require.Equal(w, conn.Suspended, w.client("a").Status().State)
+		require.Equal(w, zkrecipes.Suspended, w.client("a").Status().State)
 		w.until(silent)
 		a.requireWaiting()
-		require.Equal(w, conn.Lost, w.client("a").Status().State)
+		require.Equal(w, zkrecipes.Lost, w.client("a").Status().State)
 		w.until(time.Minute)
 		a.requireWaiting()
 		w.srv.Accept(zktest.Label("a"))
 		a.requireGranted(pause + blink)
-		require.Equal(w, conn.Connected, w.client("a").Status().State)
+		require.Equal(w, zkrecipes.Connected, w.client("a").Status().State)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
@@ -136,7 +137,7 @@ func TestViews_NothingIsAnswered(t *testing.T) {
 		require.NoError(t, err)
 		line.Set(0)
 		require.Greater(t, time.Since(begin), 4*timeout, "the reply has taken so long")
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		for name, view := range views {
 			current, at := view.last()
 			require.False(t, current, name)

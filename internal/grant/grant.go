@@ -5,10 +5,13 @@
 // below itself. No field moves, and a recipe still gives a backing of its own. The price is that this package cannot name the
 // types of the root package: they are type parameters of [Backing], and [NewHold] has to be asserted to its type. That happens
 // while packages are initialized. So a constructor that does not fit ends every program and test at once.
+//
+// [Root] needs no such constructor: the root package declares its type as that one, and packages of this module convert.
 package grant
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -41,3 +44,17 @@ type Backing[Token, Op, OpResult any] interface {
 // with the types of package zkrecipes, which sets it. The function that it returns ends the hold as lost. The hold's context has
 // the values of ctx, and neither its cancellation nor its deadline. The first end counts: after it, end does nothing.
 var NewHold any
+
+// Root is what zkrecipes.Root is converted from. Roots are equal if what NewRoot was given is.
+type Root struct{ at fmt.Stringer }
+
+// NewRoot returns the root that at describes, which must be comparable.
+func NewRoot(at fmt.Stringer) Root { return Root{at} }
+
+// String returns what describes the root; empty for the zero Root.
+func (r Root) String() string {
+	if r.at == nil {
+		return ""
+	}
+	return r.at.String()
+}

@@ -2,13 +2,10 @@ package lifetime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
@@ -18,10 +15,10 @@ import (
 // Config are the options of a session's life.
 type Config struct {
 	liveness.Terms
-	SessionTimeout time.Duration          // to ask for
-	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
-	MaxReply       int                    // bytes; 0 is 256 MiB
-	NewBackOff     func() backoff.BackOff // nil is the default
+	SessionTimeout time.Duration  // to ask for
+	ConnectTimeout time.Duration  // of one attempt; 0 is a part of the session timeout
+	MaxReply       int            // bytes; 0 is 256 MiB
+	NewBackOff     func() BackOff // nil is the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, server Server) (net.Conn, error)
 	SASL           sasl.Mechanism // nil is none
@@ -51,6 +48,3 @@ func (s Server) String() string {
 	host, _, _ := net.SplitHostPort(s.Address) // the client has joined host and port
 	return fmt.Sprintf("%s (%s)", s.Name, host)
 }
-
-// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
-var ErrTooLarge = errors.New("too large")

@@ -78,7 +78,7 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 				<-s.Done()
 				board.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
 					raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-					if err != nil || c.Status().State != conn.Connected || closing.Add(1) > 1 {
+					if err != nil || c.Status().State != zkrecipes.Connected || closing.Add(1) > 1 {
 						return raw, err
 					}
 					near, far := net.Pipe()

@@ -52,7 +52,7 @@ func (e *Ensemble) Dial(ctx context.Context, server Server) (net.Conn, error) {
 }
 
 // NewBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.
-func (e *Ensemble) NewBackOff() backoff.BackOff {
+func (e *Ensemble) NewBackOff() BackOff {
 	if e.opts.NewBackOff != nil {
 		return e.opts.NewBackOff()
 	}

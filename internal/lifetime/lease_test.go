@@ -232,8 +232,8 @@ func TestHeartbeat_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
 			time.Sleep(time.Until(lastAnswered.Add(beat + trial.Timeout/4 + 1)))
 			changes := seen.All()[before:]
 			require.Len(t, changes, 2)
-			require.Equal(t, conn.Suspended, changes[0].What)
-			require.Equal(t, conn.Connected, changes[1].What)
+			require.Equal(t, zkrecipes.Suspended, changes[0].What)
+			require.Equal(t, zkrecipes.Connected, changes[1].What)
 			require.Equal(t, lastAnswered.Add(beat+trial.Timeout/4), changes[1].At)
 			require.NotEqual(t, server, srv.Sessions()[0].Client)
 			time.Sleep(20 * time.Second)
@@ -269,7 +269,7 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		stop()
 		srv.Accept(trial.Ours)
 		time.Sleep(time.Second)
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.Empty(t, patient.All())
 		require.Len(t, sensitive.All(), 1, "once")
 		require.NoError(t, c.Close())
@@ -444,7 +444,7 @@ func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 		srv.Cut(trial.Ours)
 		time.Sleep(3 * time.Second)
 		srv.Accept(trial.Ours)
-		for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
+		for synctest.Wait(); c.Status().State != zkrecipes.Connected; synctest.Wait() {
 			time.Sleep(time.Millisecond)
 		}
 		up := time.Now()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -42,7 +43,7 @@ func (o linkOwner) Answered(op, code int32, sent, at time.Time) {
 // TooLarge returns the error of a reply of so many bytes if that is too large, else nil.
 func (o linkOwner) TooLarge(size int) error {
 	if most := o.opts.MaxReply; size > most {
-		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, most)
+		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", zkrecipes.ErrTooLarge, size, most)
 	}
 	return nil
 }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
 const longestPause = 5 * time.Second
 
+// BackOff is what conn.BackOff says.
+type BackOff interface{ NextBackOff() time.Duration }
+
 // newBackOff returns a policy for the pauses between rounds.
-func (l *Lifetime) newBackOff() backoff.BackOff {
+func (l *Lifetime) newBackOff() BackOff {
 	if l.opts.NewBackOff != nil {
 		return l.opts.NewBackOff()
 	}
@@ -22,11 +23,11 @@ func (l *Lifetime) newBackOff() backoff.BackOff {
 // hurried makes pauses half as long while there are holds, whose time runs out. They differ as much as before from client to
 // client, so that the clients of a server that is back do not come at once.
 type hurried struct {
-	backoff.BackOff
+	BackOff
 	lifetime *Lifetime
 }
 
-// NextBackOff is part of backoff.BackOff.
+// NextBackOff returns the pause of the policy, or half of it.
 func (h hurried) NextBackOff() time.Duration {
 	d := h.BackOff.NextBackOff()
 	if h.lifetime.Report().Holds > 0 {
@@ -38,15 +39,15 @@ func (h hurried) NextBackOff() time.Duration {
 // Pacer says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
 // round over all servers.
 type Pacer struct {
-	newBackOff func() backoff.BackOff
+	newBackOff func() BackOff
 
 	mu      sync.Mutex
-	backOff backoff.BackOff // nil before the first pause
-	due     bool            // an attempt has failed
+	backOff BackOff // nil before the first pause
+	due     bool    // an attempt has failed
 }
 
 // NewPacer returns a pacer whose first attempt may start at once.
-func NewPacer(newBackOff func() backoff.BackOff) *Pacer {
+func NewPacer(newBackOff func() BackOff) *Pacer {
 	return &Pacer{newBackOff: newBackOff}
 }
 

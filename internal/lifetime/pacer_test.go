@@ -29,12 +29,12 @@ func TestPauses_WithAHold_AreHalfAsLong(t *testing.T) {
 	l := &Lifetime{opts: opts, ensemble: NewEnsemble(opts), up: make(chan struct{})}
 	for _, tt := range []struct {
 		holds       map[*lossCallback]struct{}
-		policy      func() backoff.BackOff
+		policy      func() BackOff
 		least, most time.Duration
 	}{
 		{nil, nil, timeout / 12, timeout / 4},
 		{map[*lossCallback]struct{}{{}: {}}, nil, timeout / 24, timeout / 8},
-		{map[*lossCallback]struct{}{{}: {}}, func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second, time.Second},
+		{map[*lossCallback]struct{}{{}: {}}, func() BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second, time.Second},
 	} {
 		l.callbacks, opts.NewBackOff = tt.holds, tt.policy
 		least, most := longest(l)

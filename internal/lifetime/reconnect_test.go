@@ -96,7 +96,7 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 				board.Connect(first(board))
 				srv.Cut(trial.Ours)
 				synctest.Wait()
-				require.Equal(t, conn.Suspended, c.Status().State)
+				require.Equal(t, zkrecipes.Suspended, c.Status().State)
 				require.Equal(t, bound, trial.After(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
 				require.NoError(t, s.Err(), "same session")
 
@@ -151,7 +151,7 @@ func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T
 		<-s.Done()
 		require.Equal(t, trial.Timeout, time.Since(heard))
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Lost}, seen.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Lost}, seen.Values())
 		srv.Up()
 		require.NotEqual(t, s.ID(), trial.Live(t, c).ID())
 	})
@@ -227,12 +227,12 @@ func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
 		synctest.Wait()
 		var lost int
 		for _, s := range seen.Values() {
-			if s == conn.Lost {
+			if s == zkrecipes.Lost {
 				lost++
 			}
 		}
 		require.Equal(t, 3, lost)
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 	})
 }
 
@@ -280,7 +280,7 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 		for range 5 {
 			srv.Cut(trial.Ours)
 			time.Sleep(3 * time.Second)
-			require.Equal(t, conn.Connected, c.Status().State)
+			require.Equal(t, zkrecipes.Connected, c.Status().State)
 		}
 		list := dialed.Values()
 		require.Len(t, list, 6)
@@ -296,7 +296,7 @@ func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		srv.Cut(trial.Ours)
 		synctest.Wait()
-		require.Equal(t, conn.Connected, c.Status().State)
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
 		require.Zero(t, trial.After(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
 	})
 }
@@ -308,7 +308,7 @@ func TestReconnect_ServersDown_IsPaced(t *testing.T) {
 		srv.Down()
 		time.Sleep(10 * time.Minute)
 		require.Less(t, int(board.Dials.Load()), 3*600*2)
-		require.NotEqual(t, conn.Connected, c.Status().State)
+		require.NotEqual(t, zkrecipes.Connected, c.Status().State)
 		srv.Up()
 		require.LessOrEqual(t, trial.After(func() { trial.Live(t, c) }), 5*time.Second)
 	})
@@ -323,7 +323,7 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 		before := board.Dials.Load()
 		time.Sleep(time.Minute)
 		require.Less(t, int(board.Dials.Load()-before), 90)
-		require.NotEqual(t, conn.Connected, c.Status().State)
+		require.NotEqual(t, zkrecipes.Connected, c.Status().State)
 	})
 }
 
@@ -460,13 +460,13 @@ func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 			before := policies.Load()
 			srv.Cut(trial.Ours)
 			synctest.Wait()
-			require.Equal(t, tt.paused, c.Status().State != conn.Connected, "after %v", tt.lasts)
+			require.Equal(t, tt.paused, c.Status().State != zkrecipes.Connected, "after %v", tt.lasts)
 			require.Equal(t, tt.paused, policies.Load() > before, "after %v", tt.lasts)
 			if tt.paused {
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}
-			require.Equal(t, conn.Connected, c.Status().State)
+			require.Equal(t, zkrecipes.Connected, c.Status().State)
 		}
 		require.NoError(t, s.Err())
 	})
@@ -479,7 +479,7 @@ func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
 		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond)
 		go func() {
 			for s := range c.States(t.Context()) {
-				if s == conn.Connected {
+				if s == zkrecipes.Connected {
 					srv.Cut(trial.Ours)
 				}
 			}
@@ -534,7 +534,7 @@ func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) 
 		heard := c.Status().LastAnswer
 		time.Sleep(trial.Timeout)
 		changes := seen.All()
-		require.Equal(t, conn.Suspended, changes[1].What)
+		require.Equal(t, zkrecipes.Suspended, changes[1].What)
 		require.Equal(t, trial.Timeout*2/3, changes[1].At.Sub(heard))
 		srv.Heal(trial.Ours)
 
@@ -685,12 +685,12 @@ func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 				time.Sleep(trial.Timeout * 2 / 3)
 				synctest.Wait()
 				if !silent {
-					require.Equal(t, []conn.State{conn.Connected}, l.Values())
+					require.Equal(t, []zkrecipes.State{zkrecipes.Connected}, l.Values())
 					return
 				}
 				changes := l.All()
 				require.Len(t, changes, 2)
-				require.Equal(t, conn.Suspended, changes[1].What)
+				require.Equal(t, zkrecipes.Suspended, changes[1].What)
 				require.Equal(t, trial.Timeout*2/3, changes[1].At.Sub(start))
 				srv.Heal(trial.Ours)
 			})

@@ -134,7 +134,7 @@ func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 		srv.Cut(trial.Ours)
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, s.ValidUntil().Before(before), "what it was granted is not known")
-		for c.Status().State != conn.Connected {
+		for c.Status().State != zkrecipes.Connected {
 			time.Sleep(time.Millisecond)
 		}
 		require.False(t, s.ValidUntil().Before(before))

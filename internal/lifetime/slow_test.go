@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			require.Greater(t, len(names), 10_000)
 			require.InDelta(t, 50, took.Seconds(), 10)
 			require.Len(t, lists.All(), 1)
-			require.Equal(t, []conn.State{conn.Connected}, seen.Values())
+			require.Equal(t, []zkrecipes.State{zkrecipes.Connected}, seen.Values())
 			require.NoError(t, s.Err())
 			require.Equal(t, trial.Timeout/8, <-look, "no request of the last 10 s was answered, and the next answer may come at any time")
 			line.Set(0)
@@ -153,6 +154,6 @@ func TestHeartbeat_AfterALargeReply_SyncUnanswered_AnotherServerIsTried(t *testi
 			_, _, err := c.Exists(t.Context(), "/")
 			require.NoError(t, err)
 		}
-		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, seen.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Connected}, seen.Values())
 	})
 }

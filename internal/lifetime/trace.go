@@ -57,7 +57,7 @@ var codeNames = map[error]string{
 	zk.ErrSessionMoved:            "session-moved",
 	zk.ErrConnectionClosed:        "connection-loss",
 	zk.ErrNoServer:                "connection-loss",
-	ErrTooLarge:                   "too-large",
+	zkrecipes.ErrTooLarge:         "too-large",
 	zkrecipes.CodeUnimplemented:   "unimplemented",
 	zkrecipes.CodeQuotaExceeded:   "quota-exceeded",
 	zkrecipes.CodeThrottled:       "throttled",

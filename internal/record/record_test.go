@@ -215,7 +215,7 @@ func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
 		require.NoError(t, add(t.Context(), m))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
 		_, err := m.Update(t.Context(), func([]byte) ([]byte, error) { return make([]byte, 500_000), nil })
-		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Equal(t, 2, sent.Hits())
 	})
 }
@@ -226,7 +226,7 @@ func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
-		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Equal(t, 2, sent.Hits())
 	})
 }

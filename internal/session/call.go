@@ -126,7 +126,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	case unknown:
 		if ended := s.Err(); ended != nil {
 			err = ended // the reason why there is no answer
-		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
+		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, zkrecipes.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
@@ -31,7 +32,7 @@ func NewEnsemble(opts *Config) *Ensemble {
 // calls of the session, too, and again whenever the request is repeated.
 func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
-		return &OpError{Op: op, Path: path, Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
+		return &OpError{Op: op, Path: path, Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most)}
 	}
 	return nil
 }

@@ -8,15 +8,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // OpError is the error of an operation.
 type OpError = zkrecipes.OpError
-
-// ErrTooLarge is an error of a session's life; package conn documents it.
-var ErrTooLarge = lifetime.ErrTooLarge
 
 // outcome is what an error says of whether the request was executed.
 type outcome int

@@ -65,7 +65,7 @@ func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 				data, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 				require.NoError(t, err)
 				require.Equal(t, want, data)
-				require.Contains(t, l.Values(), conn.Suspended)
+				require.Contains(t, l.Values(), zkrecipes.Suspended)
 			})
 		})
 	}
@@ -112,8 +112,8 @@ func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
 		})))
 		l := trial.States(t, c)
 		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
-		require.ErrorIs(t, err, conn.ErrTooLarge)
-		require.Contains(t, l.Values(), conn.Suspended)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
+		require.Contains(t, l.Values(), zkrecipes.Suspended)
 	})
 }
 
@@ -127,8 +127,8 @@ func TestMaxReplySize_TornOff_IsNoAnswer(t *testing.T) {
 			return torn{raw, 10, &whole}, err
 		}))
 		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
-		require.ErrorIs(t, err, conn.ErrTooLarge, "the second time")
-		require.NotErrorIs(t, c.Status().LastError, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge, "the second time")
+		require.NotErrorIs(t, c.Status().LastError, zkrecipes.ErrTooLarge)
 	})
 }
 
@@ -141,7 +141,7 @@ func TestMaxReplySize_ReplyOfThatSize_IsTaken(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", make([]byte, 4<<10-beside+1)))
 		_, _, err = c.Get(t.Context(), "/a")
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 	})
 }
 

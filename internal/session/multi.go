@@ -113,7 +113,7 @@ func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err er
 }
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
-	if op.Root != nil {
+	if op.Root != (zkrecipes.Root{}) {
 		if err := RequireRoot(op.Root, s.owner.Root(s.Chroot)); err != nil {
 			return nil, fmt.Errorf("the operation %w", err)
 		}

@@ -74,8 +74,8 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 		time.Sleep(time.Minute)
 		srv.Cut(trial.Ours)
 		synctest.Wait()
-		require.Equal(t, conn.Suspended, c.Status().State)
-		for _, state := range []conn.State{conn.Suspended, conn.Lost} {
+		require.Equal(t, zkrecipes.Suspended, c.Status().State)
+		for _, state := range []zkrecipes.State{zkrecipes.Suspended, zkrecipes.Lost} {
 			for name, call := range calls {
 				err := call(ended)
 				require.ErrorIs(t, err, context.Canceled)

@@ -98,13 +98,13 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, "multi: delete", path)
 		}
 		_, err := c.Create(ctx, "/a", big, 0)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = c.Set(ctx, "/a", big, -1)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = c.Multi(ctx, zkrecipes.OpSet("/a", big[:600_000], 0), zkrecipes.OpCreate("/b", big[:600_000], 0))
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorContains(t, err, "multi /a: ")
 		for _, flags := range []int32{zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, 9, -1} {
 			_, err := c.Create(ctx, "/a", nil, flags)
@@ -132,21 +132,21 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 		}}, zktest.Forbid())
 		ctx := t.Context()
 		data := make([]byte, 1<<20-4<<10-15_000) // either alone would do
-		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 1), conn.ErrTooLarge)
+		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 1), zkrecipes.ErrTooLarge)
 		_, err = below.Create(ctx, "/a", data, 0)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorContains(t, err, "create /a")
 		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		data = data[:len(data)/50]
 		require.NoError(t, trial.Inner(below).CheckCreate("/a", data, 25))
-		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
+		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 30), zkrecipes.ErrTooLarge)
 		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpCreate("/a", data, 0)}, 30)...)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpDelete("/a", 0)}, 110)...)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 	})
 }
 
@@ -160,7 +160,7 @@ func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, data, len(payload))
 		_, err = c.Set(t.Context(), "/a", make([]byte, 1<<20-4<<10), -1)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 	})
 }
 

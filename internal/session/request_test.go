@@ -265,7 +265,7 @@ func TestRequests_Answered_ConnectionLives(t *testing.T) {
 			_, _, err := s.Get(t.Context(), "/zookeeper")
 			require.NoError(t, err)
 		}
-		require.NotContains(t, l.Values(), conn.Suspended)
+		require.NotContains(t, l.Values(), zkrecipes.Suspended)
 	})
 }
 
@@ -436,7 +436,7 @@ func TestRequests_ReplyOutOfOrder(t *testing.T) {
 					require.NoError(t, err)
 				}
 				synctest.Wait()
-				require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.Values())
+				require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Connected}, l.Values())
 				require.ErrorContains(t, c.Status().LastError, "out of order")
 			})
 		})
@@ -455,7 +455,7 @@ func TestRequests_SessionMoved(t *testing.T) {
 		_, err := s.Set(trial.Within(t, trial.Timeout), "/a", []byte("2"), 0)
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Connected}, l.Values())
 		require.ErrorIs(t, c.Status().LastError, zk.ErrSessionMoved)
 		require.NoError(t, s.Err())
 	})

@@ -21,14 +21,14 @@ const suspect = 64 << 10
 // ReplyLost reports whether the outcome of a write is unknown because its reply was lost, so that sending it again does no
 // harm to others. It does not report a server that failed on the request, or hung up on its size.
 func ReplyLost(err error) bool {
-	return errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, ErrTooLarge)
+	return errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, zkrecipes.ErrTooLarge)
 }
 
 // Hangups counts the connections in a row that ended under one request. A server hangs up on a request above its
 // jute.maxbuffer, and says nothing.
 type Hangups int
 
-// Judge takes the error of a try with so many bytes. From the second connection in a row it also matches ErrTooLarge, and
+// Judge takes the error of a try with so many bytes. From the second connection in a row it also matches zkrecipes.ErrTooLarge, and
 // the request is not to be sent again.
 func (h *Hangups) Judge(size int, err error) error {
 	if size < suspect || !errors.Is(err, zk.ErrConnectionClosed) {
@@ -39,5 +39,5 @@ func (h *Hangups) Judge(size int, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %d connections in a row ended under a request of %d bytes: jute.maxbuffer of the servers is probably "+
-		"lower, raise it or set WithMaxRequestSize: %w", ErrTooLarge, *h, size, err)
+		"lower, raise it or set WithMaxRequestSize: %w", zkrecipes.ErrTooLarge, *h, size, err)
 }

@@ -26,7 +26,7 @@ func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 		c := trial.Dial(t, srv)
 		hangups := srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.DropRequest())
 		_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, 500_000), 0)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "2 connections in a row ended under a request of 500000 bytes")
 		require.ErrorContains(t, err, "jute.maxbuffer")
@@ -60,9 +60,9 @@ func TestMaxRequestSize_IsTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		sent := srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 		_, err = c.Create(t.Context(), "/b", make([]byte, 10_000), 0)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorContains(t, err, "of at most 10000 (WithMaxRequestSize)")
-		require.ErrorIs(t, trial.Inner(c).CheckCreate("/b", make([]byte, 10_000), 1), conn.ErrTooLarge)
+		require.ErrorIs(t, trial.Inner(c).CheckCreate("/b", make([]byte, 10_000), 1), zkrecipes.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 	})
 }
@@ -78,13 +78,13 @@ func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 		seen := trial.States(t, c)
 		lists := trial.Requests(srv, zktest.OpGetChildren2)
 		_, err := c.Children(trial.Within(t, time.Hour), "/")
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorContains(t, err, "of at most 50000 (WithMaxReplySize)")
 		_, _, err = c.Get(t.Context(), "/")
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Len(t, lists.All(), 1)
-		require.Equal(t, []conn.State{conn.Connected}, seen.Values())
+		require.Equal(t, []zkrecipes.State{zkrecipes.Connected}, seen.Values())
 	})
 }
 
@@ -97,7 +97,7 @@ func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 			ops = append(ops, zkrecipes.OpCreate(fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), nil, 0))
 		}
 		_, err := c.Multi(t.Context(), ops...)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
@@ -107,16 +107,16 @@ func TestHangups_CountInARow(t *testing.T) {
 	const size = 500_000
 	var h session.Hangups
 	for range 3 {
-		require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
+		require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), zkrecipes.ErrTooLarge)
 		require.NoError(t, h.Judge(size, nil))
 	}
-	require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
-	require.ErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
+	require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), zkrecipes.ErrTooLarge)
+	require.ErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), zkrecipes.ErrTooLarge)
 }
 
 // A write that failed on the server, or by its size, would only fail again.
 func TestReplyLost_OnlyWhatMayComeRight(t *testing.T) {
-	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, zkrecipes.Code(-5): false, conn.ErrTooLarge: false} {
+	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, zkrecipes.Code(-5): false, zkrecipes.ErrTooLarge: false} {
 		require.Equal(t, lost, session.ReplyLost(fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, cause)), "%v", cause)
 		require.False(t, session.ReplyLost(cause), "%v", cause)
 	}

@@ -331,7 +331,7 @@ func TestTracer_States_NameServerSessionAndCause(t *testing.T) {
 				require.Equal(t, r.states[i-1].To, s.From)
 				require.Equal(t, s.At.Sub(r.states[i-1].At), s.Lasted)
 			}
-			require.Equal(t, s.To == conn.Suspended || s.To == conn.Lost, s.Err != nil, "%s: %v", s.To, s.Err)
+			require.Equal(t, s.To == zkrecipes.Suspended || s.To == zkrecipes.Lost, s.Err != nil, "%s: %v", s.To, s.Err)
 		}
 		require.Equal(t, time.Second, r.states[1].Lasted)
 		require.GreaterOrEqual(t, r.states[2].Lasted, 2*time.Second)

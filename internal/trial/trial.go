@@ -118,9 +118,9 @@ func (l *Log[T]) Values() (list []T) {
 }
 
 // States records the client's states until the test ends.
-func States(t *testing.T, c *conn.Client) *Log[conn.State] {
+func States(t *testing.T, c *conn.Client) *Log[zkrecipes.State] {
 	t.Helper()
-	l := &Log[conn.State]{}
+	l := &Log[zkrecipes.State]{}
 	go func() {
 		for s := range c.States(t.Context()) {
 			l.Add(s)
@@ -287,7 +287,7 @@ func OnLoss(t *testing.T, s *session.Session, onSuspend bool) *Log[Told] {
 // Reconnect cuts the connection of c, and waits until there is another.
 func Reconnect(srv *zktest.Server, c *conn.Client) {
 	srv.Cut(Ours)
-	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
+	for synctest.Wait(); c.Status().State != zkrecipes.Connected; synctest.Wait() {
 		<-time.After(time.Millisecond)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -147,7 +146,7 @@ func TestTooLarge(t *testing.T) {
 			},
 		} {
 			_, err := acquire()
-			require.ErrorIs(t, err, conn.ErrTooLarge, name)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge, name)
 		}
 		synctest.Wait()
 		require.Zero(t, sent.Hits())

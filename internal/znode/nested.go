@@ -64,7 +64,7 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 			return nil, err
 		}
 		defer w.leaveUnlessGranted()
-		if _, err := w.takeTurn(atThePlaceOf(writer.Name), noTime); err != nil {
+		if _, err := w.takeTurn(atThePlaceOf(writer.Name), false); err != nil {
 			return nil, w.gaveUp(err)
 		}
 		h, err := w.grant(g.Token)

@@ -148,7 +148,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		return a.End(nil, err)
 	}
 	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
-		return q.acquire(waiting, s, e, a, forever)
+		return q.acquire(waiting, s, e, a, true)
 	}))
 }
 
@@ -170,7 +170,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 			a.At(len(l.queue))
 			return nil, q.busy(trying, s, q.head(l), len(l.queue))
 		}
-		return q.acquire(trying, s, e, a, noTime)
+		return q.acquire(trying, s, e, a, false)
 	}))
 }
 
@@ -235,7 +235,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 }
 
 // acquire is one acquisition in one session.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()
 	w, err := q.join(ctx, s, q.spec(e.Kind), a, vacancy == nil || !shortcut.reliable())
@@ -245,7 +245,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 	defer w.leaveUnlessGranted() // also when a rule panics
 	if shortcut.follows(vacancy, w) {
 		a.At(0)
-	} else if _, err := w.takeTurn(e.Rule, patience); err != nil {
+	} else if _, err := w.takeTurn(e.Rule, waits); err != nil {
 		return nil, w.gaveUp(err)
 	}
 	shortcut.noteFirst(w)
@@ -253,25 +253,11 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 	return h, w.gaveUp(err)
 }
 
-// How long a waiter waits for others: not at all, without a bound, or for so long.
-const (
-	noTime  time.Duration = 0
-	forever time.Duration = -1
-)
-
-var errPatience = errors.New("waited for as long as the caller wants")
-
 // takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, and returns the last listing
 // it went by, if any.
 //
-// Errors: *BusyError if others are ahead when the patience ends.
-func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
-	waiting := w.ctx
-	if patience > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
-		defer cancel()
-	}
+// Errors: *BusyError if others are ahead of a waiter that does not wait.
+func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 	w.lookBesideList()
 	for {
 		l, me, err := w.locate(nil)
@@ -285,17 +271,13 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 			}
 			return l, nil
 		}
-		w.saw(waiting, l, me)
-		if patience == noTime {
+		w.saw(l, me)
+		if !waits {
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
-		switch turn, err := w.await(waiting, w.obstacleOf(l.queue, me, predecessor, rule)); { // the listing goes meanwhile
-		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
-			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
-		case err != nil:
-			return nil, err
-		case turn:
-			return nil, nil //nolint:nilnil // first, and no list was read
+		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule)) // the listing goes meanwhile
+		if err != nil || turn {
+			return nil, err // without an error: first, and no list was read
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -127,12 +126,12 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	}
 	waiting, a := m.leases.begin(ctx, want.As, false)
 	return a.End(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
-		return m.acquire(waiting, s, want, a, forever)
+		return m.acquire(waiting, s, want, a, true)
 	}))
 }
 
-// Try is Acquire for a caller that does not wait until leases are given back. It does wait for the callers at the door, which may
-// be just taking their leases, for at most tryAtDoor.
+// Try is Acquire for a caller that does not wait, neither for leases nor at the door. It returns a *BusyError if there are too few
+// leases, or others are at the door, and leaves nothing behind.
 func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
 	if err := m.check(want); err != nil {
 		return nil, err
@@ -157,13 +156,9 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 			a.At(min(1, len(l.queue))) // as in saw
 			return nil, m.leases.busy(trying, s, m.leases.head(l), len(l.queue))
 		}
-		return m.acquire(trying, s, want, a, tryAtDoor)
+		return m.acquire(trying, s, want, a, false)
 	}))
 }
-
-// tryAtDoor bounds how long a try waits at the door. A client that takes its leases stands there for two round trips. One
-// that has died stands there until its session expires.
-const tryAtDoor = time.Second
 
 // check returns the error of leases that no server would accept together with the deletion of a node at the door.
 func (m *Semaphore) check(want Leases) error {
@@ -209,14 +204,14 @@ func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
 }
 
 // acquire is one acquisition in one session.
-func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, waits bool) (*zkrecipes.Hold, error) {
 	door, err := m.door.join(ctx, s, m.atDoor(), a, true)
 	if err != nil {
 		return nil, err
 	}
 	defer door.leaveUnlessGranted() // also when the limit panics
 	door.tooMany = want.tooMany
-	out, err := m.passDoor(door, patience)
+	out, err := m.passDoor(door, waits)
 	if err == nil {
 		err = m.refuseOtherLayout(out)
 	}
@@ -233,7 +228,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	} else {
 		a.At(min(1, len(out.queue))) // as in saw
 	}
-	if !enough && patience != forever {
+	if !enough && !waits {
 		out.sort()
 		return nil, m.leases.busy(ctx, s, m.leases.head(out), len(out.queue))
 	}
@@ -267,8 +262,10 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 }
 
 // passDoor waits until the caller is first at the door. It returns a listing of the leases that was read after that.
-func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, error) {
-	l, err := door.takeTurn(First, patience)
+//
+// Errors: those of takeTurn.
+func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
+	l, err := door.takeTurn(First, waits)
 	if err != nil {
 		return nil, err
 	}

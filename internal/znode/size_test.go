@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
@@ -82,7 +82,7 @@ func TestAcquire_ServersHangUpOnTheCreate_IsRefusedAfterTwo(t *testing.T) {
 		creates := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: -1}, zktest.DropRequest())
 		start := time.Now()
 		_, err := q.Acquire(t.Context(), entry)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Equal(t, 2, creates.Hits())
 		require.Less(t, time.Since(start), time.Minute)
 		synctest.Wait()

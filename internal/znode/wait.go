@@ -247,9 +247,9 @@ func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck
 
 // saw notes the waiter's place, and who is in the way. At a door that is the first lease, if too few are left. Then those that
 // have leases are one place together, ahead of the door.
-func (w *Waiter) saw(ctx context.Context, l *listing, me int) {
+func (w *Waiter) saw(l *listing, me int) {
 	w.seen = sight{me + 1, len(l.queue), w.queue.head(l), len(l.queue)}
-	if w.tooMany != nil && l.behind.wait(ctx, w.session) == nil && w.tooMany(ctx, w.session, len(l.behind.queue)) {
+	if w.tooMany != nil && l.behind.wait(w.ctx, w.session) == nil && w.tooMany(w.ctx, w.session, len(l.behind.queue)) {
 		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
 	}
 	w.attempt.At(w.seen.position - 1)

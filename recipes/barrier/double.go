@@ -89,7 +89,7 @@ func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds
 // background, and a round may still count the node. If ctx or the session ended just as the round began, the
 // others are in, and count a member that has left at once.
 //
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrSequenceExhausted; ErrForeignContender; [conn.ErrTooLarge] if
+// Errors: [*zkrecipes.WaitError] if ctx ends; ErrSequenceExhausted; ErrForeignContender; [zkrecipes.ErrTooLarge] if
 // the data of n members is too large for one transaction; ErrClosed; otherwise the error of the server.
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes differ.

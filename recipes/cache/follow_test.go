@@ -474,7 +474,7 @@ func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
 				return &oblivious{Conn: raw}, err
 			}))
 		require.NoError(t, err)
-		defer func() { _ = client.Close() }() // never fails
+		defer client.Close()
 		c, err := cache.Tree(client, root)
 		require.NoError(t, err)
 		ready(t, c)
@@ -974,14 +974,14 @@ func TestTree_TwoFailures_OneEnds_TheOtherStays(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
 		time.Sleep(90 * time.Second)
-		require.ErrorIs(t, c.Ready(within(t, time.Second)), conn.ErrTooLarge)
+		require.ErrorIs(t, c.Ready(within(t, time.Second)), zkrecipes.ErrTooLarge)
 		for i := range 1000 {
 			require.NoError(t, srv.Delete(fmt.Sprintf("/app/name-%d", i)))
 		}
 		time.Sleep(10 * time.Second)
 		e, ok := c.Get(root)
 		require.True(t, ok)
-		require.ErrorIs(t, e.Err, conn.ErrTooLarge, "there is no data")
+		require.ErrorIs(t, e.Err, zkrecipes.ErrTooLarge, "there is no data")
 		require.NoError(t, srv.Set(root, []byte("small")))
 		time.Sleep(10 * time.Second)
 		e, _ = c.Get(root)

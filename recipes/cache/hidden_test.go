@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
@@ -203,7 +204,7 @@ func TestTree_DataTooLarge_ChildrenAreFollowed(t *testing.T) {
 		c, err := cache.Tree(bubble.Dial(t, srv, "w", conn.WithMaxReplySize(4<<10)), root)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
-		require.ErrorIs(t, c.Ready(within(t, time.Second)), conn.ErrTooLarge)
+		require.ErrorIs(t, c.Ready(within(t, time.Second)), zkrecipes.ErrTooLarge)
 		require.Equal(t, 1, c.View().Failed)
 		create(t, srv, "/app/b")
 		synctest.Wait()

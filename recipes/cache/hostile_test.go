@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
@@ -69,11 +70,11 @@ func TestHostile_SeventyThousandChildren(t *testing.T) {
 			c, err := cache.Children(client, root, cache.WithRecheck(time.Minute))
 			require.NoError(t, err)
 			err = c.Ready(within(t, time.Minute))
-			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 			require.ErrorContains(t, err, "WithMaxReplySize")
 			e, ok := c.Get(root)
 			require.True(t, ok)
-			require.ErrorIs(t, e.Err, conn.ErrTooLarge)
+			require.ErrorIs(t, e.Err, zkrecipes.ErrTooLarge)
 			require.Equal(t, "data of /app", string(e.Data))
 			count := bubble.Requests(srv)
 			time.Sleep(10 * time.Minute)

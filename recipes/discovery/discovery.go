@@ -115,12 +115,19 @@ func (d *Discovery) Instances(ctx context.Context, service string) (View, error)
 }
 
 // WatchOption configures [Discovery.Watch].
-type WatchOption = group.WatchOption
+type WatchOption func(*watchConfig) error
+
+type watchConfig struct{ follow []group.WatchOption }
 
 // WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or after most at
 // the latest. By default changes are reported at once. It is [group.WithSettle], whose documentation describes
 // what this saves.
-func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle(quiet, most) }
+func WithSettle(quiet, most time.Duration) WatchOption {
+	return func(c *watchConfig) error {
+		c.follow = append(c.follow, group.WithSettle(quiet, most))
+		return nil
+	}
+}
 
 // Watch yields the current instances of a service, then a view after every change, including changes of their
 // data. A slow caller gets the newest view and misses those in between. A service that does not exist has no
@@ -131,6 +138,11 @@ func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle
 // view.
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
+		cfg := watchConfig{follow: []group.WatchOption{group.WithPayloads()}}
+		if err := recipe.Apply(&cfg, opts); err != nil {
+			yield(View{}, fmt.Errorf("discovery: %w", err))
+			return
+		}
 		g, err := d.folder(service)
 		if err != nil {
 			yield(View{}, err)
@@ -138,7 +150,7 @@ func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOpti
 		}
 		decoder := decoder{codec: d.codec, service: service}
 		var told *View
-		for v, err := range g.Watch(ctx, append(slices.Clone(opts), group.WithPayloads())...) {
+		for v, err := range g.Watch(ctx, cfg.follow...) {
 			if err != nil {
 				yield(View{}, err)
 				return

@@ -140,6 +140,8 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		require.ErrorContains(t, v.err, "the service is empty")
 		v = watch(t, d, "orders", discovery.WithSettle(0, 0))
 		require.ErrorContains(t, v.err, "settle")
+		v = watch(t, d, "orders", nil)
+		require.ErrorContains(t, v.err, "discovery: option 0 is nil")
 		bubble.Clean(t, srv, base)
 	})
 }

@@ -31,7 +31,7 @@ type Election struct {
 	queue *znode.Queue
 	kind  string
 	retry func(error) bool
-	term  *atomic.Pointer[Term] // the newest of all objects of the client
+	term  atomic.Pointer[Term] // the newest
 }
 
 // Option configures [New].
@@ -120,10 +120,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue, kind, cfg.retry, client.Shared[atomic.Pointer[Term]](inner, path, kind)}, nil
+	return &Election{queue: queue, kind: kind, retry: cfg.retry}, nil
 }
-
-type termKey struct{}
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it.
 // Releasing it lets the next candidate lead.
@@ -151,8 +149,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	known := context.WithValue(ctx, termKey{}, e.term) // an object that is made later finds the term, if its hold alone is left of this one
-	h, err := e.queue.Acquire(known, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
+	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
 	if err != nil {
 		return nil, err
 	}

@@ -478,8 +478,8 @@ func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
 	})
 }
 
-// TestTerm_ObjectIsGone: the hold is left of the object that campaigned.
-func TestTerm_ObjectIsGone(t *testing.T) {
+// TestTerm_OfAnotherObject: each object knows its own terms alone.
+func TestTerm_OfAnotherObject(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		made := func() *election.Election {
@@ -487,13 +487,15 @@ func TestTerm_ObjectIsGone(t *testing.T) {
 			require.NoError(t, err)
 			return e
 		}
-		hold := elected(t, campaign(t, made())).Hold
-		bubble.Heap()
-		term, serving := made().Term()
+		e, another := made(), made()
+		term := elected(t, campaign(t, e))
+		own, serving := e.Term()
 		require.True(t, serving)
-		require.Same(t, hold, term.Hold)
-		require.NoError(t, hold.Release(t.Context()))
-		_, serving = made().Term()
+		require.Same(t, term, own)
+		_, serving = another.Term()
+		require.False(t, serving)
+		require.NoError(t, term.Release(t.Context()))
+		_, serving = e.Term()
 		require.False(t, serving)
 	})
 }

@@ -42,9 +42,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	})
 }
 
-// Term returns the term that this process currently holds, through [Election.Run] or [Election.Campaign] on any
-// Election of the same client with the same path and layout, and reports whether there is one. A client made by
-// Sub counts as the same client. The path of the term is as the object that campaigned names it.
+// Term returns the term that this process currently holds through [Election.Run] or [Election.Campaign] of this
+// Election, and reports whether there is one. Terms of other objects, also of the same client and path, do not
+// count: share the Election that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {

@@ -161,7 +161,7 @@ func TestHold_ServerRestarts_SurvivesAndTheWaiterToo(t *testing.T) {
 		waiter.Waits(t)
 		srv.Down()
 		time.Sleep(time.Second)
-		require.Equal(t, conn.Suspended, a.Status().State)
+		require.Equal(t, zkrecipes.Suspended, a.Status().State)
 		require.NoError(t, held.Err())
 		srv.Up()
 		time.Sleep(time.Minute)
@@ -317,7 +317,7 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 		oldNode := srv.Ephemerals(old)[0]
 		srv.Stall(zktest.Label("b"), zktest.FromServer) // the server hears b, and keeps the session
 		for range b.States(t.Context()) {
-			if b.Status().State == conn.Lost {
+			if b.Status().State == zkrecipes.Lost {
 				break
 			}
 		}

@@ -659,9 +659,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		require.Error(t, err)
 		large := newMutex(t, a, mutex.WithData(make([]byte, 1<<20)))
 		_, err = large.Lock(t.Context())
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = large.TryLock(t.Context())
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 
 		m := newMutex(t, b)

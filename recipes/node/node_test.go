@@ -774,17 +774,17 @@ func TestRefused_TooLarge(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		n := keep(t, srv, string(large))
-		require.ErrorIs(t, n.Ready(ctx), conn.ErrTooLarge)
+		require.ErrorIs(t, n.Ready(ctx), zkrecipes.ErrTooLarge)
 		require.LessOrEqual(t, connects.Hits(), 3)
 		time.Sleep(10 * time.Minute)
-		require.ErrorIs(t, n.State().Err, conn.ErrTooLarge)
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTooLarge)
 		require.Less(t, connects.Hits(), 300)
 
 		require.NoError(t, n.Set(ctx, []byte("1")))
 		requireNode(t, srv, n, "1")
-		require.ErrorIs(t, n.Set(ctx, large), conn.ErrTooLarge)
+		require.ErrorIs(t, n.Set(ctx, large), zkrecipes.ErrTooLarge)
 		time.Sleep(10 * time.Minute)
-		require.ErrorIs(t, n.State().Err, conn.ErrTooLarge)
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTooLarge)
 		require.Less(t, connects.Hits(), 600)
 		require.NoError(t, n.Set(ctx, []byte("2")))
 		requireNode(t, srv, n, "2")
@@ -954,7 +954,7 @@ func TestClose_BetweenSessions(t *testing.T) {
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		for state := range a.States(t.Context()) {
-			if state == conn.Lost {
+			if state == zkrecipes.Lost {
 				break
 			}
 		}

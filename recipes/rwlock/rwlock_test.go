@@ -745,7 +745,7 @@ func TestDowngrade_SessionOfTheWriterLives_OnTheServerAlone_Waits(t *testing.T) 
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		for range a.States(t.Context()) {
-			if a.Status().State == conn.Lost {
+			if a.Status().State == zkrecipes.Lost {
 				break
 			}
 		}

@@ -118,12 +118,12 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is like [Semaphore.Acquire], but does not wait for leases to be released. It does wait, for at
-// most a second, for callers ahead of it that are just taking their leases, if there seem to be enough for this
-// call too. On error it leaves no node in ZooKeeper, unless ctx ended first.
+// TryAcquire is like [Semaphore.Acquire], but never waits. It fails if there are not enough leases, or if another
+// caller is ahead of it at the door: one that waits, or one that is just taking its leases. Of several
+// concurrent calls, some may therefore fail although there are leases for all. A caller that must not fail then
+// uses Acquire with a context that ends soon. On error it leaves no node in ZooKeeper, unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are not enough leases, or the second has passed; otherwise those of
-// Acquire.
+// Errors: [*zkrecipes.BusyError] if it would have to wait; otherwise those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err

@@ -254,8 +254,8 @@ func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// A try that meets others who are just taking theirs must not call that busy.
-func TestTryAcquire_AllAtOnce_GetsAllThereAre(t *testing.T) {
+// A try that meets others who are just taking theirs may be refused. The first at the door is not.
+func TestTryAcquire_AllAtOnce_AreWithinTheLimit(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -274,8 +274,8 @@ func TestTryAcquire_AllAtOnce_GetsAllThereAre(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Len(t, holds, 25)
-		require.Len(t, srv.Children(leases), 25, "those who failed have left nothing when they return")
+		require.NotEmpty(t, holds)
+		require.Len(t, srv.Children(leases), len(holds), "those who failed have left nothing when they return")
 		for _, h := range holds {
 			release(t, h)
 		}
@@ -311,10 +311,9 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
 		})
-		try.Waits(t) // as far as it can see there is enough
-		close(gate)
-		require.ErrorIs(t, try.Failed(t, time.Second), zkrecipes.ErrLocked)
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked, "it does not wait, though there is enough as far as it can see")
 		require.Len(t, srv.Children(locks), 1)
+		close(gate)
 		release(t, h)
 		release(t, ahead.Granted(t, 0))
 		clean(t, srv)
@@ -1031,9 +1030,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		follows := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
 		for _, n := range []int{100_000, math.MaxInt32, math.MaxInt} {
 			_, err = follows.Acquire(t.Context(), n)
-			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 			_, err = follows.TryAcquire(t.Context(), n)
-			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		}
 		require.Zero(t, sent.Hits())
 		require.NoError(t, a.Close())

@@ -48,8 +48,8 @@
 // connection.
 //
 // When the context of [Shards.Run] ends, all functions stop at once. With [WithReturnGrace] the shards then
-// wait for the member to come back, so that a rolling restart moves none. [Shards.Leave] hands the shards over
-// one after another. When the client is closed, Run returns ErrClosed.
+// wait for the member to come back, so that a rolling restart moves none. With [WithLeave] they are
+// handed over one after another, as by [Shards.Leave]. When the client is closed, Run returns ErrClosed.
 //
 // # Fairness
 //

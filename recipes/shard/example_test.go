@@ -51,7 +51,7 @@ func ExampleShards_Leave() {
 		fmt.Println(o.Shard, "of", o.Member, "held by", o.Holder.Name)
 	}
 	fmt.Println(err)
-	fmt.Println(s.Leave(ctx)) // before a deployment, or as a signal handler does
+	fmt.Println(s.Leave(ctx)) // WithLeave does it when the context of Run ends
 	fmt.Println(<-ended)
 	// Output:
 	// p0 of w1 held by w1

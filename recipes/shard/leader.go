@@ -309,7 +309,7 @@ func (l *leader) write(ctx context.Context, next plan) error {
 		return err
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
-	case errors.Is(err, session.ErrTooLarge):
+	case errors.Is(err, zkrecipes.ErrTooLarge):
 		l.resumes = time.Now().Add(hungUp)
 		l.log.Error("shard: the plan is too large, the last one stays", "path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// member is one call of Run. Its goroutines are: one that follows the plan, one that campaigns and leads, one that stops workers,
+// member is one call of Run. Its goroutines are: one that follows the plan, one that waits to leave (if [WithLeave] says so), one that campaigns and leads, one that stops workers,
 // one that says in the group what has changed, and a worker for each shard.
 type member struct {
 	*Shards
@@ -68,14 +68,15 @@ var errDrained = errors.New("the member has left")
 // Losing a hold is not a failure: Run takes the lock again. If a hold was lost within a second, Run first waits
 // 50 ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
 //
-// When ctx ends, all functions are stopped at once, and the other members get the shards. [Shards.Leave] hands
-// them over one after another. Run returns when all functions have returned. A Shards can have only one Run at
+// When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave]
+// they are handed over one after another, as by [Shards.Leave]. Run returns when all functions have returned. A Shards can have only one Run at
 // a time.
 //
 // If the plan or the members cannot be read or written, Run logs that and tries again while the functions
 // continue. Another member leads in the meantime, if it can.
 //
-// Errors: the cause of ctx; nil after Leave; at once, a nil serve, an invalid source, or another Run of the
+// Errors: the cause of ctx; nil after Leave, or if everything was handed over within the time of
+// WithLeave; at once, a nil serve, an invalid source, or another Run of the
 // same object; ErrClosed; the error of the server when the member joined; zk.ErrNoAuth, ErrForeignContender or
 // ErrSequenceExhausted, as long as there was no plan. When Run returns, all functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
@@ -92,7 +93,11 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 		Shards: s, from: from, serve: serve, over: make(chan struct{}), gate: make(chan struct{}, 1),
 		presence: presence{Weight: s.weight}, at: map[string]*worker{}, changed: make(chan struct{}),
 	}
-	m.ctx, m.stop = context.WithCancelCause(ctx)
+	working := ctx
+	if s.leaveLimit > 0 {
+		working = context.WithoutCancel(ctx)
+	}
+	m.ctx, m.stop = context.WithCancelCause(working)
 	defer m.stop(nil)
 	if !s.enter(m) {
 		return errors.New("shard: Run runs already: want another Shards for another member")
@@ -156,10 +161,28 @@ func (m *member) leave() {
 	m.say(func(p *presence) { p.Leaving = true })
 }
 
+// leaveAfter leaves when ctx ends, and stops what has not been handed over in time.
+func (m *member) leaveAfter(ctx, life context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-life.Done():
+		return
+	}
+	m.leave()
+	select {
+	case <-time.After(m.leaveLimit):
+		m.stop(context.Cause(ctx))
+	case <-life.Done():
+	}
+}
+
 func (m *member) run(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of what goes on until the last worker has ended
 	defer m.background.Wait()
 	defer end()
+	if m.leaveLimit > 0 {
+		m.background.Go(func() { m.leaveAfter(ctx, life) })
+	}
 	if err := m.join(); err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ type config struct {
 	strategy    Strategy
 	quiet, most time.Duration
 	returnGrace time.Duration
+	leaveLimit  time.Duration // 0 is no leaving
 	drainLimit  time.Duration // 0 is none
 	giveUp      int
 	tracerName  string
@@ -145,6 +146,20 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
+// WithLeave makes the member leave in order when the context of Run ends, as [Shards.Leave] does: its shards are
+// handed over one after another, for at most d, and their functions continue meanwhile. What has not been handed
+// over by then stops at once. By default all functions stop at once. With WithLeave their contexts have no
+// deadline of the context of Run. It cannot be combined with [WithReturnGrace], which keeps the shards.
+func WithLeave(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("leave within %v: want more than 0", d)
+		}
+		c.leaveLimit = d
+		return nil
+	}
+}
+
 // WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit:
 // the shard is released only after the function has returned. After the limit the lock is released while the
 // function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but
@@ -190,6 +205,9 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	errs := []error{recipe.Apply(&s.config, opts)}
 	if s.returnGrace > 0 && s.id == "" {
 		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
+	}
+	if s.returnGrace > 0 && s.leaveLimit > 0 {
+		errs = append(errs, errors.New("WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
 	}
 	switch {
 	case c == nil:

@@ -119,6 +119,54 @@ func TestLeave_HandsOver(t *testing.T) {
 	})
 }
 
+// TestWithLeave_HandsOver: when the context of Run ends, the shards are handed over one after the other.
+func TestWithLeave_HandsOver(t *testing.T) {
+	inFleet(t, 6, func(f *fleet) {
+		f.join("a")
+		b := f.join("b", shard.WithLeave(time.Minute))
+		f.requireServed(2*settle, map[string]int{"a": 3, "b": 3})
+		b.linger, f.most = 300*time.Millisecond, 0
+		from := time.Now()
+		b.stop()
+		<-b.ended
+		require.NoError(f, b.err)
+		require.Equal(f, 3*b.linger, time.Since(from))
+		require.Equal(f, 1, f.most, "stopped at a time")
+		f.requireServed(0, map[string]int{"a": 6})
+	})
+}
+
+// TestWithLeave_TimeIsTooShort: what has not been handed over in time stops at once, and Run says why.
+func TestWithLeave_TimeIsTooShort(t *testing.T) {
+	inFleet(t, 12, func(f *fleet) {
+		f.join("a")
+		b := f.join("b", shard.WithLeave(time.Second))
+		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
+		b.linger, f.most = 400*time.Millisecond, 0
+		from := time.Now()
+		b.stop()
+		<-b.ended
+		require.ErrorIs(f, b.err, context.Canceled)
+		require.Equal(f, time.Second+b.linger, time.Since(from))
+		require.Greater(f, f.most, 1, "the others stopped together")
+		f.requireServed(2*settle, map[string]int{"a": 12})
+	})
+}
+
+// TestWithLeave_CutOff: nobody can take the shards, so the member stops when its time is over.
+func TestWithLeave_CutOff(t *testing.T) {
+	inFleet(t, 2, func(f *fleet) {
+		a := f.join("a", shard.WithLeave(2*time.Second))
+		f.requireServed(2*settle, map[string]int{"a": 2})
+		f.crash(a)
+		a.stop()
+		f.pass(2 * time.Second)
+		require.Empty(f, f.load())
+		<-a.ended
+		require.ErrorIs(f, a.err, context.Canceled)
+	})
+}
+
 // TestLeave_SlowFunction: one function that takes long does not hold up the others.
 func TestLeave_SlowFunction(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
@@ -649,6 +697,8 @@ func TestBadInput(t *testing.T) {
 			"WithStrategy":          {shard.WithStrategy(nil)},
 			"settle 2s":             {shard.WithSettle(2*time.Second, time.Second)},
 			"return grace":          {shard.WithReturnGrace(2 * time.Hour)},
+			"leave":                 {shard.WithLeave(0)},
+			"want one of the two":   {shard.WithID("x"), shard.WithReturnGrace(time.Second), shard.WithLeave(time.Second)},
 			"needs WithID":          {shard.WithReturnGrace(time.Second)},
 			"drain limit 0s":        {shard.WithDrainLimit(0)},
 			"give up after 0":       {shard.WithGiveUp(0)},

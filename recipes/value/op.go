@@ -32,22 +32,22 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return v.own(zkrecipes.OpCreate(v.path, data, 0)), nil
 	}
-	return v.exactly(zkrecipes.OpSet(v.path, data, old.Data)), nil
+	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
 // OpCheck returns the operation that lets the caller's transaction succeed only if the value is the one that
 // was read with old. For the errors of the transaction, and what it compares, see [Value.OpSet].
 //
-// Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Data is -1,
+// Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1,
 // which servers treat as any version. Only other clients leave -1, and the next write ends it.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("check", errMissing)
 	}
-	if old.Data == -1 {
+	if old.Number == -1 {
 		return zkrecipes.Op{}, v.failed("check", errNoCheck)
 	}
-	return v.exactly(zkrecipes.OpCheck(v.path, old.Data)), nil
+	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
 // OpDelete returns the operation that deletes the node if the value is the one that was read with old. For the
@@ -58,7 +58,7 @@ func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("delete", errMissing)
 	}
-	return v.exactly(zkrecipes.OpDelete(v.path, old.Data)), nil
+	return v.exactly(zkrecipes.OpDelete(v.path, old.Number)), nil
 }
 
 var (

@@ -34,9 +34,9 @@ type Version struct {
 	// Mzxid is the transaction that wrote the value. It grows with each write, even if the node is deleted and
 	// created again.
 	Mzxid int64
-	// Data is the data version. It restarts with each creation and wraps after 2^31 writes, so it does not
+	// Number is the data version. It restarts with each creation and wraps after 2^31 writes, so it does not
 	// indicate order. Writes over a version of -1, which servers treat as any version, are guarded as well.
-	Data int32
+	Number int32
 }
 
 // Exists reports whether the node existed.

@@ -126,7 +126,7 @@ func TestOps_VersionMinusOne(t *testing.T) {
 		_, err = v.CompareAndSet(t.Context(), old, "newer")
 		require.NoError(t, err)
 		_, now := get(t, v)
-		require.Zero(t, now.Data)
+		require.Zero(t, now.Number)
 		require.NoError(t, srv.SetVersion(path, -1))
 		_, err = c.Multi(t.Context(), remove)
 		require.NoError(t, err)

@@ -103,7 +103,7 @@ func TestEnsemble_DialsOverTLSWithCredentials(t *testing.T) {
 	require.NoError(t, e.Check(flags))
 	client, err := e.Dial(t.Context(), "me")
 	require.NoError(t, err)
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	_, err = client.Create(t.Context(), "/mine", nil, 0, zk.AuthACL(zk.PermAll)...)
 	require.NoError(t, err, "the credential was sent")
 }

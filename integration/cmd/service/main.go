@@ -50,7 +50,7 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	e, err := election.New(client, "/leader", election.WithTracerName("leader"))
 	if err != nil {
 		return err

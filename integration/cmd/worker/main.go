@@ -99,7 +99,7 @@ func run(c config) error {
 	if err != nil {
 		return leaving(ctx, err)
 	}
-	defer func() { _ = client.Close() }() // never fails
+	defer client.Close()
 	res, err := resource.Dial(c.socket, c.id)
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 		if err == nil {
 			known = version
 		}
-		return journal.Register{Number: int64(version.Data), Data: data, Was: was}, err
+		return journal.Register{Number: int64(version.Number), Data: data, Was: was}, err
 	}
 	return func() access {
 		data, base := w.text(), known
@@ -141,7 +141,7 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 				return wrote(data, "", version, err)
 			}}
 		case draw == 1 && base.Exists():
-			a := journal.Access{Key: key, How: journal.Swap, N: 1, Data: data, Base: int64(base.Data)}
+			a := journal.Access{Key: key, How: journal.Swap, N: 1, Data: data, Base: int64(base.Number)}
 			return access{a, func(ctx context.Context) (journal.Register, error) {
 				version, err := v.CompareAndSet(ctx, base, data)
 				return wrote(data, "", version, err)

@@ -109,7 +109,7 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	if state.Current {
 		watching.Go(func() {
 			for state := range l.client.States(ctx) {
-				if state != conn.Connected {
+				if state != zkrecipes.Connected {
 					cancel()
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
@@ -72,8 +73,8 @@ func TestPage_SaysWhyInWordsOfZkr(t *testing.T) {
 	explain := func(err error) string { return "for zkr: " + err.Error() }
 	now := time.Now()
 	v := pageView{begun: true}
-	v.note(conn.Status{State: conn.Suspended, Since: now, LastError: io.EOF, LastErrorAt: now}, explain)
+	v.note(conn.Status{State: zkrecipes.Suspended, Since: now, LastError: io.EOF, LastErrorAt: now}, explain)
 	require.Equal(t, "for zkr: EOF", v.cause)
-	v.note(conn.Status{State: conn.Connected}, explain)
+	v.note(conn.Status{State: zkrecipes.Connected}, explain)
 	require.Equal(t, "no connection to ZooKeeper: for zkr: EOF", v.changes.kept[0].Words)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -271,7 +272,7 @@ func (p *page) look(ctx context.Context) {
 
 // note keeps since when there is no connection, and why. An outage that has ended is told among the changes.
 func (v *pageView) note(status conn.Status, explain func(error) string) {
-	if status.State != conn.Connected {
+	if status.State != zkrecipes.Connected {
 		if v.lost.IsZero() {
 			v.lost = status.Since
 		}

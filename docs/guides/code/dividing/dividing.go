@@ -14,19 +14,7 @@ import (
 
 // Work consumes the partitions assigned to this process until ctx ends. Then it hands them over, within half a minute at most.
 func Work(ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets) error {
-	s, err := shard.New(client, "/app/partitions", shard.WithID(id))
-	if err != nil {
-		return err
-	}
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		defer stop() // whatever has not been handed over by then stops at once
-		leaving, cancel := context.WithTimeout(working, 30*time.Second)
-		defer cancel()
-		_ = s.Leave(leaving) // an error means that the time was too short
-	})()
-	return s.Run(working, shard.List(partitions...), func(ctx context.Context, s *shard.Shard) error {
+	return shard.Run(ctx, client, "/app/partitions", shard.List(partitions...), func(ctx context.Context, s *shard.Shard) error {
 		next, err := offsets.Get(ctx, s.Name, s.Token())
 		for err == nil && ctx.Err() == nil { // ctx ends when the partition moves, and when its lock is lost
 			if err = handle(ctx, s.Name, next); err == nil {
@@ -35,7 +23,7 @@ func Work(ctx context.Context, client *conn.Client, id string, partitions []stri
 			}
 		}
 		return err
-	})
+	}, shard.WithID(id), shard.WithLeave(30*time.Second))
 }
 
 // Handler handles one record. It returns soon after ctx has ended.

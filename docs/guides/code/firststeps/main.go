@@ -32,7 +32,7 @@ func run(ctx context.Context, servers string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // always nil
+	defer client.Close()
 
 	m, err := mutex.New(client, "/firststeps/clock")
 	if err != nil {

@@ -40,13 +40,13 @@ func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) e
 func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 	for state := range client.States(ctx) {
 		switch state {
-		case conn.Connected: // zk.StateHasSession
+		case zkrecipes.Connected: // zk.StateHasSession
 			say("connected")
-		case conn.Suspended: // zk.StateDisconnected: the session may live on, and holds with it
+		case zkrecipes.Suspended: // zk.StateDisconnected: the session may live on, and holds with it
 			say("not connected")
-		case conn.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
+		case zkrecipes.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
 			say("session lost")
-		case conn.Connecting, conn.Closed: // before the first session, and after the last
+		case zkrecipes.Connecting, zkrecipes.Closed: // before the first session, and after the last
 		}
 	}
 }

@@ -39,7 +39,7 @@ const done = "/nightly/report-done"
 func lastNight(ctx context.Context, client *conn.Client) (night string, version int32, err error) {
 	data, stat, err := client.Get(ctx, done)
 	if errors.Is(err, zk.ErrNoNode) {
-		_, err = client.Create(ctx, done, nil, 0)
+		_, err = client.Create(ctx, done, nil, conn.Persistent)
 		return "", 0, err
 	}
 	return string(data), stat.Version, err

@@ -41,7 +41,7 @@ func TestOnce_AFailedJobRunsAgain(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("a")))
 		require.NoError(t, err)
-		defer func() { _ = client.Close() }() // always nil
+		defer client.Close()
 		failure, runs := errors.New("disk full"), 0
 		job := func(context.Context, *zkrecipes.Hold) error {
 			if runs++; runs == 1 {
