@@ -1,15 +1,13 @@
-// Command canaries breaks the code on purpose, one mutation at a time, and shows which test notices and how soon. A
-// mutation that no test notices is a hole in the tests, and makes the command fail.
+// Command canaries breaks each contract and each argument for safety, one at a time, and shows which test notices. One that no test
+// notices is a hole in the tests, and makes the command fail. What a condition alone can break, mutate breaks by itself.
 //
 //	go run ./canaries                 all of them, from integration/
 //	go run ./canaries -run 'proof'    those whose name matches
 //
-// Nothing is changed on disk: the broken file is put in the place of the good one with go build -overlay, also in the
-// programs that the tests build.
+// Nothing changes on disk: go build -overlay puts the broken file in the place of the good one.
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,41 +18,33 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/overlay"
 )
 
-// A mutant is one way to break the code.
-type mutant struct {
-	name  string
-	edits []edit
-	tests []test // in this order, until one fails
-}
-
-// A test is a test that must fail, as arguments of go test and what they take from the environment.
-type test struct {
-	dir  string // below the root
-	args []string
-	env  []string
-}
-
-func (t test) String() string {
-	return strings.Join(slices.Concat(t.env, t.args), " ")
+// A canary is one way to break the code. One of the tests must fail: arguments of go test, and a semicolon before the next.
+type canary struct {
+	name, tests string
+	edits       []edit
 }
 
 // single splits the tests into one for each package. A package that is edited comes first: its tests notice most, and soonest.
-func (m mutant) single() []test {
-	var own, others []test
-	for _, t := range m.tests {
-		first := slices.IndexFunc(t.args, func(arg string) bool { return arg[0] != '-' })
-		for _, p := range t.args[first:] {
-			one := test{t.dir, append(slices.Clone(t.args[:first]), p), t.env}
-			if slices.ContainsFunc(m.edits, func(e edit) bool { return e.dir == path.Join(t.dir, p) }) {
-				own = append(own, one)
-			} else {
-				others = append(others, one)
+func (c canary) single() []string {
+	var own, others []string
+	for args := range strings.SplitSeq(c.tests, ";") {
+		module, flags := ".", ""
+		fields := strings.Fields(args)
+		for i, field := range fields {
+			switch {
+			case field[0] == '-':
+				flags += field + " "
+			case i > 0 && fields[i-1] == "-C":
+				module, flags = field, flags+field+" "
+			case slices.ContainsFunc(c.edits, func(e edit) bool { return e.dir == path.Join(module, field) }):
+				own = append(own, flags+field)
+			default:
+				others = append(others, flags+field)
 			}
 		}
 	}
@@ -63,16 +53,15 @@ func (m mutant) single() []test {
 
 func main() {
 	pattern := flag.String("run", "", "regular expression of names")
-	baseline := flag.Bool("baseline", true, "run every test that notices on the unbroken code too")
 	timeout := flag.Duration("timeout", 100*time.Second, "of one test; a test that hangs notices too")
 	flag.Parse()
-	if err := run(*pattern, *baseline, *timeout); err != nil {
+	if err := run(*pattern, *timeout); err != nil {
 		fmt.Fprintln(os.Stderr, "canaries:", err)
 		os.Exit(1)
 	}
 }
 
-func run(pattern string, baseline bool, timeout time.Duration) error {
+func run(pattern string, timeout time.Duration) error {
 	chosen, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -82,96 +71,63 @@ func run(pattern string, baseline bool, timeout time.Duration) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
-	r := newRunner("..", dir)
-	r.timeout, r.baseline = timeout, baseline
-	if _, err := os.Stat(filepath.Join(r.root, "conn")); err != nil {
-		return fmt.Errorf("run it in integration/: %w", err)
+	r := &runner{root: "..", dir: dir, timeout: timeout, sound: map[string]bool{}}
+	var errs []error
+	for _, c := range canaries {
+		if !chosen.MatchString(c.name) {
+			continue
+		}
+		began := time.Now()
+		by, err := r.one(c)
+		if err != nil {
+			by = "NOBODY: " + err.Error()
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
+		}
+		_, _ = fmt.Fprintf(os.Stdout, "%s: %s after %v\n", c.name, by, time.Since(began).Round(100*time.Millisecond))
 	}
-	todo := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !chosen.MatchString(m.name) })
-	return r.all(todo)
+	return errors.Join(errs...)
 }
 
 type runner struct {
 	root, dir string
 	timeout   time.Duration
-	baseline  bool
-	sound     map[string]error // tests, as they do on the unbroken code
-	sources   *sources
+	sound     map[string]bool // tests that pass on the unbroken code
 }
 
-func newRunner(root, dir string) *runner {
-	return &runner{
-		root: root, dir: dir, sound: map[string]error{},
-		sources: &sources{root: root, files: map[string]map[string][]string{}, texts: map[string][]byte{}},
-	}
-}
-
-// check runs a test that has noticed something on the code as it is: one that fails anyway notices nothing.
-func (r *runner) check(t test) error {
-	if !r.baseline {
-		return nil
-	}
-	err, known := r.sound[t.String()]
-	if !known {
-		failed, broken := r.fails(t, "")
-		if err = broken; failed != "" {
-			err = fmt.Errorf("%v fails on the unbroken code too: %s", t, failed)
-		}
-		r.sound[t.String()] = err
-	}
-	return err
-}
-
-func (r *runner) all(todo []mutant) error {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	row := func(cells string) { _, _ = fmt.Fprintln(table, cells) } // into memory
-	row("mutation\tnoticed by\tafter")
-	var errs []error
-	for _, m := range todo {
-		by, after, err := r.one(m)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
-			by = "NOBODY: " + err.Error()
-		}
-		after = after.Round(100 * time.Millisecond)
-		fmt.Fprintf(os.Stderr, "%s: %s after %v\n", m.name, by, after)
-		row(fmt.Sprintf("%s\t%s\t%v", m.name, by, after))
-	}
-	return errors.Join(append(errs, table.Flush())...)
-}
-
-// one breaks the code in one way and returns which test has noticed, and after how long.
-func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
-	spec, err := r.overlay(m)
+// one breaks the code in one way and returns which test has noticed. A test that fails anyway notices nothing.
+func (r *runner) one(c canary) (by string, err error) {
+	spec, err := r.overlay(c)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
-	for _, e := range m.edits {
+	for _, e := range c.edits {
 		build := exec.Command("go", "build", "-overlay", spec) // the tests build what uses it
 		build.Dir = filepath.Join(r.root, e.dir)               // which may be in a module of its own
 		if out, err := build.CombinedOutput(); err != nil {
-			return "", 0, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
+			return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
 		}
 	}
-	began := time.Now()
-	for _, t := range m.single() {
+	for _, t := range c.single() {
 		failed, err := r.fails(t, spec)
-		after = time.Since(began)
-		if failed != "" {
-			err = r.check(t)
+		if failed != "" && !r.sound[t] {
+			var before string
+			if before, err = r.fails(t, ""); before != "" {
+				err = fmt.Errorf("%s fails on the unbroken code too: %s", t, before)
+			}
+			r.sound[t] = err == nil
 		}
 		if failed != "" || err != nil {
-			return failed, after, err
+			return failed, err
 		}
 	}
-	return "", after, errors.New("it survives")
+	return "", errors.New("it survives")
 }
 
 // overlay writes the broken files, and what puts them in place.
-func (r *runner) overlay(m mutant) (spec string, err error) {
+func (r *runner) overlay(c canary) (spec string, err error) {
 	texts := map[string][]byte{}
-	for _, e := range m.edits {
-		if err := r.sources.apply(texts, e); err != nil {
+	for _, e := range c.edits {
+		if err := e.apply(r.root, texts); err != nil {
 			return "", err
 		}
 	}
@@ -181,16 +137,13 @@ func (r *runner) overlay(m mutant) (spec string, err error) {
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
 
 // fails runs a test and returns what failed, "" if nothing did. The error says that there was no verdict.
-func (r *runner) fails(t test, spec string) (what string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout+time.Minute)
-	defer cancel()
-	args := append([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + r.timeout.String()}, t.args...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(r.root, t.dir)
-	cmd.Env = append(os.Environ(), t.env...)
+func (r *runner) fails(test, spec string) (what string, err error) {
+	args := append([]string{"test"}, strings.Fields(test)...) // a -C comes first
+	cmd := exec.Command("go", append(args, "-vet=off", "-count=1", "-failfast", "-timeout="+r.timeout.String())...)
+	cmd.Dir = r.root
 	if spec != "" {
 		// In the environment, so that programs which a test builds are broken too.
-		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+spec))
+		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+spec))
 	}
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -198,7 +151,7 @@ func (r *runner) fails(t test, spec string) (what string, err error) {
 	}
 	found := failure.FindStringSubmatch(string(out))
 	if found == nil {
-		return "", fmt.Errorf("%v: %w\n%s", t, err, out)
+		return "", fmt.Errorf("%s: %w\n%s", test, err, out)
 	}
 	return strings.TrimSpace(found[1] + found[2]), nil
 }

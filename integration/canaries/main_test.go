@@ -2,17 +2,17 @@ package main
 
 import "testing"
 
-// The mutations must follow the code: here only that each still finds its place, `make canaries` does the rest.
-func TestMutants_FindTheirPlace(t *testing.T) {
-	r := newRunner("../..", t.TempDir())
+// The edits must follow the code: here only that each still finds its place, `make canaries` does the rest.
+func TestCanaries_FindTheirPlace(t *testing.T) {
+	r := &runner{root: "../..", dir: t.TempDir()}
 	names := map[string]bool{}
-	for _, m := range mutants {
-		if _, err := r.overlay(m); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+	for _, c := range canaries {
+		if _, err := r.overlay(c); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
-		if names[m.name] || len(m.tests) == 0 {
-			t.Errorf("%s: named twice, or without a test", m.name)
+		if names[c.name] || len(c.single()) == 0 {
+			t.Errorf("%s: named twice, or without a test", c.name)
 		}
-		names[m.name] = true
+		names[c.name] = true
 	}
 }
