@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 // built is the directory of the page. All tests share it.

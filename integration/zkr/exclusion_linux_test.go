@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/integration/proxy"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/internal/exclusion"
 )
 

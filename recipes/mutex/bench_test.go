@@ -17,7 +17,7 @@ import (
 )
 
 // The benchmarks run against zktest over the loopback: they show what a change does to the library. How it compares
-// with others on a real server is measured by the command integration/bench.
+// with others on a real server is measured by the command integration/measure/bench.
 
 func benchMutexes(b *testing.B, n int, path func(i int) string, opts ...conn.Option) []*mutex.Mutex {
 	b.Helper()
