@@ -36,8 +36,8 @@ test: ## all tests that need nothing but Go
 
 .PHONY: playground
 playground: ## put the playground together in bin/playground, and serve it on http://127.0.0.1:8080/
-	internal/playground/build.sh $(BIN)/playground
-	go run ./internal/playground $(BIN)/playground
+	docs/playground/build.sh $(BIN)/playground
+	go run ./docs/playground $(BIN)/playground
 
 ##@ Contributors
 
@@ -88,7 +88,7 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		for module in $(NESTED); do go -C $$module vet ./...; done; \
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
-	GOOS=js GOARCH=wasm go vet ./internal/playground/...
+	GOOS=js GOARCH=wasm go vet ./docs/playground/...
 
 .PHONY: proofs
 proofs: ## check the models of the deadline, the queue, the writes and the shards, also without each premise (needs spin and gcc)
@@ -105,7 +105,7 @@ mutants: ## change conditions and statements one at a time, and list what no tes
 
 .PHONY: relays
 relays: ## hand-overs of contended locks under random faults, GRANTS (2000000) for each kind of crowd
-	go test -count=1 -timeout=0 -v ./internal/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
+	go test -count=1 -timeout=0 -v ./internal/testkit/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
 
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; KERBEROS=true: the servers want Kerberos

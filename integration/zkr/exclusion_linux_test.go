@@ -8,7 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
-	"github.com/zkrecipes/zkrecipes/internal/exclusion"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/exclusion"
 )
 
 func init() { exclusion.Main() }

@@ -58,7 +58,7 @@ var mutated = []string{
 }
 
 // testers are the packages whose tests may notice.
-var testers = append(slices.Clone(mutated), "internal/faults", "internal/recipe", "internal/trace", "zktest")
+var testers = append(slices.Clone(mutated), "internal/testkit/faults", "internal/recipe", "internal/trace", "zktest")
 
 func main() {
 	c := config{}

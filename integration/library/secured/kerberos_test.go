@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/kdc"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
 // timeout is the session timeout. zkr then kills 200 ms before the deadline.

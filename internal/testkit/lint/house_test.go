@@ -27,12 +27,12 @@ var update = flag.Bool("update", false, "draw the house in docs/design.md again"
 
 // The picture stands between these lines of docs/design.md.
 const (
-	pictureBegin = "<!-- The picture is drawn from the code: go generate ./internal/lint -->\n```text\n"
+	pictureBegin = "<!-- The picture is drawn from the code: go generate ./internal/testkit/lint -->\n```text\n"
 	pictureEnd   = "```\n<!-- end of the picture -->\n"
 )
 
 // besides are directories that are no rooms of the library: programs, and what only tests use.
-var besides = []string{"cmd", "docs", "examples", "internal/bubble", "internal/exclusion", "internal/faults", "internal/lint", "internal/playground", "internal/testkit", "internal/trial", "internal/year"}
+var besides = []string{"cmd", "docs", "examples", "internal/testkit"}
 
 // room is a package: what its documentation says of it, and on which other rooms it stands.
 type room struct {
@@ -185,20 +185,20 @@ func isTest(dir string) bool { return dir == "zktest" || strings.HasPrefix(dir, 
 // TestHouse_IsAsDrawn: docs/design.md begins with a picture of the rooms. Each room stands on those behind ▸, on what these stand
 // on, and on no others.
 func TestHouse_IsAsDrawn(t *testing.T) {
-	all, err := rooms(os.DirFS("../.."))
+	all, err := rooms(os.DirFS("../../.."))
 	require.NoError(t, err)
 	picture := draw(all, func(dir string) bool { return !isTest(dir) }) + "\n" + draw(all, isTest)
-	design, err := os.ReadFile("../../docs/design.md")
+	design, err := os.ReadFile("../../../docs/design.md")
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(design), pictureBegin)
 	require.True(t, found)
 	drawn, after, found := strings.Cut(rest, pictureEnd)
 	require.True(t, found)
 	if *update {
-		require.NoError(t, os.WriteFile("../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after), 0o644))
+		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after), 0o644))
 		return
 	}
-	assert.Equal(t, picture, drawn, "docs/design.md shows another house: go generate ./internal/lint")
+	assert.Equal(t, picture, drawn, "docs/design.md shows another house: go generate ./internal/testkit/lint")
 }
 
 func TestHouse_IsDrawnFromTheCode(t *testing.T) {

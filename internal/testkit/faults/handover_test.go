@@ -17,7 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -98,7 +98,7 @@ func runRelay(t *testing.T, c crowd, r *recipe, seed uint64, all *tally) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/faults -run 'TestHandOver/%s' -seeds %d -v",
+			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
 				strings.ReplaceAll(c.name, " ", "_"), seed)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"syscall/js"
 
-	"github.com/zkrecipes/zkrecipes/internal/playground/world"
+	"github.com/zkrecipes/zkrecipes/docs/playground/internal/world"
 )
 
 // main begins the world of the link in playgroundLink, and hands it to the page: the function playgroundReady gets an object with

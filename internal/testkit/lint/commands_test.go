@@ -73,7 +73,7 @@ func hasTest(tests map[string][]string, from string, packages [][]string, matche
 }
 
 func TestDocuments_NameTestsThatAreThere(t *testing.T) {
-	empty, err := emptyCommands(os.DirFS("../.."))
+	empty, err := emptyCommands(os.DirFS("../../.."))
 	require.NoError(t, err)
 	require.Empty(t, empty)
 }

@@ -86,7 +86,7 @@ func holds(v View, name string) (found []Span) {
 // scenes are the links of the page.
 func scenes(t *testing.T) (links []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/playground/index.html")
+	page, err := os.ReadFile("../../index.html")
 	require.NoError(t, err)
 	for _, found := range regexp.MustCompile(`<a href="#([^"]+)"><b>`).FindAllStringSubmatch(string(page), -1) {
 		links = append(links, found[1])

@@ -137,7 +137,7 @@ func comments(name, source string) (string, error) {
 }
 
 func TestDocuments_ShowRealCodeAndLinkToWhatIsThere(t *testing.T) {
-	broken, err := brokenDocuments(os.DirFS("../.."))
+	broken, err := brokenDocuments(os.DirFS("../../.."))
 	require.NoError(t, err)
 	assert.Empty(t, strings.Join(broken, "\n"))
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Puts the playground together: the files of docs/playground, the program for the browser, and Go's glue for it.
 #
-#   internal/playground/build.sh directory
+#   docs/playground/build.sh directory
 #
 # The program is compressed here, and the page decompresses it. So its size is the same, whatever the web server does.
 set -euo pipefail
@@ -9,7 +9,7 @@ set -euo pipefail
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")"
-cp ../../docs/playground/*.{html,css,js} "$(go env GOROOT)/lib/wasm/wasm_exec.js" "$out/"
+cp ./*.{html,css,js} "$(go env GOROOT)/lib/wasm/wasm_exec.js" "$out/"
 GOOS=js GOARCH=wasm go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$out/playground.wasm" .
 gzip -9 -n -c "$out/playground.wasm" >"$out/playground.wasm.gz"
 rm "$out/playground.wasm"

@@ -21,7 +21,7 @@
 //
 // Flags run more schedules (-hours), run one schedule again (-seeds), and print its faults (-storm):
 //
-//	go test ./internal/faults -run TestRandom -hours 10000 -timeout 0
+//	go test ./internal/testkit/faults -run TestRandom -hours 10000 -timeout 0
 //
 // The F numbers in the names of tests are explained in docs/design.md, with the place where each fault is tested.
 package faults

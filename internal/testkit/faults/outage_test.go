@@ -17,7 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -154,7 +154,7 @@ func TestOutage_Picture(t *testing.T) {
 	line("the first hold ends", first, first, "x", seconds(first)+": its proof was old")
 	line("most holds have ended", last, last, "x", seconds(last)+": its proof was fresh")
 	line("the last hold ends", connected, connected, "x", seconds(connected)+": its client had just connected")
-	page, err := os.ReadFile("../../docs/guides/production.md")
+	page, err := os.ReadFile("../../../docs/guides/production.md")
 	require.NoError(t, err)
 	lines := strings.Split(picture.String(), "\n")
 	for i := range lines {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
 // candidate is one zkr.

@@ -67,7 +67,7 @@ func runRandom(t *testing.T, r *recipe, seed uint64, clients int, length time.Du
 	t.Cleanup(func() {
 		if t.Failed() {
 			top, _, _ := strings.Cut(t.Name(), "/")
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/faults -run '%s/%s' -seeds %d -v",
+			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run '%s/%s' -seeds %d -v",
 				top, r.name, seed)
 		}
 	})

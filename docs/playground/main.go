@@ -3,7 +3,7 @@
 // Command playground is the program in the page of docs/playground: real recipes on a ZooKeeper in the page. On other systems than
 // js it serves the page that build.sh has put together.
 //
-//	go run ./internal/playground bin/playground
+//	go run ./docs/playground bin/playground
 package main
 
 import (
