@@ -22,7 +22,6 @@ var canaries = []canary{
 	{"proof: what a leader answers that was replaced counts", clientTests, []edit{{"internal/liveness", "Terms.lag", "return max(t.Tick/2, min(t.Tick*3/2, timeout/4))", "return t.Tick / 2"}}},
 	{"proof: the newest timeout counts, not the least", clientTests, []edit{{"internal/liveness", "Proof.connected", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}}},
 	{"proof: a resumption without an answer is granted what the session had", clientTests, []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))", "return p.contact.Add(p.least - p.margin)"}}},
-	{"upkeep: syncs are out of step with the lag", clientTests, []edit{{"internal/liveness", "Proof.connected", "p.beat = beat(p.least, lag)", "p.beat = p.least / 8"}}},
 	// C3 A session ends once, and all holds before it.
 	{"loss: each hold is logged and removed before the next one ends", queueTests, []edit{{"internal/lifetime", "lossNotices.deliver", "afterwards = append(afterwards, f)", "f()"}}},
 	// C4 A hold ends once, and each look at it is a look at the clock.
@@ -86,7 +85,6 @@ var canaries = []canary{
 	{"cache: versions are compared, not transactions", cacheTests, []edit{{"recipes/cache", "nodes.got", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"}, {"recipes/cache", "nodes.got", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"}}},
 	{"cache: a new connection is taken for the old one, with its watches", cacheTests, []edit{{"recipes/cache", "engine.hear", "case session.Up:\n\t\te.begin()", "case session.Up:\n\t\te.connected, e.rounds.complete = true, true"}}},
 	{"cache: watches are set as of now, not as of the last reading", cacheTests, []edit{{"recipes/cache", "engine.addRearm", "b.SetWatches(rearm.since, w.data", "b.SetWatches(1<<62, w.data"}}},
-	{"cache: a sync does not wait for what it has brought", cacheTests, []edit{{"recipes/cache", "engine.answered", "r.waiters.synced(e.rounds.newest + 1)", "e.waiters.wakeAll()"}}},
 	// C13 Nodes of other sessions.
 	{"node: what is at the path is ours, of any owner", quick + "./recipes/node", []edit{{"recipes/node", "keeper.owns", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}}},
 	{"node: deleted in any version", quick + "./recipes/node", []edit{{"recipes/node", "keeper.removeOnce", "k.session.DeleteRead(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}}},
@@ -104,9 +102,8 @@ var canaries = []canary{
 	{"tls: the certificates of the first connection are those of all", quick + "./conn", []edit{{"conn", "certificates.next", "\tconfig, err := c.read()", "if c.last != nil {\n\t\treturn c.last, nil\n\t}\n\tconfig, err := c.read()"}}},
 	// C17 Replies in order.
 	{"link: xids begin again with each connection", clientTests, []edit{{"internal/link", "Connection.Ask", "c.owner.NextXid()", "int32(c.queued + 1)"}}},
-	// Fence.
+	// The fence, the double barrier, shards.
 	{"fence: a token is admitted without fsync", quick + "./fence", []edit{{"fence", "File.append", "if err := f.log.Sync(); err != nil {", "if err := error(nil); err != nil {"}}},
-	// Double barrier, shards.
 	{"double barrier: members that are in count for the next round", quick + "./recipes/barrier", []edit{{"recipes/barrier", "rounds.waiting", "data, stat.Version == 0}", "data, true}"}, {"recipes/barrier", "rounds.letIn", "data, 0)", "data, -1)"}}},
 	{"shard: the lock is released before the function has returned", "-short -timeout=60s ./recipes/shard", []edit{{"recipes/shard", "member.bound", "late := time.After(complaint)", "late := time.After(complaint)\n\t\t_ = h.Release(ctx)"}}},
 	{"shard: the plan is written without the transaction of the term", "-short -timeout=60s ./recipes/shard", []edit{{"recipes/shard", "leader.write", "_, err = l.term.Txn(ctx, op)", "_, err = l.client.Multi(ctx, op)"}}},

@@ -25,9 +25,6 @@ func (e edit) apply(root string, texts map[string][]byte) error {
 	}
 	old := regexp.MustCompile(strings.Join(words, `\s+`))
 	names, err := filepath.Glob(filepath.Join(root, e.dir, "*.go"))
-	if err != nil {
-		return err
-	}
 	found := 0
 	for _, name := range names { // several files may declare it, for several systems
 		if strings.HasSuffix(name, "_test.go") {
@@ -50,10 +47,10 @@ func (e edit) apply(root string, texts map[string][]byte) error {
 			texts[file] = []byte(string(text[:start+at[0]]) + strings.TrimSpace(e.new) + string(text[start+at[1]:]))
 		}
 	}
-	if found != 1 {
+	if err == nil && found != 1 {
 		return fmt.Errorf("%s: %s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.dir, e.decl, found, e.old)
 	}
-	return nil
+	return err
 }
 
 // declared finds a declaration in a file. If there is none, start and end are 0.
