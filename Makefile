@@ -36,8 +36,8 @@ test: ## all tests that need nothing but Go
 
 .PHONY: playground
 playground: ## put the playground together in bin/playground, and serve it on http://127.0.0.1:8080/
-	internal/playground/build.sh $(BIN)/playground
-	go run ./internal/playground $(BIN)/playground
+	docs/playground/build.sh $(BIN)/playground
+	go run ./docs/playground $(BIN)/playground
 
 ##@ Contributors
 
@@ -51,8 +51,8 @@ race: ## the same tests under the race detector (needs a C compiler)
 real: export REQUIRE_REAL = 1
 real: ## what decides about the library on real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
-		'integration $(REAL) -timeout=15m ./zkserver ./lease ./leader ./parity ./curator ./chaos' \
-		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./foreign' \
+		'integration $(REAL) -timeout=15m ./kit/zkserver ./library/lease ./library/leader ./parity ./others/curator ./chaos' \
+		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
 
 .PHONY: gate
@@ -88,7 +88,7 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		for module in $(NESTED); do go -C $$module vet ./...; done; \
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
-	GOOS=js GOARCH=wasm go vet ./internal/playground/...
+	GOOS=js GOARCH=wasm go vet ./docs/playground/...
 
 .PHONY: proofs
 proofs: ## check the models of the deadline, the queue, the writes and the shards, also without each premise (needs spin and gcc)
@@ -96,16 +96,16 @@ proofs: ## check the models of the deadline, the queue, the writes and the shard
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices
-	cd integration && go run ./canaries
+	cd integration && go run ./doubt/canaries
 
 .PHONY: mutants
 mutants: ## change conditions and statements one at a time, and list what no test notices (SAMPLE=300 SEED=1; all: hours)
 	mkdir -p integration/reports
-	cd integration && go run ./mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
+	cd integration && go run ./doubt/mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
 
 .PHONY: relays
 relays: ## hand-overs of contended locks under random faults, GRANTS (2000000) for each kind of crowd
-	go test -count=1 -timeout=0 -v ./internal/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
+	go test -count=1 -timeout=0 -v ./internal/testkit/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
 
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; KERBEROS=true: the servers want Kerberos
@@ -117,7 +117,7 @@ chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; KERBEROS=
 soak: ## all recipes on a real ensemble with faults, beside Curator and kazoo, for DURATION (10m); journal and curves in integration/reports
 	mkdir -p integration/reports
 	cd integration && SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) SOAK_JOURNAL=$(or $(JOURNAL),$(CURDIR)/integration/reports/soak.jsonl) \
-		SOAK_PICTURE=$(CURDIR)/integration/reports/soak.svg REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./soak
+		SOAK_PICTURE=$(CURDIR)/integration/reports/soak.svg REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./chaos/soak
 
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
@@ -137,8 +137,8 @@ bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, 
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
 	$(TOOL) benchstat bin/bench.txt
 	cd integration && go test $(REAL) -run '^$$' -bench . -timeout=0 ./...
-	cd integration && go run ./bench
-	cd integration && go run ./caches
+	cd integration && go run ./measure bench
+	cd integration && go run ./measure caches
 
 ##@ Releasers
 
@@ -176,12 +176,12 @@ jars: zktestd ## the JUnit extension with zktestd inside, a jar for each platfor
 .PHONY: release-check
 release-check: ## what users of the next release will do with Go, Python and Java, with nothing published (needs Debian and root)
 	.ci/rehearsal $(NESTED)
-	cd integration && REQUIRE_REAL=1 go test -count=1 -v -run '^Test(Wheel|Jar)Package$$' ./foreign
+	cd integration && REQUIRE_REAL=1 go test -count=1 -v -run '^Test(Wheel|Jar)Package$$' ./others/foreign
 
 .PHONY: release-sums
 release-sums: ## write the checksums of our modules, as they will be tagged, into go.sum
 	stage=$$(mktemp -d) && trap 'rm -rf $$stage' EXIT && \
-		go -C integration run ./rehearsal -version v$$(tools/version.sh) -sums stage $$stage $(NESTED)
+		go -C integration run ./release/rehearsal -version v$$(tools/version.sh) -sums stage $$stage $(NESTED)
 
 .PHONY: release-tags
 release-tags: ## sign the tags of the release, all on this commit

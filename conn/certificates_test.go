@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -80,7 +80,7 @@ func TestTLS_CertificatesChange(t *testing.T) {
 		c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTLSFunc(config), conn.WithSessionTimeout(10*time.Second),
 			conn.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		defer c.Close() //nolint:errcheck // it returns nil
+		defer c.Close()
 		m, err := mutex.New(c, "/lock")
 		require.NoError(t, err)
 		working.Go(func() {
@@ -123,7 +123,7 @@ func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: id.roots}, nil
 	}), conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	session := c.Status().Session
 	broken.Store(true)
 	srv.CutAll()

@@ -56,12 +56,12 @@ type nameServer struct {
 	services  map[string][]net.SRV
 }
 
-func (n *nameServer) serves(name string, records ...net.SRV) {
+func (n *nameServer) serves(records ...net.SRV) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.services = map[string][]net.SRV{}
 	if len(records) > 0 {
-		n.services[name+"."] = records
+		n.services[srvName+"."] = records
 	}
 }
 

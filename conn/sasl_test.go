@@ -15,7 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -264,7 +264,7 @@ func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 		answer := func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }
 		c, err := conn.New("zk1:2181", conn.WithDialer(hostile(answer)), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
-		defer c.Close() //nolint:errcheck // it returns nil
+		defer c.Close()
 		time.Sleep(5 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()

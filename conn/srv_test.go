@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/trial"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -40,13 +40,13 @@ func withNames(t *testing.T, test func(t *testing.T, names *nameServer, srv *zkt
 // The records are looked up again before each round: one record after the other is replaced, and the client follows with its session.
 func TestSRV_RecordsChange_TheClientFollows(t *testing.T) {
 	withNames(t, func(t *testing.T, names *nameServer, srv *zktest.Server, dialer conn.Option) {
-		names.serves(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})
+		names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001})
 		c := trial.DialTo(t, "dns-srv://"+srvName+"/app", dialer)
 		require.NoError(t, c.CreateAll(t.Context(), "/x", nil))
 		require.Contains(t, srv.Children("/"), "app")
 		require.Equal(t, "zk1.example.com:2001", c.Status().Server)
 		s := trial.Live(t, c)
-		names.serves(srvName, net.SRV{Target: "zk2.example.com.", Port: 2002})
+		names.serves(net.SRV{Target: "zk2.example.com.", Port: 2002})
 		time.Sleep(time.Minute)
 		trial.Reconnect(srv, c)
 		require.Equal(t, "zk2.example.com:2002", c.Status().Server)
@@ -63,10 +63,10 @@ func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withNames(t, func(t *testing.T, names *nameServer, srv *zktest.Server, dialer conn.Option) {
-				names.serves(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})
+				names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001})
 				log := &lines{}
 				c := trial.DialTo(t, "dns-srv://"+srvName, dialer, log.option())
-				names.serves(srvName, records...)
+				names.serves(records...)
 				for range 3 {
 					time.Sleep(time.Minute)
 					trial.Reconnect(srv, c)
@@ -93,7 +93,7 @@ func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 		defer func() { require.NoError(t, c.Close()) }()
 		synctest.Wait()
 		require.ErrorContains(t, c.Status().LastError, "connect to dns-srv://"+srvName+": lookup "+srvName)
-		names.serves(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com.", Port: 2002})
+		names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com.", Port: 2002})
 		require.Equal(t, time.Second, trial.After(func() { require.NoError(t, c.Ready(t.Context())) }))
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 	"github.com/zkrecipes/zkrecipes/zktest"

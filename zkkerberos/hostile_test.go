@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
@@ -71,7 +71,7 @@ func meet(t *testing.T, want string, answers ...answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := &Mechanism{alice, "zookeeper/_HOST", newTickets(func(principal) (*ticket, error) { return fakeTicket(), nil }, slog.New(slog.DiscardHandler))}
-		defer m.Close() //nolint:errcheck // it returns nil
+		defer m.Close()
 		server := &bubble.Hostile{Answer: func(n int, xid uint32) []byte {
 			if n >= len(answers) {
 				return []byte{}

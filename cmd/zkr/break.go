@@ -240,7 +240,7 @@ func (a *app) onServer(ctx context.Context, server, chroot string, c *survey.Con
 	if err != nil {
 		return false, err
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
 	if err := client.Sync(ctx, c.Node); err != nil {

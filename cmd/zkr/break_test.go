@@ -65,7 +65,7 @@ func TestBreak_Foreign(t *testing.T) {
 	srv := zktest.Run(t)
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	require.NoError(t, c.CreateAll(t.Context(), "/q", nil))
 	node, err := c.Create(t.Context(), "/q/n_", nil, 3)
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobr
 	if err != nil {
 		return nil, directive
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	names, err := client.Children(ctx, cmp.Or(typed[:slash], "/"))
 	if err != nil {
 		return nil, directive

@@ -63,7 +63,7 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	return f(ctx, client)
 }
 

@@ -36,7 +36,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile(auth, []byte("nosuch:alice:secret\n"), 0o600))
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithAuth("digest", "bob:secret"), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	acl, err := parseACL("auth::cdrwa")
 	require.NoError(t, err)
 	_, err = c.Create(t.Context(), "/private", nil, 0, acl...)

@@ -60,7 +60,7 @@ which is 5 s here.`,
 			if err != nil {
 				return err
 			}
-			defer client.Close() //nolint:errcheck // it returns nil
+			defer client.Close()
 			return a.doctor(ctx, client, args)
 		},
 	}
@@ -149,7 +149,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 		e.Error = err.Error()
 		return
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	e.Limits = fmt.Sprintf("up to %v", client.Status().Timeout)
 	if conf, err := a.word(ctx, e.Server, "conf"); err == nil {
 		e.TickTime = setting(conf, "tickTime")

@@ -48,7 +48,7 @@ func TestDoctor_Ghost(t *testing.T) {
 	with, without := zktest.Run(t), zktest.Run(t)
 	c, err := conn.Dial(t.Context(), with.Addr(), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	require.NoError(t, c.CreateAll(t.Context(), "/q", nil))
 	_, err = c.Create(t.Context(), "/q/lock-", []byte("web1/42"), 3)
 	require.NoError(t, err)

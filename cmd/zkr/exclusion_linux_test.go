@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/exclusion"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/exclusion"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 

@@ -51,7 +51,7 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	srv := zktest.Run(t)
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	m, err := mutex.New(c, "/jobs/nightly")
 	require.NoError(t, err)
 	first, err := m.Lock(t.Context())

@@ -174,7 +174,7 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	d, err := f.discovery.open(client)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close() //nolint:errcheck // it returns nil
+	defer client.Close()
 	site := a.newSite(client, metrics)
 	site.AllowHosts(flags.hosts)
 	if err := flags.secure(site); err != nil {

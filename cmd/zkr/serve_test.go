@@ -148,7 +148,7 @@ func TestServe_Observe(t *testing.T) {
 
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	e, err := election.New(c, "/app/leader")
 	require.NoError(t, err)
 	term, err := e.Campaign(t.Context())
@@ -239,7 +239,7 @@ func TestServe_Resign(t *testing.T) {
 	_, self := ask(t, client, "/self")
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("pod-2"), conn.WithLogger(silent))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	e, err := election.New(c, "/app/leader")
 	require.NoError(t, err)
 	elected := make(chan *election.Term, 1)

@@ -64,7 +64,7 @@ func TestTLS_FilesChange(t *testing.T) {
 	require.NoError(t, err)
 	c, err := conn.Dial(t.Context(), srv.Addr(), append(options, conn.WithLogger(silent))...)
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	session := c.Status().Session
 	for range 2 {
 		now.Store(renew(t, cert, key))

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos"
-	"github.com/zkrecipes/zkrecipes/integration/kdc"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/kdc"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
-	"github.com/zkrecipes/zkrecipes/integration/proxy"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
 // A client is one place in a group. One process at a time takes it: a killed process is replaced. Its network path to

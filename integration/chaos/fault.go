@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes/integration/proxy"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
 // A fault is a kind at work. inject begins it and heal ends it. In between, during is called again and again.

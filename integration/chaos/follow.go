@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
-	"github.com/zkrecipes/zkrecipes/integration/txnlog"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/txnlog"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
-	"github.com/zkrecipes/zkrecipes/integration/txnlog"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/txnlog"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )

@@ -4,7 +4,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/integration/txnlog"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/txnlog"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -328,7 +328,7 @@ func (r *run) parents() []string {
 // Build compiles the worker into dir and returns its path.
 func Build(dir string) (string, error) {
 	program := filepath.Join(dir, "worker")
-	build := exec.Command("go", "build", "-o", program, "github.com/zkrecipes/zkrecipes/integration/cmd/worker")
+	build := exec.Command("go", "build", "-o", program, "github.com/zkrecipes/zkrecipes/integration/chaos/worker")
 	build.Stderr = os.Stderr
 	return program, build.Run()
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 // built is the directory of the page. All tests share it.
@@ -21,7 +21,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command("../../internal/playground/build.sh", directory).CombinedOutput()
+	out, err := exec.Command("../../docs/playground/build.sh", directory).CombinedOutput()
 	if err != nil {
 		return directory, fmt.Errorf("%w: %s", err, out)
 	}

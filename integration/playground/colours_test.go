@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 // What tells two states apart: their mean colours, or their hatches. Both are in units of CIEDE2000. One unit is the least difference

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 // largest is how many bytes the program may have, compressed.

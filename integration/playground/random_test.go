@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 var random = flag.Duration("random", 4*time.Second, "how long TestRandom acts")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
 // item is a thing that the page has drawn, with what it stands for. Places are those of the picture, in pixels.

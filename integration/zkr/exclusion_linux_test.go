@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/integration/proxy"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
-	"github.com/zkrecipes/zkrecipes/internal/exclusion"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/exclusion"
 )
 
 func init() { exclusion.Main() }

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/integration/browser"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
 // hostile are locks as any client of the servers can make them: a path, the data of its contenders, and what the page shows of the path.

@@ -24,8 +24,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/integration/browser"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
@@ -292,7 +292,7 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	server := zkserver.Start(t)
 	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	require.NoError(t, c.CreateAll(t.Context(), "/jobs", nil))
 	var ops []zkrecipes.Op
 	for i := range 10000 {

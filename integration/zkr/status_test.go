@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/integration/browser"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
-	"github.com/zkrecipes/zkrecipes/integration/curator"
-	"github.com/zkrecipes/zkrecipes/integration/peer"
-	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
+	"github.com/zkrecipes/zkrecipes/integration/kit/peer"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/integration/others/curator"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -191,7 +191,7 @@ func (w *workers) start(t *testing.T, address string) {
 	for i := range 2 {
 		starting.Go(func() { peers[i] = curator.Start(t, directory, address, session, w.event) })
 		starting.Go(func() {
-			kazoo := exec.Command(python, "../foreign/testdata/kazoo_peer.py", address, fmt.Sprint(session.Milliseconds()))
+			kazoo := exec.Command(python, "../others/foreign/testdata/kazoo_peer.py", address, fmt.Sprint(session.Milliseconds()))
 			kazoo.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 			peers[2+i] = peer.Start(t, kazoo, w.event)
 		})

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/trial"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/trial"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"

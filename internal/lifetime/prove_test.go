@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/trial"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/stretchr/testify/require"
 

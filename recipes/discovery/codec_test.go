@@ -16,7 +16,7 @@ import (
 // written is when the instances of the golden files were registered.
 var written = time.UnixMilli(1700000000123)
 
-// The golden files were written by Curator 5.9 and Spring Cloud Zookeeper 4.3: see integration/discovery.
+// The golden files were written by Curator 5.9 and Spring Cloud Zookeeper 4.3: see integration/others/discovery.
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
@@ -207,7 +207,7 @@ func TestDecode_CuratorEnabled(t *testing.T) {
 }
 
 // TestDecode_CuratorAsJackson: names match and types are coerced as Jackson does both. The file has what Curator 5.9 makes of each node: see
-// integration/discovery.
+// integration/others/discovery.
 func TestDecode_CuratorAsJackson(t *testing.T) {
 	lines, err := os.ReadFile("testdata/jackson.txt")
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func portOrNull(n int) string {
 	return strconv.Itoa(n)
 }
 
-// reader reads a JSON object as Jackson does, which coerces types: integration/discovery compares the two.
+// reader reads a JSON object as Jackson does, which coerces types: integration/others/discovery compares the two.
 type reader struct {
 	fields map[string]json.RawMessage // names match in their case, and the last of two counts
 	failed *error                     // the first; the readers of objects within share it

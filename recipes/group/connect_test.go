@@ -1,6 +1,6 @@
 package group_test
 
-import "github.com/zkrecipes/zkrecipes/internal/bubble"
+import "github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 
 // connect stands for conn.Dial in examples.
 var connect = bubble.Connect

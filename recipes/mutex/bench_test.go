@@ -11,13 +11,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // The benchmarks run against zktest over the loopback: they show what a change does to the library. How it compares
-// with others on a real server is measured by the command integration/bench.
+// with others on a real server is measured by the command integration/measure/bench.
 
 func benchMutexes(b *testing.B, n int, path func(i int) string, opts ...conn.Option) []*mutex.Mutex {
 	b.Helper()

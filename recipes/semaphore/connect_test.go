@@ -1,5 +1,5 @@
 package semaphore_test
 
-import "github.com/zkrecipes/zkrecipes/internal/bubble"
+import "github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 
 var connect = bubble.Connect

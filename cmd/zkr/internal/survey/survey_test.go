@@ -349,7 +349,7 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	var sent atomic.Int64
 	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	defer c.Close() //nolint:errcheck // it returns nil
+	defer c.Close()
 	paths := make([]string, 10_000)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("/locks/g%02d/l%04d", i/100, i)

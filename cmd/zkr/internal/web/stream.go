@@ -51,9 +51,9 @@ func (p patient) Write(text []byte) (int, error) {
 // send writes one event. Its parts are written as they are: readers share their bytes.
 func (s *stream) send(id string, parts iter.Seq[string]) error {
 	if id != "" {
-		fmt.Fprintf(s.out, "id: %s\n", id)
+		_, _ = fmt.Fprintf(s.out, "id: %s\n", id) // Flush has the error
 	}
-	_, _ = s.out.WriteString("data: ") // Flush has the error
+	_, _ = s.out.WriteString("data: ")
 	for part := range parts {
 		if _, err := s.out.WriteString(part); err != nil {
 			return err

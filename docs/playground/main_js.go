@@ -1,0 +1,44 @@
+// Command playground is the program in the page of docs/playground: real recipes on a ZooKeeper in the page. On other systems than
+// js it serves the page that build.sh has put together.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"syscall/js"
+
+	"github.com/zkrecipes/zkrecipes/docs/playground/internal/world"
+)
+
+// main begins the world of the link in playgroundLink, and hands it to the page: the function playgroundReady gets an object with
+// the methods view, act and version. It gets the error as text instead if the link is wrong.
+func main() {
+	ready := js.Global().Get("playgroundReady")
+	setting, err := world.Parse(js.Global().Get("playgroundLink").String())
+	if err != nil {
+		ready.Invoke(err.Error())
+		return
+	}
+	w, err := world.New(context.Background(), setting)
+	if err != nil {
+		ready.Invoke(err.Error())
+		return
+	}
+	ready.Invoke(map[string]any{
+		"view": js.FuncOf(func(_ js.Value, args []js.Value) any {
+			text, err := json.Marshal(w.View(world.Moment(args[0].Float())))
+			if err != nil {
+				return `{"Fault":"the view cannot be encoded"}`
+			}
+			return string(text)
+		}),
+		"act": js.FuncOf(func(_ js.Value, args []js.Value) any {
+			if err := w.Do(world.Verb(args[0].String()), args[1].String()); err != nil {
+				return err.Error()
+			}
+			return ""
+		}),
+		"version": js.FuncOf(func(js.Value, []js.Value) any { return w.Version() }),
+	})
+	select {} // the page calls from now on
+}

@@ -1,0 +1,179 @@
+// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every operation on a
+// channel and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
+// legal. So a failure shows a fault, in the code or in the test.
+//
+//	go run ./doubt/schedules                                        all tests of the root module, from integration/
+//	go run ./doubt/schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
+//
+// The command runs a test again and again for a while, in new processes and with one, two and four processors. Tests
+// outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, by go build -overlay. Nothing on
+// disk changes.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/doubt/overlay"
+)
+
+//go:embed testdata/yield.go
+var yield []byte
+
+// The places for the yields in the Go distribution. Functions that must not grow the stack cannot call others, so the
+// overlay allows them to grow it.
+var edits = []overlay.Edit{
+	{
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
+		New: "func chansend1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv1(c *hchan, elem unsafe.Pointer) {\n",
+		New: "func chanrecv1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n",
+		New: "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{File: "runtime/chan.go", Old: "func closechan(c *hchan) {\n", New: "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
+	{File: "runtime/select.go", Old: "block bool) (int, bool) {\n", New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n", New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n", New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "// Lock locks m.\n", New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
+}
+
+func main() {
+	var r runner
+	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
+	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "of one process of a test, which may take many times what it takes alone")
+	flag.BoolVar(&r.race, "race", false, "with the race detector")
+	flag.StringVar(&r.pattern, "run", "^Test", "regular expression of tests")
+	flag.StringVar(&r.skip, "skip", "^TestRandom$", "regular expression of those left out; this one may take longer than -timeout")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := r.run(ctx, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "schedules:", err)
+		os.Exit(1)
+	}
+}
+
+type runner struct {
+	each, timeout time.Duration
+	race          bool
+	pattern, skip string
+	dir           string // of the built files
+	tests, failed int
+}
+
+func (r *runner) run(ctx context.Context, packages []string) (err error) {
+	skip, err := regexp.Compile(r.skip)
+	if err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp("", "schedules-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.dir) }() // in the temporary directory
+	spec, err := r.overlay(ctx)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	list, err := r.output(ctx, "..", "go", append([]string{"list", "-f", "{{.Name}} {{.Dir}}"}, packages...)...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(list) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if err := r.test(ctx, name, dir, spec, skip); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.tests == 0:
+		return fmt.Errorf("no test matches %q and not %q", r.pattern, r.skip)
+	case r.failed > 0:
+		return fmt.Errorf("%d of %d tests fail", r.failed, r.tests)
+	}
+	return nil
+}
+
+// overlay puts the yields into copies of the runtime's files, and returns the flag that makes go build use them.
+func (r *runner) overlay(ctx context.Context) (string, error) {
+	root, err := r.output(ctx, "..", "go", "env", "GOROOT")
+	if err != nil {
+		return "", err
+	}
+	src := filepath.Join(strings.TrimSpace(root), "src")
+	return overlay.Write(r.dir, src, edits, map[string][]byte{"runtime/yield_at_random.go": yield})
+}
+
+// test runs each test of a package for a while.
+func (r *runner) test(ctx context.Context, pkg, dir, spec string, skip *regexp.Regexp) error {
+	binary := filepath.Join(r.dir, "package.test")
+	args := []string{"test", "-c", "-o", binary, "-overlay", spec, fmt.Sprintf("-race=%v", r.race), "."}
+	if out, err := r.output(ctx, dir, "go", args...); err != nil || strings.Contains(out, "[no test files]") {
+		return err
+	}
+	list, err := r.output(ctx, dir, binary, "-test.list", r.pattern)
+	if err != nil {
+		return err
+	}
+	for name := range strings.FieldsSeq(list) {
+		if r.skip != "" && skip.MatchString(name) {
+			continue
+		}
+		r.tests++
+		fmt.Printf("%s %s: ", pkg, name)
+		runs, err := r.repeat(ctx, dir, binary, name)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.failed++
+			fmt.Printf("FAIL in run %d: %v\n", runs, err)
+			continue
+		}
+		fmt.Printf("ok, %d runs\n", runs)
+	}
+	return os.Remove(binary)
+}
+
+// repeat runs a test until it fails or its time is over.
+func (r *runner) repeat(ctx context.Context, dir, binary, name string) (runs int, err error) {
+	for start := time.Now(); time.Since(start) < r.each; {
+		runs++
+		_, err := r.output(ctx, dir, binary, "-test.run", "^"+name+"$", "-test.short", "-test.cpu", "1,2,4",
+			"-test.timeout", r.timeout.String())
+		if err != nil {
+			return runs, err
+		}
+	}
+	return runs, nil
+}
+
+// output runs a command and returns its output. If the command fails, the error has the output.
+func (r *runner) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out), err
+}

@@ -1,0 +1,165 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/kit/loopback"
+)
+
+// firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids,
+// because the rules of Isolate name addresses too.
+const firstUser = 61001
+
+// peer is what a member of an ensemble has and a standalone server has not.
+type peer struct {
+	id       int
+	quorum   int // port on which the leader accepts followers
+	election int
+}
+
+// An Ensemble is a set of servers that replicate each other, each on a loopback address of its own.
+type Ensemble struct {
+	Servers []*Server
+
+	rules []string // of iptables, those in force
+}
+
+// StartEnsemble runs n servers until the end of the test. It ignores ZKRECIPES_SERVERS.
+func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
+	tb.Helper()
+	e, err := OpenEnsemble(n, opts...)
+	require(tb, err)
+	tb.Cleanup(func() {
+		if err := e.Rejoin(); err != nil {
+			tb.Error(err)
+		}
+		for _, s := range e.Servers {
+			s.finish(tb)
+		}
+	})
+	return e
+}
+
+// OpenEnsemble is StartEnsemble for programs. The caller closes the ensemble.
+func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
+	cfg := newConfig(opts)
+	if cfg.ownUsers && os.Geteuid() != 0 {
+		return nil, errors.New("servers under users of their own take root: run as root or without WithOwnUsers")
+	}
+	e := &Ensemble{}
+	host := loopback.Block()
+	for i := range n {
+		s, err := newServer(host(i+1), "org.apache.zookeeper.server.quorum.QuorumPeerMain", opts)
+		if err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		e.Servers = append(e.Servers, s)
+		if cfg.ownUsers {
+			s.uid = firstUser + i
+		}
+		s.peer.id = i + 1
+	}
+	if err := e.launch(cfg); err != nil {
+		for _, s := range e.Servers {
+			err = errors.Join(err, s.remove())
+		}
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Ensemble) launch(cfg config) error {
+	var members strings.Builder
+	fmt.Fprintf(&members, "initLimit=20\nsyncLimit=%d\n", cfg.syncLimit)
+	for _, s := range e.Servers {
+		fmt.Fprintf(&members, "server.%d=%s:%d:%d\n", s.peer.id, s.host, s.peer.quorum, s.peer.election)
+	}
+	for _, s := range e.Servers {
+		if err := s.configure(members.String()); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.Servers {
+		if err := s.launch(); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.Servers {
+		if err := s.waitReady(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Addr is the connect string that names all servers.
+func (e *Ensemble) Addr() string {
+	addrs := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		addrs[i] = s.Addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Leader waits until one server leads and returns it.
+func (e *Ensemble) Leader() (*Server, error) {
+	return e.await("leads", func(s *Server) bool { return s.is("leader") })
+}
+
+// Follower waits until one server follows and returns it.
+func (e *Ensemble) Follower() (*Server, error) {
+	return e.await("follows", func(s *Server) bool { return s.is("follower") })
+}
+
+func (s *Server) is(mode string) bool {
+	m, err := s.Mode()
+	return err == nil && m == mode
+}
+
+func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for _, s := range e.Servers {
+			if s.Running() && !s.paused && ok(s) {
+				return s, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no server %s after %v", what, most)
+}
+
+// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may go on serving
+// until it notices.
+func (e *Ensemble) WaitReady() error {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		leaders := 0
+		for _, s := range e.Servers {
+			if !s.Running() {
+				continue
+			}
+			if err := s.waitReady(); err != nil {
+				return err
+			}
+			if s.is("leader") {
+				leaders++
+			}
+		}
+		if leaders == 1 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no single leader after %v", most)
+}
+
+// Close kills all servers and removes what they wrote.
+func (e *Ensemble) Close() error {
+	err := e.Rejoin()
+	for _, s := range e.Servers {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package zkserver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+)
+
+func TestEnsemble_ElectsAgainWhenTheLeaderIsKilled(t *testing.T) {
+	start := time.Now()
+	e := zkserver.StartEnsemble(t, 3)
+	t.Logf("up after %v: %s", time.Since(start), e.Addr())
+	old, err := e.Leader()
+	must(t, err)
+	must(t, old.Kill())
+	start = time.Now()
+	leader, err := e.Leader()
+	must(t, err)
+	if leader == old {
+		t.Error("a dead server leads")
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	start = time.Now()
+	must(t, old.Restart())
+	t.Logf("killed one back after %v", time.Since(start))
+	must(t, e.WaitReady())
+}
+
+func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
+	e := zkserver.StartEnsemble(t, 3)
+	old, err := e.Leader()
+	must(t, err)
+	must(t, old.Pause())
+	start := time.Now()
+	for {
+		leader, err := e.Leader()
+		must(t, err)
+		if leader != old {
+			break
+		}
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	must(t, old.Resume())
+	must(t, e.WaitReady())
+}
+
+// An isolated follower goes on serving for a while, and its clients notice nothing. Then it stops, and comes back later.
+func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
+	e := isolatable(t, 3)
+	follower, err := e.Follower()
+	must(t, err)
+	must(t, e.Isolate(follower))
+	start := time.Now()
+	served := time.Duration(0)
+	for mode := "follower"; mode == "follower"; {
+		served = time.Since(start)
+		mode, _ = follower.Mode()
+		if served > 3*time.Minute {
+			t.Fatal("serves for ever")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("served %v after the cut", served)
+	if served < 500*time.Millisecond {
+		t.Errorf("the cut was noticed after %v: packets were refused, not lost", served)
+	}
+	must(t, e.Rejoin())
+	start = time.Now()
+	must(t, e.WaitReady())
+	t.Logf("back %v after healing", time.Since(start))
+}
+
+// A follower can go on serving a session that the leader has expired. This is why liveness is hard to prove. An isolated
+// follower takes no client back, so the victim must not lose its connection. go-zookeeper gives it up after two thirds of the
+// session timeout without a byte: the timeout is long enough for a machine that stands still for two seconds.
+func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
+	const timeout = 4 * time.Second
+	e := isolatable(t, 3, zkserver.WithSyncLimit(40))
+	follower, err := e.Follower()
+	must(t, err)
+	leader, err := e.Leader()
+	must(t, err)
+	victim, witness := connect(t, follower.Addr(), timeout), connect(t, leader.Addr(), timeout)
+	_, err = victim.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	must(t, e.Isolate(follower))
+	start := time.Now()
+	for there := true; there; {
+		if there, _, err = witness.Exists("/mine"); err != nil || time.Since(start) > time.Minute {
+			t.Fatalf("still there %v after the cut: %v", time.Since(start), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("expired %v after the cut", time.Since(start))
+	if there, _, err := victim.Exists("/mine"); err != nil || !there {
+		t.Errorf("the follower does not serve its old state: %v, %v", there, err)
+	}
+}
+
+func connect(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
+	must(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Sync("/")
+	must(t, err)
+	return c
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func TestEnsemble_IsolatedLeaderIsReplaced(t *testing.T) {
+	e := isolatable(t, 3)
+	old, err := e.Leader()
+	must(t, err)
+	must(t, e.Isolate(old))
+	start := time.Now()
+	for old.Running() {
+		if leader, err := e.Leader(); err == nil && leader != old {
+			break
+		}
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	must(t, e.Rejoin())
+	must(t, e.WaitReady())
+	t.Logf("all back after %v", time.Since(start))
+}
+
+func isolatable(t *testing.T, n int, opts ...zkserver.Option) *zkserver.Ensemble {
+	t.Helper()
+	if !zkserver.Isolates(t) {
+		t.Skip("isolation takes root and iptables: apt-get install iptables")
+	}
+	return zkserver.StartEnsemble(t, n, append(opts, zkserver.WithOwnUsers())...)
+}

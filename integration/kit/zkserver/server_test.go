@@ -1,0 +1,163 @@
+package zkserver_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+)
+
+func TestServer_KeepsItsAddressThroughKillAndRestart(t *testing.T) {
+	start := time.Now()
+	s := ours(t, zkserver.Start(t))
+	t.Logf("up after %v", time.Since(start))
+	addr, pid := s.Addr(), s.PID()
+	for name, end := range map[string]func() error{"kill": s.Kill, "stop": s.Stop} {
+		must(t, end())
+		if s.Running() {
+			t.Errorf("runs after %s", name)
+		}
+		if c, err := net.Dial("tcp", addr); err == nil {
+			t.Errorf("%s: something else listens on %s", name, c.RemoteAddr())
+		}
+		must(t, s.Restart())
+		if s.Addr() != addr || s.PID() == pid {
+			t.Errorf("%s: %s pid %d became %s pid %d", name, addr, pid, s.Addr(), s.PID())
+		}
+	}
+}
+
+func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
+	s := ours(t, zkserver.Start(t))
+	must(t, s.Pause())
+	if answer, err := s.FourLetter("ruok"); err == nil {
+		t.Errorf("paused server answered %q", answer)
+	}
+	must(t, s.Resume())
+	answer, err := s.FourLetter("ruok")
+	if err != nil || answer != "imok" {
+		t.Errorf("resumed server: %q, %v", answer, err)
+	}
+	must(t, s.Pause())
+	must(t, s.Stop()) // Stop ends a paused server too
+}
+
+// TestServer_OutlivesThreads ends all threads that wait for work. One of them may have been in Start. A thread ends with a goroutine
+// that is locked to it.
+func TestServer_OutlivesThreads(t *testing.T) {
+	s := ours(t, zkserver.Start(t))
+	var locked sync.WaitGroup
+	for range 200 {
+		locked.Go(func() {
+			runtime.LockOSThread()
+			time.Sleep(10 * time.Millisecond) // all of them at once
+		})
+	}
+	locked.Wait()
+	time.Sleep(100 * time.Millisecond) // the threads end
+	if answer, err := s.FourLetter("ruok"); err != nil || answer != "imok" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+func TestServer_TakesOptions(t *testing.T) {
+	s := ours(t, zkserver.Start(t,
+		zkserver.WithTickTime(300*time.Millisecond),
+		zkserver.WithSessionTimeouts(time.Second, time.Minute),
+		zkserver.WithContainerCheck(time.Second),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"),
+	))
+	conf, err := s.FourLetter("conf")
+	must(t, err)
+	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000", "maxClientCnxns=0"} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("conf lacks %s:\n%s", want, conf)
+		}
+	}
+	envi, err := s.FourLetter("envi")
+	must(t, err)
+	if envi == "" {
+		t.Error("envi is not allowed")
+	}
+}
+
+// The releases that .ci/run fetches and Debian's can be chosen, whatever ZOOKEEPER_HOME says.
+func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	for release, want := range map[string]string{"debian": "3.8.0", "3.8": "3.8.", "3.9": "3.9."} {
+		t.Run(release, func(t *testing.T) {
+			s := ours(t, zkserver.Start(t, zkserver.WithRelease(release)))
+			version, err := s.Version()
+			must(t, err)
+			if !strings.HasPrefix(version, want) {
+				t.Errorf("it is %s, want %s", version, want)
+			}
+		})
+	}
+}
+
+func TestOpen_SaysWhatIsMissing(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "")
+	java := t.TempDir() // JAVA_HOME, first without a Java
+	t.Setenv("JAVA_HOME", java)
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "java is not installed: run ") {
+		t.Errorf("no Java: %v", err)
+	}
+	must(t, os.Mkdir(filepath.Join(java, "bin"), 0o700))
+	must(t, os.WriteFile(filepath.Join(java, "bin", "java"), nil, 0o700))
+	_, err := zkserver.Open(zkserver.WithRelease("3.99"))
+	if !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
+		t.Errorf("got %v", err)
+	}
+	t.Setenv("ZKRECIPES_ZOOKEEPER", "3.99")
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) {
+		t.Errorf("ZKRECIPES_ZOOKEEPER=3.99: %v", err)
+	}
+}
+
+func TestOpen_SaysWhereToGetAServer(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "")
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "apt-get") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpen_UsesGivenServers(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "192.0.2.1:2181,192.0.2.2:2181")
+	s, err := zkserver.Open()
+	must(t, err)
+	if s.Addr() != "192.0.2.1:2181,192.0.2.2:2181" || s.Ours() {
+		t.Errorf("got %s, ours %v", s.Addr(), s.Ours())
+	}
+	if _, err := zkserver.Open(zkserver.WithSyncLimit(3)); !errors.Is(err, zkserver.ErrExternal) {
+		t.Errorf("settings of an external server: %v", err)
+	}
+	if err := s.Kill(); err == nil {
+		t.Error("killed an external server")
+	}
+	must(t, s.Close())
+}
+
+func ours(t *testing.T, s *zkserver.Server) *zkserver.Server {
+	t.Helper()
+	if !s.Ours() {
+		t.Skip(zkserver.ErrExternal)
+	}
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

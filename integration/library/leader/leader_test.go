@@ -1,0 +1,367 @@
+// Package leader runs examples/leader as separate processes against a real ZooKeeper. There is one test for each way to
+// lose the leadership.
+package leader
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/kit/awake"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+)
+
+const sessionTimeout = 2 * time.Second
+
+// long is for processes that are not to lose their session, also if the machine stands still for a while.
+var long = []string{"-session-timeout", "10s"}
+
+var buildDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "leader-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	buildDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
+	os.Exit(code)
+}
+
+// server starts a real ZooKeeper that grants short sessions and removes empty containers within a second.
+func server(t *testing.T, opts ...zkserver.Option) *zkserver.Server {
+	t.Helper()
+	return zkserver.Start(t, append([]zkserver.Option{
+		zkserver.WithTickTime(500 * time.Millisecond), zkserver.WithContainerCheck(time.Second),
+	}, opts...)...)
+}
+
+// watcher is the test's own client. It bypasses all proxies.
+func watcher(t *testing.T, servers string) *conn.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	c, err := conn.Dial(ctx, servers)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // never fails
+	return c
+}
+
+// candidates waits for n candidates and returns them.
+func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	e, err := election.New(c, path)
+	require.NoError(t, err)
+	for {
+		list, err := e.Queue(ctx)
+		require.NoError(t, err, "waiting for %d candidates at %s", n, path)
+		if len(list) == n {
+			var names []string
+			for _, p := range list {
+				names = append(names, p.Name)
+			}
+			return names
+		}
+		pause(ctx)
+	}
+}
+
+// pause is the time between two looks at a condition.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// TestPartition: the leader is cut off in every way a network can do it. It must report its loss before the next leader
+// reports its election. After the partition it is a candidate again and follows.
+func TestPartition(t *testing.T) {
+	const pairs, rounds = 6, 5
+	zk := server(t)
+	faults := map[string]func(*proxy.Proxy){
+		"both":     func(p *proxy.Proxy) { p.Stall(proxy.Both) },
+		"requests": func(p *proxy.Proxy) { p.Stall(proxy.ToServer) },
+		"replies":  func(p *proxy.Proxy) { p.Stall(proxy.ToClient) },
+		"refused":  func(p *proxy.Proxy) { p.Refuse(); p.Cut() },
+	}
+	names := []string{"both", "requests", "replies", "refused"}
+	leads := make(chan time.Duration, pairs*rounds)
+	t.Run("rounds", func(t *testing.T) {
+		for pair := range pairs {
+			t.Run(fmt.Sprint(pair), func(t *testing.T) {
+				t.Parallel()
+				path := fmt.Sprintf("/partition/%d", pair)
+				own := watcher(t, zk.Addr())
+				links := []*proxy.Proxy{proxy.Start(t, zk.Addr()), proxy.Start(t, zk.Addr())}
+				procs := []*process{start(t, "a", links[0].Addr(), path), nil}
+				elected := procs[0].event("elected")
+				procs[1] = start(t, "b", links[1].Addr(), path)
+				for round := range rounds {
+					old, next := procs[round%2], procs[(round+1)%2]
+					candidates(t, own, path, 2)
+					cut := time.Now()
+					faults[names[(pair+round)%len(names)]](links[round%2])
+					lost := old.event("lost")
+					won := next.event("elected")
+					require.Equal(t, elected.token, lost.token, "the term that was lost")
+					require.Greater(t, won.token, lost.token, "the next term has a larger token")
+					if overlap := lost.at.Sub(won.at); overlap > 0 { // the old leader did not run from its deadline on, which is before the margin
+						still := awake.Longest(cut, time.Now())
+						require.Greater(t, still, overlap+sessionTimeout/20, "round %d: lost at %v, the next was elected at %v", round, lost.at, won.at)
+						t.Logf("round %d says nothing: the machine stood still for %v", round, still)
+					}
+					require.Equal(t, "deadline", lost.reason)
+					leads <- won.at.Sub(lost.at)
+					heal(t, links[round%2])
+					old.follows(next.id)
+					elected = won
+				}
+			})
+		}
+	})
+	close(leads)
+	var ahead []time.Duration
+	for d := range leads {
+		ahead = append(ahead, d)
+	}
+	require.Len(t, ahead, pairs*rounds)
+	slices.Sort(ahead)
+	require.Positive(t, ahead[len(ahead)/2])
+	t.Logf("%d rounds, lost before elected by at least %v, median %v, at most %v",
+		len(ahead), ahead[0], ahead[len(ahead)/2], ahead[len(ahead)-1])
+}
+
+func heal(t *testing.T, p *proxy.Proxy) {
+	t.Helper()
+	p.Heal()
+	require.NoError(t, p.Accept())
+}
+
+// TestKill: a killed leader has a successor once its session has expired. Observers see a time without a leader in
+// between.
+func TestKill(t *testing.T) {
+	zk := server(t)
+	a := start(t, "a", zk.Addr(), "/kill")
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/kill")
+	follower := start(t, "f", zk.Addr(), "/kill", "-follow")
+	follower.follows("a")
+	candidates(t, watcher(t, zk.Addr()), "/kill", 2)
+	killed := time.Now()
+	a.signal(syscall.SIGKILL)
+	won := b.event("elected")
+	require.Greater(t, won.token, old.token)
+	none, now := follower.follows("none"), follower.follows("b")
+	require.False(t, none.at.After(now.at))
+	t.Logf("hand-over after kill -9: %v with a session timeout of %v", won.seen.Sub(killed), sessionTimeout)
+}
+
+// TestStop: a leader that is stopped hands over and exits with 0. So does an interrupted one. Each hand-over takes a
+// few milliseconds.
+func TestStop(t *testing.T) {
+	const rounds = 21
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	follower := start(t, "f", zk.Addr(), "/stop", append(long, "-follow")...)
+	leading := start(t, "p0", zk.Addr(), "/stop", long...)
+	leading.event("elected")
+	var took []time.Duration
+	for round := range rounds {
+		next := start(t, fmt.Sprintf("p%d", round+1), zk.Addr(), "/stop", long...)
+		candidates(t, own, "/stop", 2)
+		follower.follows(leading.id)
+		signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[round%2]
+		from := time.Now()
+		leading.signal(signal)
+		won := next.event("elected")
+		took = append(took, awake.Between(from, won.seen))
+		resigned := leading.event("resigned")
+		require.False(t, resigned.at.After(won.at))
+		leading.event("stopped")
+		require.Equal(t, 0, leading.exit(), "%s", leading.stderr.String())
+		follower.follows("none")
+		leading = next
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("hand-over after an interrupt: median %v, at most %v, %d rounds", median, took[len(took)-1], rounds)
+	require.Less(t, median, 200*time.Millisecond) // on a slow machine: a session would take seconds to expire
+}
+
+// TestStopWhileWaiting: a waiting candidate returns at once and leaves no node.
+func TestStopWhileWaiting(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	a := start(t, "a", zk.Addr(), "/waiting", long...)
+	a.event("elected")
+	b := start(t, "b", zk.Addr(), "/waiting", long...)
+	candidates(t, own, "/waiting", 2)
+	b.signal(syscall.SIGINT)
+	require.Equal(t, 0, b.exit(), "%s", b.stderr.String())
+	require.Equal(t, []string{"a"}, candidates(t, own, "/waiting", 1))
+	require.Zero(t, b.count("elected"))
+	require.Equal(t, 1, a.count("elected"))
+	require.Zero(t, a.count("lost"))
+}
+
+// TestFreeze: a leader that was frozen, as in a suspended machine, learns its loss when it runs again.
+func TestFreeze(t *testing.T) {
+	zk := server(t)
+	a := start(t, "a", zk.Addr(), "/freeze")
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/freeze")
+	candidates(t, watcher(t, zk.Addr()), "/freeze", 2)
+	a.signal(syscall.SIGSTOP)
+	won := b.event("elected")
+	require.Greater(t, won.token, old.token)
+	woken := time.Now()
+	a.signal(syscall.SIGCONT)
+	lost := a.event("lost")
+	require.Contains(t, []string{"deadline", "expired"}, lost.reason)
+	require.Equal(t, old.token, lost.token)
+	a.follows("b")
+	require.Equal(t, 1, a.count("elected"), "it must not have led again")
+	t.Logf("knew %v after it was woken that it had lost", lost.seen.Sub(woken))
+}
+
+// TestServerRestart: a server restart within a third of the timeout costs no leader its term, and no process prints
+// anything.
+func TestServerRestart(t *testing.T) {
+	from := time.Now()
+	zk := server(t, zkserver.WithSessionTimeouts(time.Second, time.Hour))
+	if !zk.Ours() {
+		t.Skip("the server is not ours to restart")
+	}
+	timeout := max(24*time.Second, 9*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
+	longer := []string{"-session-timeout", timeout.String()}
+	a := start(t, "a", zk.Addr(), "/restart", longer...)
+	a.event("elected")
+	b := start(t, "b", zk.Addr(), "/restart", longer...)
+	own := watcher(t, zk.Addr())
+	candidates(t, own, "/restart", 2)
+	a.follows("a")
+	b.follows("a")
+	before := terms(a.output() + b.output())
+	require.NoError(t, zk.Kill())
+	down := time.Now()
+	require.NoError(t, zk.Restart())
+	require.Less(t, time.Since(down), timeout/3, "the restart was to take a third of the timeout at most")
+	// The proof must be newer than the outage: a whole timeout later it rests on answers of the new server.
+	ctx, cancel := context.WithTimeout(t.Context(), timeout+time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		require.Equal(t, before, terms(a.output()+b.output()), "no process wins or loses anything")
+		pause(ctx)
+	}
+	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))
+}
+
+// terms returns the lines of output that are not about what a process sees of others: its view is outdated while it is
+// disconnected.
+func terms(output string) (lines []string) {
+	for line := range strings.Lines(output) {
+		if !strings.Contains(line, " event=outdated ") && !strings.Contains(line, " event=leader ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestNodeDeleted: an operator deletes the leader's node. The leader notices and queues again behind the others.
+func TestNodeDeleted(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	a := start(t, "a", zk.Addr(), "/deleted", long...)
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/deleted", long...)
+	candidates(t, own, "/deleted", 2)
+	e, err := election.New(own, "/deleted")
+	require.NoError(t, err)
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, own.Delete(t.Context(), leader.Path, -1))
+	lost := a.event("lost")
+	require.Equal(t, "node-deleted", lost.reason)
+	require.Equal(t, old.token, lost.token)
+	require.Greater(t, b.event("elected").token, old.token)
+	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
+}
+
+// TestTokensGrow: tokens grow from term to term, also when the parent was reaped and its sequence numbers restarted.
+func TestTokensGrow(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	var token int64
+	for range 2 {
+		p := start(t, "a", zk.Addr(), "/tokens/here", append(long, "-resign-after", "10ms")...)
+		for range 5 {
+			elected := p.event("elected")
+			require.Greater(t, elected.token, token)
+			token = elected.token
+			require.Equal(t, "resign-after", p.event("resigned").reason)
+		}
+		p.signal(syscall.SIGINT)
+		require.Equal(t, 0, p.exit())
+		reaped(t, own, "/tokens")
+	}
+}
+
+// reaped waits until the server has removed the empty container.
+func reaped(t *testing.T, c *conn.Client, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		exists, _, err := c.Exists(ctx, path)
+		require.NoError(t, err, "waiting for %s to be reaped", path)
+		if !exists {
+			return
+		}
+		pause(ctx)
+	}
+}
+
+// TestBadUse: the program ends with one clear line on standard error, below the log, and exits with 1, in bounded time.
+func TestBadUse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"no such flag":  {[]string{"-nonsense"}, "not defined"},
+		"unreachable":   {[]string{"-servers", "127.0.0.1:1", "-connect-timeout", "1s"}, "connection refused"},
+		"no such name":  {[]string{"-servers", "nowhere.invalid:2181"}, "no server name resolves"},
+		"no servers":    {[]string{"-servers", ","}, "empty name"},
+		"relative path": {[]string{"-path", "here"}, "relative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "x", "127.0.0.1:1", "/bad", append([]string{"-connect-timeout", "1s"}, c.flags...)...)
+			from := time.Now()
+			code := p.exit()
+			require.Equal(t, 1, code)
+			require.Less(t, awake.Since(from), 20*time.Second)
+			lines := slices.DeleteFunc(strings.SplitAfter(p.stderr.String(), "\n"), func(line string) bool {
+				return line == "" || strings.Contains(line, " INFO zookeeper: ")
+			})
+			require.Len(t, lines, 1)
+			require.Contains(t, lines[0], c.says)
+			require.Empty(t, p.output())
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// counters are the rows of one counter under many clients, beside Curator's two ways. A DistributedAtomicLong tries until it is not
+// overtaken. With PromotedToLock it tries once and then takes a lock.
+func (f *field) counters(ctx context.Context) (rows []row) {
+	for _, n := range []int{1, 2, 8, 64} {
+		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
+		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
+			f.tallied("zkrecipes", os.Getpid(), func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
+			f.tallied("Curator", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
+			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
+		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
+	}
+	return rows
+}
+
+// tallied is the contestant whose work tells more than its rate. What it tells is printed when the slice is a second or more, because
+// it says little of a shorter one: the requests of one addition, the longest wait, and the additions of the unluckiest and the
+// luckiest client.
+func (f *field) tallied(name string, pid int, work func(slice time.Duration) (done, error)) contestant {
+	warm := false
+	return contestant{name, pid, func(_ context.Context, slice time.Duration) (float64, error) {
+		before, err := f.received()
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		d, err := work(slice)
+		if err != nil {
+			return 0, err
+		}
+		after, err := f.received()
+		if warm && slice >= time.Second {
+			fmt.Printf("    %-24s %6.0f a second, %5.1f requests each, longest %4.0f ms, %v to %v of one client\n", name, d.rate,
+				float64(after-before)/(d.rate*time.Since(start).Seconds()), d.worst, d.least, d.most)
+		}
+		warm = true
+		return d.rate, err
+	}}
+}
+
+// add lets n clients add to one counter.
+func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, error) {
+	if err := f.dial(ctx, n); err != nil {
+		return done{}, err
+	}
+	worst, counts := make([]time.Duration, n), make([]float64, n)
+	sections := make([]section, n)
+	for i := range sections {
+		c := must(value.NewCounter(f.ours[i], "/bench/ours/counter", value.AtomicLong()))
+		defer func() { _ = c.Close(ctx) }() // or the marker goes with the session
+		sections[i] = func(int) error {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			began := time.Now()
+			_, err := c.Add(ctx, 1)
+			worst[i] = max(worst[i], time.Since(began))
+			counts[i]++
+			return err
+		}
+	}
+	rate, err := repeat(slice, sections)
+	return done{rate, float64(slices.Max(worst).Microseconds()) / 1000, slices.Min(counts), slices.Max(counts)}, err
+}
+
+// received returns how many requests the server has got.
+func (f *field) received() (int, error) {
+	text, err := f.server.FourLetter("mntr")
+	for line := range strings.Lines(text) {
+		if n, ok := strings.CutPrefix(line, "zk_packets_received\t"); ok {
+			count, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
+			return int(count), err
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("mntr tells no zk_packets_received: %s", text), err)
+}

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	_ "embed"
+
+	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
+)
+
+//go:embed testdata/CuratorBench.java
+var curatorSource []byte
+
+// curator is a Java program with Curator clients. It works on command.
+type curator struct {
+	dir     string
+	process *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Scanner
+	warm    map[string]bool
+}
+
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses and starts it, with clients at each address.
+func startCurator(addrs []string) (_ *curator, err error) {
+	c := &curator{warm: map[string]bool{}}
+	if c.dir, err = os.MkdirTemp("", "curator-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(c.dir) // err is the error that matters
+		}
+	}()
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		return nil, err
+	}
+	path := c.dir + ":" + jars
+	source := filepath.Join(c.dir, "CuratorBench.java")
+	if err := os.WriteFile(source, curatorSource, 0o640); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
+	}
+	c.process = exec.Command("java", append([]string{"-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorBench"}, addrs...)...)
+	c.process.Stderr = os.Stderr
+	if c.orders, err = c.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.answers = bufio.NewScanner(out)
+	return c, c.process.Start()
+}
+
+// contestant works with n clients at the address with a number.
+func (c *curator) contestant(work string, at, n int) contestant {
+	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
+		done, err := c.work(work, at, n, slice)
+		return done.rate, err
+	}}
+}
+
+// done is what clients have done in a slice of time.
+type done struct {
+	rate        float64 // sections a second
+	worst       float64 // milliseconds of the longest section
+	least, most float64 // sections of one client
+}
+
+func (c *curator) work(work string, at, n int, slice time.Duration) (d done, err error) {
+	if !c.warm[work] { // the JVM compiles code that runs often
+		c.warm[work] = true
+		if _, err := c.work(work, 0, n, 4*time.Second); err != nil {
+			return done{}, err
+		}
+	}
+	if _, err := fmt.Fprintln(c.orders, work, at, n, slice.Milliseconds()); err != nil {
+		return done{}, err
+	}
+	if !c.answers.Scan() {
+		return done{}, errors.Join(errors.New("the Java program has ended"), c.answers.Err())
+	}
+	_, err = fmt.Sscan(c.answers.Text(), &d.rate, &d.worst, &d.least, &d.most)
+	return d, err
+}
+
+func (c *curator) stop() {
+	if c == nil || c.process.Process == nil {
+		return
+	}
+	_ = c.orders.Close() // ends the program
+	_ = c.process.Wait() // its exit code does not matter
+	_ = os.RemoveAll(c.dir)
+}

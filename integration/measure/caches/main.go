@@ -1,0 +1,334 @@
+// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It prints the time to
+// load the tree, the heap and the requests that it takes, the lag of changes, and the time until a cache is up to date
+// after its connection was lost.
+//
+//	go run ./measure caches            from integration/
+package caches
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	_ "embed"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+)
+
+//go:embed testdata/CacheBench.java
+var source []byte
+
+const root = "/tree"
+
+// Run runs the command with its flags.
+func Run(args []string) error {
+	flags := flag.NewFlagSet("caches", flag.ExitOnError)
+	nodes := flags.Int("nodes", 100_000, "`number` of nodes")
+	rounds := flags.Int("rounds", 3, "`number` of rounds")
+	rate := flags.Int("rate", 1000, "changes a second")
+	follow := flags.Duration("follow", 10*time.Second, "`time` to follow changes")
+	serving := flags.Bool("serve", false, "keep a cache.Tree, by order of another process")
+	_ = flags.Parse(args) // ends the process
+	if *serving {
+		serve(context.Background(), os.Stdin, os.Stdout)
+		return nil
+	}
+	return run(context.Background(), *nodes, *rounds, *rate, *follow)
+}
+
+func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (err error) {
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	writer, err := conn.Dial(ctx, server.Addr())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = writer.Close() }() // never fails
+	paths, err := plant(ctx, writer, nodes)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "caches-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
+	java, err := startCurator(dir)
+	if err != nil {
+		return err
+	}
+	defer java.stop()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ours, err := start(exec.Command(self, "caches", "-serve"))
+	if err != nil {
+		return err
+	}
+	defer ours.stop()
+	b := &bench{server: server, writer: writer, paths: paths, rate: rate, follow: follow}
+	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50", "lag p99", "write p99", "reconnect", "requests")
+	for range rounds {
+		for _, c := range []struct {
+			name string
+			*peer
+		}{{"cache.Tree", ours}, {"Curator", java}} {
+			if err := b.measure(ctx, c.name, c.peer); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// plant makes the nodes: directories of a thousand, with some data.
+func plant(ctx context.Context, c *conn.Client, nodes int) (paths []string, err error) {
+	var ops []zkrecipes.Op
+	add := func(path string) {
+		ops = append(ops, zkrecipes.OpCreate(path, []byte("thirty-two bytes of some content"), 0))
+		paths = append(paths, path)
+	}
+	add(root)
+	for dir := 0; len(paths) < nodes; dir++ {
+		parent := fmt.Sprintf("%s/directory-%04d", root, dir)
+		add(parent)
+		for i := 0; i < 1000 && len(paths) < nodes; i++ {
+			add(fmt.Sprintf("%s/node-%06d", parent, i))
+		}
+	}
+	for part := range slices.Chunk(ops, 1000) {
+		if _, err := c.Multi(ctx, part...); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+type bench struct {
+	server *zkserver.Server
+	writer *conn.Client
+	paths  []string
+	rate   int
+	follow time.Duration
+	turn   int
+}
+
+func (b *bench) measure(ctx context.Context, name string, p *peer) error {
+	before, err := b.received()
+	if err != nil {
+		return err
+	}
+	opened, err := p.ask("open", b.server.Addr(), root)
+	if err != nil {
+		return err
+	}
+	took, heap := time.Duration(opened[0])*time.Millisecond, opened[1]
+	after, err := b.received()
+	if err != nil {
+		return err
+	}
+	if err := b.collect(ctx); err != nil {
+		return err
+	}
+	n, median, p99, write, err := b.change(ctx, p)
+	if err != nil {
+		return err
+	}
+	if want := b.rate * int(b.follow.Seconds()); n < want*9/10 {
+		return fmt.Errorf("only %d of %d changes were told", n, want)
+	}
+	if _, err := p.ask("close"); err != nil {
+		return err
+	}
+	again, requests, err := b.reconnect(ctx, p)
+	fmt.Printf("%-10s %10v %12d %12d %10v %10v %10v %12v %12d\n", name, took.Round(time.Millisecond), heap/int64(len(b.paths)), after-before,
+		median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), write.Round(10*time.Microsecond),
+		again.Round(time.Millisecond), requests)
+	return err
+}
+
+// collect makes the server collect its garbage. Otherwise a pause of a tenth of a second, for the watches that the load has left,
+// counts as lag of the cache in whose turn it falls.
+func (b *bench) collect(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(b.server.PID()), "GC.run").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("jcmd (apt-get install default-jdk-headless): %w\n%s", err, out)
+	}
+	return nil
+}
+
+// change sets nodes at the rate. Each tells when it was set. So the lag of a change contains the time that the write took; write is
+// the 99th percentile of that.
+func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write time.Duration, err error) {
+	if _, err := p.ask("follow"); err != nil {
+		return 0, 0, 0, 0, err
+	}
+	var writes sync.WaitGroup
+	took := make([]time.Duration, b.rate*int(b.follow.Seconds()))
+	var failed error
+	var once sync.Once
+	tick := time.NewTicker(time.Second / time.Duration(b.rate))
+	defer tick.Stop()
+	room := make(chan struct{}, 100)
+	for i := range took {
+		<-tick.C
+		b.turn += 7919
+		path := b.paths[b.turn%len(b.paths)]
+		room <- struct{}{}
+		writes.Go(func() {
+			begin := time.Now()
+			if _, err := b.writer.Set(ctx, path, fmt.Appendf(nil, "at %d", begin.UnixMicro()), -1); err != nil {
+				once.Do(func() { failed = err })
+			}
+			took[i] = time.Since(begin)
+			<-room
+		})
+	}
+	writes.Wait()
+	if failed != nil {
+		return 0, 0, 0, 0, failed
+	}
+	slices.Sort(took)
+	write = took[len(took)*99/100]
+	for patience := 20; ; patience-- {
+		time.Sleep(time.Second)
+		lags, err := p.ask("lags")
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		n, median, p99 = int(lags[0]), time.Duration(lags[1])*time.Microsecond, time.Duration(lags[2])*time.Microsecond
+		if n >= b.rate*int(b.follow.Seconds()) || patience == 0 {
+			return n, median, p99, write, nil
+		}
+	}
+}
+
+// reconnect cuts the connection, and measures how long it takes to learn what was changed meanwhile.
+func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, requests int, err error) {
+	between, err := proxy.Open(b.server.Addr())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer between.Close()
+	if _, err := p.ask("open", between.Addr(), root); err != nil {
+		return 0, 0, err
+	}
+	between.Refuse()
+	between.Cut()
+	text := fmt.Sprintf("turn-%d", b.turn)
+	path := b.paths[len(b.paths)-1]
+	if _, err := b.writer.Set(ctx, path, []byte(text), -1); err != nil {
+		return 0, 0, err
+	}
+	before, err := b.received()
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	if err := between.Accept(); err != nil {
+		return 0, 0, err
+	}
+	if _, err := p.ask("await", path, text); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(start)
+	time.Sleep(3 * time.Second) // for the rest of the requests
+	after, err := b.received()
+	_, closed := p.ask("close")
+	return took, after - before, errors.Join(err, closed)
+}
+
+// received returns how many requests the server has got, pings included.
+func (b *bench) received() (int, error) {
+	text, err := b.server.FourLetter("mntr")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "zk_packets_received\t"); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return int(n), err
+		}
+	}
+	return 0, fmt.Errorf("mntr tells no zk_packets_received: %s", text)
+}
+
+// peer is a program that keeps a cache of the tree. It answers each line on its input with one line, see serve.
+type peer struct {
+	process *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Scanner
+}
+
+func start(cmd *exec.Cmd) (_ *peer, err error) {
+	p := &peer{process: cmd}
+	cmd.Stderr = os.Stderr
+	if p.orders, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.answers = bufio.NewScanner(out)
+	return p, cmd.Start()
+}
+
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses, into dir.
+func startCurator(dir string) (*peer, error) {
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		return nil, err
+	}
+	path := dir + ":" + jars
+	file := filepath.Join(dir, "CacheBench.java")
+	if err := os.WriteFile(file, source, 0o640); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", dir, file).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
+	}
+	return start(exec.Command("java", "-Xmx1g", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CacheBench"))
+}
+
+// ask sends an order and reads the numbers of the answer.
+func (p *peer) ask(order ...any) (numbers []int64, err error) {
+	if _, err := fmt.Fprintln(p.orders, order...); err != nil {
+		return nil, err
+	}
+	if !p.answers.Scan() {
+		return nil, errors.Join(errors.New("the program has ended"), p.answers.Err())
+	}
+	for word := range strings.FieldsSeq(p.answers.Text()) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, errors.New(p.answers.Text())
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+func (p *peer) stop() {
+	_ = p.orders.Close() // ends the program
+	_ = p.process.Wait() // its exit code does not matter
+}

@@ -1,0 +1,34 @@
+// Command measure compares and measures on real servers, and prints tables. Each subcommand says by -h what it takes.
+//
+//	go run ./measure bench     locks, semaphores and counters beside Curator and go-zookeeper, from integration/
+//	go run ./measure caches    cache.Tree beside CuratorCache
+//	go run ./measure scale     what many waiters, holds, clients and observers cost
+//	go run ./measure shards    recipes/shard beside kazoo and rendezvous hashing
+//	go run ./measure speed     zktest beside a real server; with -programs, zkr beside flock and etcdctl
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/zkrecipes/zkrecipes/integration/measure/bench"
+	"github.com/zkrecipes/zkrecipes/integration/measure/caches"
+	"github.com/zkrecipes/zkrecipes/integration/measure/scale"
+	"github.com/zkrecipes/zkrecipes/integration/measure/shards"
+	"github.com/zkrecipes/zkrecipes/integration/measure/speed"
+)
+
+var commands = map[string]func(args []string) error{
+	"bench": bench.Run, "caches": caches.Run, "scale": scale.Run, "shards": shards.Run, "speed": speed.Run,
+}
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "measure: want one of bench, caches, scale, shards and speed, with its flags")
+		os.Exit(2)
+	}
+	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Fprintf(os.Stderr, "measure: %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,165 @@
+// Package scale measures what the library costs when there is much of something: waiters, holds, clients, observers. It prints
+// one line for each figure.
+//
+//	go run ./measure scale                 from integration/
+//	go run ./measure scale -only storm
+//
+// Requests, bytes and allocations do not depend on other load of the machine. Times do, and so do the holds that a storm loses.
+// All takes ten minutes.
+//
+// Other commands measure the rest: counters beside Curator by `go run ./measure bench -only Counter -slice 2s`, a cache of 500,000 nodes by
+// `go run ./measure caches -nodes 500000`.
+package scale
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+// point is one measurement, on a real server of its own. Only its figures go to the output.
+type point struct {
+	name    string
+	measure func(ctx context.Context, server *zkserver.Server) error
+}
+
+var points = []point{
+	{"waiters", waiters},
+	{"freeze", freeze},
+	{"storm", storm},
+	{"observers", observers},
+	{"idle", idle},
+	{"first", firstLock},
+	{"section", section},
+	{"clients", clients},
+}
+
+// Run runs the command with its flags.
+func Run(args []string) error {
+	flags := flag.NewFlagSet("scale", flag.ExitOnError)
+	only := flags.String("only", "", "measure the points whose name contains `text`")
+	flags.Float64Var(&size, "size", 1, "multiply all numbers by `factor`")
+	_ = flags.Parse(args) // ends the process
+	for _, p := range points {
+		if !strings.Contains(p.name, *only) {
+			continue
+		}
+		if err := p.run(context.Background()); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (p point) run(ctx context.Context) (err error) {
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return p.measure(ctx, server)
+}
+
+// size multiplies all numbers, for a quick look.
+var size float64
+
+func many(n int) int { return max(1, int(float64(n)*size)) }
+
+// tell prints a figure.
+func tell(point, format string, values ...any) {
+	fmt.Printf("%-10s "+format+"\n", append([]any{point}, values...)...)
+}
+
+// timeout is the session timeout of all clients.
+const timeout = 15 * time.Second
+
+// dial connects a client whose frames are counted.
+func dial(ctx context.Context, server *zkserver.Server, t *tap) (*conn.Client, error) {
+	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// dialMany connects n clients, a hundred at a time.
+func dialMany(ctx context.Context, server *zkserver.Server, t *tap, n int) ([]*conn.Client, error) {
+	all := make([]*conn.Client, n)
+	return all, each(n, 100, func(i int) (err error) {
+		all[i], err = dial(ctx, server, t)
+		return err
+	})
+}
+
+// closeAll closes clients, whether they were connected or not.
+func closeAll(all []*conn.Client) {
+	_ = each(len(all), 100, func(i int) error { // Close never fails
+		if all[i] == nil {
+			return nil
+		}
+		return all[i].Close()
+	})
+}
+
+// each calls f for 0 to n - 1, at most width calls at a time.
+func each(n, width int, f func(i int) error) error {
+	var running sync.WaitGroup
+	errs, room := make([]error, n), make(chan struct{}, width)
+	for i := range n {
+		room <- struct{}{}
+		running.Go(func() {
+			errs[i] = f(i)
+			<-room
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// lock takes the lock at path.
+func lock(ctx context.Context, c *conn.Client, path string) (*zkrecipes.Hold, error) {
+	m, err := mutex.New(c, path)
+	if err != nil {
+		return nil, err
+	}
+	return m.Lock(ctx)
+}
+
+// take takes n locks of one client, at paths of their own below the parent.
+func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecipes.Hold, error) {
+	holds := make([]*zkrecipes.Hold, n)
+	return holds, each(n, 200, func(i int) (err error) {
+		holds[i], err = lock(ctx, c, fmt.Sprintf("%s/%d", parent, i))
+		return err
+	})
+}
+
+// awaitChildren returns once the node has n children. Errors: it has fewer after five minutes.
+func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) error {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		_, stat, err := c.Exists(ctx, path)
+		if err != nil || int(stat.NumChildren) >= n {
+			return err
+		}
+		if time.Since(start) > 5*time.Minute {
+			return fmt.Errorf("%s has %d children, want %d", path, stat.NumChildren, n)
+		}
+	}
+}
+
+// heap returns how many bytes the live objects of the process take.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer goes with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,109 @@
+package scale
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// tap counts what passes through the connections that it has dialed. It can cut them.
+type tap struct {
+	reads, writes, upkeep, bytes atomic.Int64
+
+	mu    sync.Mutex
+	down  bool
+	conns map[*tapped]struct{}
+}
+
+// asked returns how many requests were sent, without pings and syncs.
+func (t *tap) asked() int64 { return t.reads.Load() + t.writes.Load() }
+
+func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.down {
+		return nil, errors.Join(syscall.ECONNREFUSED, raw.Close())
+	}
+	if t.conns == nil {
+		t.conns = map[*tapped]struct{}{}
+	}
+	c := &tapped{Conn: raw, tap: t}
+	t.conns[c] = struct{}{}
+	return c, nil
+}
+
+// outage cuts all connections and refuses new ones for a time.
+func (t *tap) outage(lasts time.Duration) {
+	t.mu.Lock()
+	t.down = true
+	for c := range t.conns {
+		_ = c.Close() // its reader is told
+	}
+	clear(t.conns)
+	t.mu.Unlock()
+	time.Sleep(lasts)
+	t.mu.Lock()
+	t.down = false
+	t.mu.Unlock()
+}
+
+// tapped is a connection under a tap.
+type tapped struct {
+	net.Conn
+	tap  *tap
+	skip int    // bytes of a frame that was seen already
+	head []byte // the first bytes of a frame, until there are twelve
+	sent bool   // the handshake was
+}
+
+const opPing, opSync, opSetWatches, opBarrier = 11, 9, 101, 105
+
+func (c *tapped) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		if c.skip > 0 {
+			n := min(c.skip, len(rest))
+			c.skip, rest = c.skip-n, rest[n:]
+			continue
+		}
+		n := min(12-len(c.head), len(rest))
+		c.head, rest = append(c.head, rest[:n]...), rest[n:]
+		if len(c.head) == 12 {
+			c.count(int32(binary.BigEndian.Uint32(c.head[8:])))
+			c.skip = int(binary.BigEndian.Uint32(c.head)) - 8
+			c.head = c.head[:0]
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *tapped) count(op int32) {
+	switch {
+	case !c.sent:
+		c.sent = true
+	case op == opPing, op == opSync:
+		c.tap.upkeep.Add(1)
+	case reading[op]:
+		c.tap.reads.Add(1)
+	default:
+		c.tap.writes.Add(1)
+	}
+}
+
+// reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those that set or
+// remove watches.
+var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true, opSetWatches: true, opBarrier: true}
+
+func (c *tapped) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.tap.bytes.Add(int64(n))
+	return n, err
+}

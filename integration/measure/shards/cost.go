@@ -1,0 +1,119 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+)
+
+// cost starts many members with many shards, and counts what they take while nothing happens. The members are in one process. The
+// server counts all requests, also the ones that prove sessions.
+func cost(ctx context.Context, server *zkserver.Server, c config) error {
+	tally := newTally(names(c.shards))
+	t := newOurs(server, tally, "/cost", 0)
+	defer t.close()
+	before, received, began := memory(), 0, time.Now()
+	if n, err := figures(server); err == nil {
+		received = n["zk_packets_received"]
+	}
+	all := make([]string, c.members)
+	for i := range all {
+		all[i] = fmt.Sprintf("m%02d", i)
+		if err := t.join(ctx, all[i]); err != nil {
+			return err
+		}
+	}
+	at, err := tally.settled(all)
+	if err != nil {
+		return err
+	}
+	now, err := figures(server)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("cost of %d shards on %d members\n\n", c.shards, c.members)
+	fmt.Printf("* from the first start until all shards are served: %v, with %d shards stopped meanwhile\n", short(at.Sub(began)), tally.counted().stopped)
+	fmt.Printf("* requests until then: %.1f for each shard\n", float64(now["zk_packets_received"]-received)/float64(c.shards))
+	fmt.Printf("* watches: %d. Nodes: %d\n", now["zk_watch_count"], now["zk_znode_count"])
+	if err := planSize(ctx, server); err != nil {
+		return err
+	}
+	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n", float64(memory()-before)/1e6,
+		float64(memory()-before)/1e3/float64(c.shards), runtime.NumGoroutine())
+	time.Sleep(3 * timeout) // until they look at their nodes in turn
+	now, err = figures(server)
+	if err != nil {
+		return err
+	}
+	quiet := time.Now()
+	time.Sleep(6 * timeout)
+	later, err := figures(server)
+	if err != nil {
+		return err
+	}
+	perSecond := float64(later["zk_packets_received"]-now["zk_packets_received"]) / time.Since(quiet).Seconds()
+	fmt.Printf("* requests in quiet: %.0f a second, %.1f for each member, %.3f for each shard\n", perSecond, perSecond/float64(c.members), perSecond/float64(c.shards))
+	for _, step := range []struct {
+		name string
+		do   func() error
+		left []string
+	}{
+		{"one member leaves", func() error { return t.leave(ctx, all[0]) }, all[1:]},
+		{"it joins again", func() error { return t.join(ctx, all[0]) }, all},
+		{"the leader leaves", func() error { return t.leave(ctx, all[1]) }, append(all[:1:1], all[2:]...)},
+	} {
+		tally.reset()
+		began := time.Now()
+		if err := step.do(); err != nil {
+			return err
+		}
+		at, err := tally.settled(step.left)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("* %s: all shards are served after %v, %d were stopped\n", step.name, short(at.Sub(began)), tally.counted().stopped)
+	}
+	fmt.Println()
+	return nil
+}
+
+func planSize(ctx context.Context, server *zkserver.Server) error {
+	client, err := conn.Dial(ctx, server.Addr())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	data, _, err := client.Get(ctx, "/cost/plan")
+	if err == nil {
+		fmt.Printf("* plan: %.0f KB, with names of %d bytes\n", float64(len(data))/1e3, len(names(1)[0]))
+	}
+	return err
+}
+
+// figures returns what the server says of itself.
+func figures(server *zkserver.Server) (map[string]int, error) {
+	text, err := server.FourLetter("mntr")
+	figures := map[string]int{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if n, err := strconv.Atoi(value); err == nil {
+			figures[name] = n
+		}
+	}
+	return figures, err
+}
+
+// memory returns the bytes of live objects and of stacks.
+func memory() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer goes with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

@@ -1,0 +1,132 @@
+package shards
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// tally is what the members of a team serve, and what they have stopped.
+type tally struct {
+	shards []string
+
+	mu      sync.Mutex
+	serving map[string]string    // the member that serves a shard now
+	last    map[string]string    // the member that began to serve a shard last
+	since   map[string]time.Time // when a shard was stopped that no member serves
+	changed time.Time
+	count
+}
+
+// count is what a change has cost.
+type count struct {
+	moved   int           // shards that another member began to serve than the one before
+	stopped int           // shards that a member ceased to serve
+	idle    time.Duration // the times without an owner, of all shards together
+	longest time.Duration // of them
+	doubled int           // shards that a member began to serve while another one did
+}
+
+func newTally(shards []string) *tally {
+	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{}, changed: time.Now()}
+}
+
+// start notes that a member begins to serve a shard.
+func (t *tally) start(member, shard string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.changed = now
+	if last := t.last[shard]; last != "" && last != member {
+		t.moved++
+	}
+	if t.serving[shard] != "" {
+		t.doubled++
+	}
+	if stopped, idle := t.since[shard]; idle {
+		t.idle += now.Sub(stopped)
+		t.longest = max(t.longest, now.Sub(stopped))
+		delete(t.since, shard)
+	}
+	t.serving[shard], t.last[shard] = member, member
+}
+
+// stop notes that a member ceases to serve a shard.
+func (t *tally) stop(member, shard string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = time.Now()
+	t.stopped++
+	if t.serving[shard] == member {
+		delete(t.serving, shard)
+		t.since[shard] = t.changed
+	}
+}
+
+// reset begins a new count.
+func (t *tally) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count = count{}
+}
+
+func (t *tally) counted() count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}
+
+// isDivided reports whether these members serve all shards, and each at least one.
+func (t *tally) isDivided(members []string) (divided bool, changed time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	serves := map[string]int{}
+	for _, m := range t.serving {
+		serves[m]++
+	}
+	for _, m := range members {
+		if serves[m] == 0 {
+			return false, t.changed
+		}
+	}
+	return len(t.serving) == len(t.shards) && len(serves) == len(members), t.changed
+}
+
+// gone notes that a member has ended, whatever it served.
+func (t *tally) gone(member string) {
+	t.mu.Lock()
+	var lost []string
+	for shard, serves := range t.serving {
+		if serves == member {
+			lost = append(lost, shard)
+		}
+	}
+	t.mu.Unlock()
+	for _, shard := range lost {
+		t.stop(member, shard)
+	}
+}
+
+// quietTime is how long nothing has changed in a team that has settled.
+const quietTime = 3 * settle
+
+// settled waits until these members serve all shards, and nothing changes any more. It returns when the last change was.
+func (t *tally) settled(members []string) (time.Time, error) { return t.await(members, quietTime) }
+
+// served waits until these members serve all shards. It returns since when.
+func (t *tally) served(members []string) (time.Time, error) { return t.await(members, 0) }
+
+func (t *tally) await(members []string, quiet time.Duration) (time.Time, error) {
+	const limit = 15 * time.Minute
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		divided, changed := t.isDivided(members)
+		if divided && time.Since(changed) >= quiet {
+			return changed, nil
+		}
+		if time.Since(begun) > limit {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return changed, fmt.Errorf("after %v, %d of %d shards are served: want all by %v", limit, len(t.serving), len(t.shards), members)
+		}
+	}
+}

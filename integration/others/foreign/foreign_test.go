@@ -1,0 +1,71 @@
+// Package foreign runs third-party programs against zktest. It also runs them against a real server, which proves that
+// the test of each program is right.
+package foreign
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// servers are the servers for every program. Both allow nodes with a time to live.
+var servers = []struct {
+	name  string
+	start func(t *testing.T) (addr string)
+}{{"zktest", startZktest}, {"zookeeper", startReal}}
+
+func startZktest(t *testing.T) string {
+	t.Helper()
+	return zktest.Run(t, zktest.WithExtendedTypes()).Addr()
+}
+
+func startReal(t *testing.T) string {
+	t.Helper()
+	return zkserver.Start(t, zkserver.WithTickTime(2*time.Second),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
+}
+
+// run runs a program to its successful end and returns its output.
+func run(t *testing.T, input string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := fetching(func() *exec.Cmd {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Stdin = strings.NewReader(input)
+		return cmd
+	})
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
+}
+
+// unfetched is what Maven and pip say when a registry has not answered.
+var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
+
+// fetching runs a command, and again if it could not fetch something, three times in all: a registry may answer late once.
+func fetching(command func() *exec.Cmd) (out []byte, err error) {
+	for tries := 1; ; tries++ {
+		if out, err = command().CombinedOutput(); err == nil || tries == 3 || !unfetched.Match(out) {
+			return out, err
+		}
+		time.Sleep(5 * time.Second)
+	}
+}
+
+func exists(paths ...string) bool {
+	for _, p := range paths {
+		if _, err := os.Stat(p); err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,195 @@
+// Package container runs ZooKeeper in containers, through testcontainers, for machines with Docker and without Java.
+//
+// The image is "zookeeper", or the value of ZOOKEEPER_IMAGE. docker/build.sh makes an image without pulling. Images
+// read different environment variables, so these servers are configured by files: /conf/zoo.cfg and /data/myid.
+package container
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/network"
+
+	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
+)
+
+const port = "2181/tcp"
+
+// A Server is one ZooKeeper in a container.
+type Server struct {
+	testcontainers.Container
+	addr string
+}
+
+// Addr is the host:port for clients. It may change when the container is started again.
+func (s *Server) Addr() string { return s.addr }
+
+// Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for it.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	return start(tb, "", 0)
+}
+
+// StartNamed runs a standalone server until the end of the test, which containers of the network find by its name.
+func StartNamed(tb testing.TB, name string) (*testcontainers.DockerNetwork, *Server) {
+	tb.Helper()
+	nw := newNetwork(tb)
+	return nw, start(tb, "", 0, network.WithNetwork([]string{name}, nw))
+}
+
+func newNetwork(tb testing.TB) *testcontainers.DockerNetwork {
+	tb.Helper()
+	available(tb)
+	nw, err := network.New(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = nw.Remove(context.WithoutCancel(tb.Context())) }) // after the containers are gone
+	return nw
+}
+
+// StartEnsemble runs n servers that replicate each other until the end of the test, and returns them with the connect
+// string that names them all.
+func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
+	tb.Helper()
+	nw := newNetwork(tb)
+	members := &strings.Builder{}
+	for id := range n {
+		fmt.Fprintf(members, "server.%d=zk%d:2888:3888\n", id+1, id+1)
+	}
+	servers, addrs := make([]*Server, n), make([]string, n)
+	for i := range n {
+		servers[i] = start(tb, members.String(), i+1, network.WithNetwork([]string{fmt.Sprint("zk", i+1)}, nw))
+		addrs[i] = servers[i].Addr()
+	}
+	return servers, strings.Join(addrs, ",")
+}
+
+func start(tb testing.TB, members string, id int, opts ...testcontainers.ContainerCustomizer) *Server {
+	tb.Helper()
+	available(tb)
+	files := []testcontainers.ContainerFile{{
+		Reader: strings.NewReader(config + members), ContainerFilePath: "/conf/zoo.cfg", FileMode: 0o644,
+	}}
+	if id != 0 {
+		files = append(files, testcontainers.ContainerFile{
+			Reader: strings.NewReader(fmt.Sprint(id)), ContainerFilePath: "/data/myid", FileMode: 0o644,
+		})
+	}
+	opts = append(opts, testcontainers.WithExposedPorts(port), testcontainers.WithFiles(files...))
+	c, err := testcontainers.Run(tb.Context(), Image(), opts...)
+	testcontainers.CleanupContainer(tb, c, testcontainers.StopTimeout(0))
+	if err != nil {
+		tb.Fatalf("%s: %v", Image(), err)
+	}
+	s := &Server{Container: c}
+	if s.addr, err = c.PortEndpoint(tb.Context(), port, ""); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// FourLetter sends one of ZooKeeper's four-letter words. It returns the answer, or "" if there is none.
+func (s *Server) FourLetter(ctx context.Context, word string) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = c.Close() }() // nothing is written any more
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(deadline) // a closed connection shows below
+	}
+	if _, err := io.WriteString(c, word); err != nil {
+		return ""
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		return ""
+	}
+	return string(answer)
+}
+
+const config = `dataDir=/data
+clientPort=2181
+tickTime=500
+maxSessionTimeout=60000
+initLimit=20
+syncLimit=5
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+`
+
+// Image is the image of the servers.
+func Image() string {
+	if image := os.Getenv("ZOOKEEPER_IMAGE"); image != "" {
+		return image
+	}
+	return "zookeeper"
+}
+
+// available skips the test unless REQUIRE_REAL=1, and fails it unless Docker runs and has the image.
+func available(tb testing.TB) {
+	tb.Helper()
+	need.Asked(tb, "Docker")
+	prepare()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	defer cancel()
+	if err := healthy(ctx); err != nil {
+		tb.Fatalf("no containers: %v: see integration/kit/docker/start.sh", err)
+	}
+}
+
+// prepare sets the environment variables of testcontainers, unless they are set.
+var prepare = sync.OnceFunc(func() {
+	set := func(name, value string) {
+		if os.Getenv(name) == "" {
+			_ = os.Setenv(name, value) // never fails with a proper name
+		}
+	}
+	// The reaper would need another image. It only cleans up after killed tests.
+	set("TESTCONTAINERS_RYUK_DISABLED", "true")
+	// On a machine that is a container, testcontainers looks for ports on the host around it. Here the daemon runs
+	// inside.
+	if _, err := os.Stat("/var/run/docker.pid"); err == nil {
+		set("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
+	}
+})
+
+// healthy asks whether Docker runs. Without Docker, testcontainers panics.
+func healthy(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = provider.Close() }() // it was only queried
+	if err := provider.Health(ctx); err != nil {
+		return err
+	}
+	images, err := provider.ListImages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if image.Name == Image() || image.Name == Image()+":latest" {
+			return nil
+		}
+	}
+	// A test never pulls an image by itself: the network may be missing or metered.
+	return fmt.Errorf("no image %s: docker pull it, or make nightly PART=containers, which builds one", Image())
+}

@@ -1,0 +1,27 @@
+// Package faults tests all recipes under faults, in virtual time. It contains tests only.
+//
+// A script (TestF...) injects one fault at a known moment into each recipe, through one interface. It states the result
+// to the nanosecond: the network of the bubble takes no time, so a grant that is one nanosecond late is an error.
+// TestEveryStep injects each kind of fault at each request of an acquisition. TestRandom runs storms of faults from
+// seeds. After a storm it ends all faults and requires that every waiter is served within three session timeouts. These
+// rules must hold after every test:
+//
+//	U1  no two holds that exclude each other overlapped in virtual time, and grants followed the queue
+//	U2  the resource behind a fence lost no update (random schedules)
+//	U3  every waiter is served
+//	U4  no node is left below the queue while all clients live
+//	U5  no goroutine is left (the bubble checks this), and the number of watches does not grow
+//	U6  no call outlives its context (random schedules)
+//
+// TestRandom takes three seeds an hour, from 1 on. By default each recipe gets fifteen of them; "make nightly PART=virtual" runs more.
+//
+// TestHandOver lets crowds hand a lock over under such storms, in thousands of short sections. It judges each grant by the log of
+// the server: who was ahead, and which contenders were deleted by hand. "make relays" runs millions of grants, and prints how many
+// overlaps it excused, by fault.
+//
+// Flags run more schedules (-hours), run one schedule again (-seeds), and print its faults (-storm):
+//
+//	go test ./internal/testkit/faults -run TestRandom -hours 10000 -timeout 0
+//
+// The F numbers in the names of tests are explained in docs/design.md, with the place where each fault is tested.
+package faults

@@ -1,0 +1,154 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// told is what a view says to a caller who waits: whether it is current, and since when.
+type told struct {
+	mu      sync.Mutex
+	current bool
+	at      time.Time
+}
+
+func (t *told) hear(current bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.at.IsZero() || t.current != current {
+		t.current, t.at = current, time.Now()
+	}
+}
+
+func (t *told) last() (bool, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current, t.at
+}
+
+// watchAll follows something with each recipe that shows views.
+func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[string]*told, tree *cache.Cache) { //nolint:revive // t first
+	t.Helper()
+	views = map[string]*told{}
+	watch := func(name string, f func(hear func(current bool))) {
+		view := &told{}
+		views[name] = view
+		go f(view.hear)
+	}
+	watch("conn.Watch", func(hear func(bool)) {
+		for n, err := range c.Watch(ctx, "/app") {
+			hear(err == nil && n.Current)
+		}
+	})
+	v, err := value.New(c, "/app/value", value.Text())
+	require.NoError(t, err)
+	watch("value.Watch", func(hear func(bool)) {
+		for view, err := range v.Watch(ctx) {
+			hear(err == nil && view.Current)
+		}
+	})
+	e, err := election.New(c, "/app/election")
+	require.NoError(t, err)
+	watch("election.Watch", func(hear func(bool)) {
+		for view, err := range e.Watch(ctx) {
+			hear(err == nil && view.Current)
+		}
+	})
+	g, err := group.New(c, "/app/group")
+	require.NoError(t, err)
+	watch("group.Watch", func(hear func(bool)) {
+		for view, err := range g.Watch(ctx) {
+			hear(err == nil && view.Current)
+		}
+	})
+	d, err := discovery.New(c, "/app")
+	require.NoError(t, err)
+	watch("discovery.Watch", func(hear func(bool)) {
+		for view, err := range d.Watch(ctx, "services") {
+			hear(err == nil && view.Current)
+		}
+	})
+	n, err := node.New(c, "/app/node", nil)
+	require.NoError(t, err)
+	watch("node.Watch", func(hear func(bool)) {
+		for s, err := range n.Watch(ctx) {
+			hear(err == nil && s.Current)
+		}
+	})
+	tree, err = cache.Tree(c, "/app")
+	require.NoError(t, err)
+	watch("cache.Watch", func(hear func(bool)) {
+		for change, err := range tree.Watch(ctx) {
+			switch {
+			case err != nil, change.Kind == cache.Behind:
+				hear(false)
+			case change.Kind == cache.Current:
+				hear(true)
+			}
+		}
+	})
+	return views, tree
+}
+
+// TestViews_NothingIsAnswered: the connection stays, and no request is answered for longer than the session timeout, because a
+// large reply takes five of them to arrive. Then a view is not current, by the clock alone. A caller who waits is told that
+// when nine eighths of the session timeout have passed since the newest answer, and is told when the view is current again.
+func TestViews_NothingIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick))
+		for i := range 10_000 {
+			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		for _, path := range []string{"/app", "/app/value", "/app/group", "/app/election"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		var line bubble.Line
+		c := bubble.Dial(t, srv, "a", conn.WithDialer(line.Dial(srv, "a")))
+		views, tree := watchAll(t, t.Context(), c)
+		time.Sleep(time.Second) // long before the next recheck, which would find out as well
+		for name, view := range views {
+			current, at := view.last()
+			require.True(t, current && !at.IsZero(), name)
+		}
+
+		begin := time.Now()
+		line.Set(20_000)
+		_, err := c.Children(t.Context(), "/")
+		require.NoError(t, err)
+		line.Set(0)
+		require.Greater(t, time.Since(begin), 4*timeout, "the reply has taken so long")
+		require.Equal(t, zkrecipes.Connected, c.Status().State)
+		for name, view := range views {
+			current, at := view.last()
+			require.False(t, current, name)
+			require.LessOrEqual(t, at.Sub(begin), timeout*9/8, "%s: an eighth more if a recheck reads just then", name)
+		}
+		require.False(t, tree.View().Current, "the holder of a view sees it")
+		time.Sleep(timeout / 2)
+		for name, view := range views {
+			current, _ := view.last()
+			require.True(t, current, name)
+		}
+		require.True(t, tree.View().Current)
+	})
+}

@@ -1,0 +1,162 @@
+package lint
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The documents show code that compiles and link to what is there.
+
+var (
+	goBlock   = regexp.MustCompile("(?ms)^[ ]*```go\n(.*?)^[ ]*```")
+	target    = regexp.MustCompile(`\]\(([^)\s]+)\)|<img[^>]* src="([^"]+)"`)
+	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	document  = regexp.MustCompile(`[\w./-]+\.md\b`)
+	testName  = regexp.MustCompile(`\bTest[A-Z]\w*`)
+	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	noAnchor  = regexp.MustCompile(`[^\w\- ]`)
+	blankLine = regexp.MustCompile(`\n{2,}`)
+)
+
+// bare returns the lines of code without indentation and blank lines, so that a quotation may be indented otherwise.
+func bare(code string) string {
+	var lines []string
+	for l := range strings.SplitSeq(code, "\n") {
+		lines = append(lines, strings.TrimSpace(l))
+	}
+	return blankLine.ReplaceAllString("\n"+strings.Join(lines, "\n")+"\n", "\n")
+}
+
+// anchors are the places that a link into the document may name.
+func anchors(markdown string) map[string]bool {
+	found := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(markdown, -1) {
+		found[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(h[1])), ""), " ", "-")] = true
+	}
+	return found
+}
+
+// brokenDocuments lists code in Markdown files that no Go file of the tree has, tests that no file
+// has, links that lead nowhere, and documents that comments name and the tree does not have.
+func brokenDocuments(tree fs.FS) (broken []string, err error) {
+	var documents, sources []string
+	texts := map[string]string{}
+	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (base == "bin" || base[0] == '.' && base != ".github"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		switch path.Ext(name) {
+		case ".md":
+			documents = append(documents, name)
+		case ".go":
+			sources = append(sources, name)
+		default:
+			return nil
+		}
+		text, err := fs.ReadFile(tree, name)
+		texts[name] = string(text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var code, tests strings.Builder
+	for _, name := range sources {
+		code.WriteString(bare(texts[name]))
+		for _, f := range testFunc.FindAllStringSubmatch(texts[name], -1) {
+			tests.WriteString("\n" + f[1])
+		}
+		said, err := comments(name, texts[name])
+		if err != nil {
+			return nil, err
+		}
+		for _, named := range document.FindAllString(said, -1) {
+			if _, ok := texts[named]; !ok {
+				broken = append(broken, fmt.Sprintf("%s: names %s, which is not in the repository", name, named))
+			}
+		}
+	}
+	for _, name := range documents {
+		for _, test := range testName.FindAllString(texts[name], -1) {
+			if !strings.Contains(tests.String(), "\n"+test) {
+				broken = append(broken, fmt.Sprintf("%s: no test has a name that begins with %s", name, test))
+			}
+		}
+		for _, block := range goBlock.FindAllStringSubmatch(texts[name], -1) {
+			if !strings.Contains(code.String(), bare(block[1])) {
+				broken = append(broken, fmt.Sprintf("%s: no Go file has this code:\n%s", name, block[1]))
+			}
+		}
+		for _, link := range target.FindAllStringSubmatch(texts[name], -1) {
+			to, anchor, _ := strings.Cut(link[1]+link[2], "#")
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			file := name
+			if to != "" {
+				file = path.Join(path.Dir(name), to)
+			}
+			if _, err := fs.Stat(tree, file); err != nil {
+				broken = append(broken, fmt.Sprintf("%s: the link to %s leads nowhere", name, to))
+			} else if anchor != "" && !anchors(texts[file])[anchor] {
+				broken = append(broken, fmt.Sprintf("%s: %s has no heading #%s", name, file, anchor))
+			}
+		}
+	}
+	return broken, nil
+}
+
+// comments returns the text of all comments in a Go file.
+func comments(name, source string) (string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return "", err
+	}
+	var found strings.Builder
+	for _, group := range file.Comments {
+		found.WriteString(group.Text())
+	}
+	return found.String(), nil
+}
+
+func TestDocuments_ShowRealCodeAndLinkToWhatIsThere(t *testing.T) {
+	broken, err := brokenDocuments(os.DirFS("../../.."))
+	require.NoError(t, err)
+	assert.Empty(t, strings.Join(broken, "\n"))
+}
+
+func TestDocuments_BrokenOnesAreFound(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	broken, err := brokenDocuments(fstest.MapFS{
+		"a.go":         file("package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
+		"docs/a.md":    file("# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
+		"docs/b.md":    file("```go\ng()\nh()\n```\nTestReal TestUnreal [a](a.md#the-head) [c](c.md) <img src=\"p.svg\">\n"),
+		"docs/pic.svg": file("<svg/>"),
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"a.go: names docs/lost.md, which is not in the repository",
+		"docs/b.md: no test has a name that begins with TestUnreal",
+		"docs/b.md: no Go file has this code:\ng()\nh()\n",
+		"docs/b.md: docs/a.md has no heading #the-head",
+		"docs/b.md: the link to c.md leads nowhere",
+		"docs/b.md: the link to p.svg leads nowhere",
+	}, broken)
+}
