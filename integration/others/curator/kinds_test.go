@@ -52,7 +52,7 @@ func openSemaphore(t *testing.T, c *conn.Client, path, limitNode string) side {
 	}
 	s, err := semaphore.New(c, path, 1, opts...)
 	must(t, err)
-	return side{func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }, s.Holders}
+	return side{func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }, s.Queue}
 }
 
 func openWriter(t *testing.T, c *conn.Client, path, _ string) side {

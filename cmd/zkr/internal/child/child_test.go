@@ -325,10 +325,10 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 		return nil, err
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
+	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
-	fmt.Fprint(os.Stderr, string(text))
+	fmt.Fprint(os.Stderr, string(text)) // the test may kill this process now
 	fmt.Println(c.Pid(), c.Group())
 	return c, nil
 }
