@@ -71,7 +71,7 @@ func meet(t *testing.T, want string, answers ...answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := &Mechanism{alice, "zookeeper/_HOST", newTickets(func(principal) (*ticket, error) { return fakeTicket(), nil }, slog.New(slog.DiscardHandler))}
-		defer m.Close()
+		defer m.Close() //nolint:errcheck // it returns nil
 		server := &bubble.Hostile{Answer: func(n int, xid uint32) []byte {
 			if n >= len(answers) {
 				return []byte{}
