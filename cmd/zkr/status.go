@@ -135,7 +135,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 	}
 }
 
-// tellNothing tells people that there is nothing to show. That nothing is stuck is no news for cron.
+// tellNothing reports that there is nothing to show. With --stuck that is good news, and only logged.
 func (a *app) tellNothing(paths []string, flags statusFlags) error {
 	where := "at " + strings.Join(paths, ", ")
 	if flags.recursive {

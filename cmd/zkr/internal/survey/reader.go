@@ -31,7 +31,7 @@ type Reader struct {
 	Client Source
 	Stuck  time.Duration  // a first waiter that waits for so long is worth a finding; 0 is never
 	Alive  map[int64]bool // the sessions that the leader knows; nil if that is not known
-	Ahead  time.Duration  // how far the clock of the servers is ahead of ours: times of contenders are told by ours
+	Ahead  time.Duration  // how far the clock of the servers is ahead of ours; times of contenders are converted to ours
 	// SkipForbidden makes Below leave out what the client may not read below its root. Otherwise that is an error.
 	SkipForbidden bool
 
