@@ -33,14 +33,17 @@ type Hold struct {
 // backing stands behind a hold.
 type backing = grant.Backing[Token, Op, OpResult]
 
-func init() { grant.NewHold = newHold }
+func init() {
+	grant.NewHold = newHold
+	grant.EndHold = func(h *Hold, lost *LostError) { h.end(lost) }
+}
 
 // newHold makes a hold, as [grant.NewHold] describes.
-func newHold(ctx context.Context, b backing) (h *Hold, end func(*LostError)) {
+func newHold(ctx context.Context, b backing) *Hold {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	h = &Hold{backing: b, since: time.Now()}
+	h := &Hold{backing: b, since: time.Now()}
 	h.ctx = holdContext{Context: inner, hold: h, cancel: cancel}
-	return h, func(lost *LostError) { h.end(lost) }
+	return h
 }
 
 // Context returns the context of the hold. It is canceled when the hold ends, and [context.Cause] then returns
@@ -256,6 +259,9 @@ func (c *holdContext) Value(key any) any {
 	c.hold.endIfDue()
 	if key == (holdKey{}) {
 		return c.hold
+	}
+	if v := c.hold.backing.Value(key); v != nil {
+		return v
 	}
 	return c.Context.Value(key)
 }

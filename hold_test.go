@@ -81,6 +81,7 @@ func (g *grant) Release(context.Context) error {
 }
 
 func (g *grant) Lapse(time.Time) { g.lapsed.Add(1) }
+func (g *grant) Value(any) any   { return nil }
 
 func TestHold_EndsOnce(t *testing.T) {
 	lost := &zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: "/x"}

@@ -179,7 +179,7 @@ func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 // Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
 // not run f, once the client is closed.
 func (c *Client) Go(f func(ctx context.Context)) bool {
-	return !c.gone.Load() && c.core.Start(func() { f(c.core.ctx) })
+	return !c.gone.Load() && c.core.Start(c.core.ctx, f)
 }
 
 // sessionFor is Session for an operation, which the error names.

@@ -49,15 +49,22 @@ type core struct {
 // maxEarlier bounds how many sessions a client remembers. The servers have ended all but the last few of so many.
 const maxEarlier = 64
 
-// Start runs f on a goroutine that Close waits for; false once the client is closed.
-func (c *core) Start(f func()) bool {
+// Start runs f with ctx on a goroutine that Close waits for; false once the client is closed.
+func (c *core) Start(ctx context.Context, f func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.wg.Go(f)
+	c.wg.Add(1)
+	go c.do(ctx, f)
 	return true
+}
+
+// do runs f for Start.
+func (c *core) do(ctx context.Context, f func(context.Context)) {
+	defer c.wg.Done()
+	f(ctx)
 }
 
 // open makes the next session. It reports false once the client is closed.
@@ -123,7 +130,7 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	c.orphans = nil
 	c.mu.Unlock()
 	for _, left := range orphans {
-		c.Start(func() { c.closeOrphan(c.ctx, left) })
+		c.Start(c.ctx, func(ctx context.Context) { c.closeOrphan(ctx, left) })
 	}
 	return log
 }

@@ -31,21 +31,25 @@ func (want Spec) flags() int32 {
 	return zk.FlagEphemeral | zk.FlagSequence
 }
 
-// path returns the path to create.
-func (p *Parent) path(want Spec, guid string) string {
-	return strings.TrimSuffix(p.Path, "/") + "/" + prefix + guid + "-" + want.Kind + want.Key // one allocation
+// path returns the path to create, and the GUID in it.
+func (p *Parent) path(want Spec, guid [lengthOfGUID]byte) (path, inPath string) {
+	parent := strings.TrimSuffix(p.Path, "/")
+	path = parent + "/" + prefix + string(guid[:]) + "-" + want.Kind + want.Key // one allocation
+	return path, path[len(parent)+1+len(prefix):][:lengthOfGUID]
 }
 
-const anyGUID = "00000000-0000-0000-0000-000000000000"
+var anyGUID = [lengthOfGUID]byte([]byte("00000000-0000-0000-0000-000000000000"))
 
 // Sample returns the path of a sequential node, as long as all of its kind are.
 func (p *Parent) Sample(kind string) string {
-	return p.path(Spec{Kind: kind, Key: "0000000000"}, anyGUID)
+	path, _ := p.path(Spec{Kind: kind, Key: "0000000000"}, anyGUID)
+	return path
 }
 
 // Check returns the error of nodes that no server would accept.
 func (p *Parent) Check(want Spec) error {
-	return p.Client.CheckCreate(p.path(want, anyGUID), want.Data, want.count(), want.Instead...)
+	path, _ := p.path(want, anyGUID)
+	return p.Client.CheckCreate(path, want.Data, want.count(), want.Instead...)
 }
 
 // creation is one call of Create. It may send several copies of one create.
@@ -53,7 +57,8 @@ type creation struct {
 	parent  *Parent
 	session *session.Session
 	want    Spec
-	guid    string
+	path    string
+	guid    string            // in the path
 	parents []string          // containers that were made for it; see Session.RemoveUnused
 	copies  int               // that may have been applied and were not found
 	last    *session.Creation // the newest copy
@@ -69,7 +74,8 @@ type creation struct {
 //
 // Source: Curator's CreateBuilder with protection; its search trusts a follower that lags.
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
-	c := &creation{parent: p, session: s, want: want, guid: NewGUID()}
+	c := &creation{parent: p, session: s, want: want}
+	c.path, c.guid = p.path(want, newGUID())
 	var hangups session.Hangups
 	var repeats session.Repeats
 	var remakes session.Remakes
@@ -121,7 +127,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 // start sends a copy of the create. Errors: nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	want := c.want
-	c.last, err = c.session.StartCreate(ctx, c.parent.path(want, c.guid), want.Data, want.flags(), want.count(), want.Instead...)
+	c.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), want.Instead...)
 	if err == nil && sent != nil {
 		sent()
 	}

@@ -107,17 +107,20 @@ func TestCreate_CallerGone(t *testing.T) {
 	})
 }
 
-// TestRemove_BeforeDelete: the one deletion that succeeded is told, and no other.
-func TestRemove_BeforeDelete(t *testing.T) {
+// noted notes what it is told.
+type noted []string
+
+func (n *noted) Deleting() { *n = append(*n, "leaving") }
+func (n *noted) Deleted()  { *n = append(*n, "left") }
+
+// TestRemove_Observer: the one deletion that succeeded is told, and no other.
+func TestRemove_Observer(t *testing.T) {
 	for _, byHand := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
 			n, err := p.Create(t.Context(), s, member, nil)
 			require.NoError(t, err)
-			var told []string
-			n.BeforeDelete = func() func() {
-				told = append(told, "leaving")
-				return func() { told = append(told, "left") }
-			}
+			var told noted
+			n.Observer = &told
 			if byHand {
 				require.NoError(t, srv.Delete(n.Paths[0]))
 			}
@@ -125,9 +128,9 @@ func TestRemove_BeforeDelete(t *testing.T) {
 			n.Remove()
 			require.NoError(t, n.WaitRemoved(t.Context()))
 			if byHand {
-				require.Equal(t, []string{"leaving"}, told)
+				require.Equal(t, noted{"leaving"}, told)
 			} else {
-				require.Equal(t, []string{"leaving", "left"}, told)
+				require.Equal(t, noted{"leaving", "left"}, told)
 			}
 		})
 	}
@@ -348,7 +351,7 @@ func TestIsCopy(t *testing.T) {
 			require.NoError(t, err)
 			name := strings.TrimPrefix(n.Paths[0], path+"/")
 			require.Equal(t, lost, n.IsCopy(name))
-			require.False(t, n.IsCopy(Prefix("")+name[len(Prefix(anyGUID)):]))
+			require.False(t, n.IsCopy(Prefix("")+name[len(Prefix(""))+lengthOfGUID:]))
 		})
 	}
 }

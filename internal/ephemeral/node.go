@@ -17,16 +17,15 @@ import (
 // Node is a node of ours. It ends with its session at the latest. Several that were made in one transaction are one Node: they
 // share the czxid, and none is of use without the others.
 type Node struct {
-	Parent  *Parent
-	Session *session.Session
-	Kind    string
-	Paths   []string
-	Czxid   int64
-	// BeforeDelete, unless it is nil, is called before the node is deleted. What it returns is called when the server has said that
-	// this deletion succeeded.
-	BeforeDelete func() (deleted func())
+	Parent   *Parent
+	Session  *session.Session
+	Kind     string
+	Paths    []string
+	Czxid    int64
+	Observer Observer // nil is none
 
-	guid string // set if several copies of its create were sent
+	one  [1]string // memory for Paths
+	guid string    // set if several copies of its create were sent
 
 	once    sync.Once     // guards the removal
 	settled chan struct{} // closed when the removal is complete, refused, or the session over
@@ -35,8 +34,20 @@ type Node struct {
 	refusal error // why the server does not allow the removal; nil unless that is so
 }
 
+// Observer is told of the deletion of a node.
+type Observer interface {
+	// Deleting is called before the node is deleted.
+	Deleting()
+	// Deleted is called when the server has said that this deletion succeeded.
+	Deleted()
+}
+
 func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
-	return &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
+	n := &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
+	if len(paths) == 1 { // what it was made by need not stay in memory
+		n.one[0], n.Paths = paths[0], n.one[:]
+	}
+	return n
 }
 
 // IsCopy reports whether a copy of the node's own create made the node of that name.
@@ -69,29 +80,31 @@ func (n *Node) Remove() (sent bool) {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
 	// would come back into once and wait without an end. The hold has taken it off the session before.
 	n.once.Do(func() {
-		deleted := func() {}
-		if n.BeforeDelete != nil {
-			deleted = n.BeforeDelete()
+		if n.Observer != nil {
+			n.Observer.Deleting()
 		}
 		n.Session.BeginRetention()
-		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, func(err error) {
-			n.Session.EndRetention()
-			// If the node was gone already, somebody else has deleted it, and when is not known.
-			if err == nil {
-				deleted()
-			}
-			if isDone(err) == nil {
-				close(n.settled)
-			} else {
-				n.keepRemoving()
-			}
-		})
+		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, n.answered)
 		if !sent {
 			n.Session.EndRetention()
 			n.keepRemoving()
 		}
 	})
 	return sent
+}
+
+// answered takes the outcome of the first delete.
+func (n *Node) answered(err error) {
+	n.Session.EndRetention()
+	// If the node was gone already, somebody else has deleted it, and when is not known.
+	if err == nil && n.Observer != nil {
+		n.Observer.Deleted()
+	}
+	if isDone(err) == nil {
+		close(n.settled)
+	} else {
+		n.keepRemoving()
+	}
 }
 
 func (n *Node) keepRemoving() {

@@ -33,20 +33,27 @@ func (p *Parent) make(ctx context.Context, s *session.Session) (made []string, e
 	return s.TryContainers(ctx, p.Path)
 }
 
+const lengthOfGUID = 36
+
 // NewGUID returns a random UUID, version 4, as Java writes it.
 func NewGUID() string {
+	guid := newGUID()
+	return string(guid[:])
+}
+
+func newGUID() (guid [lengthOfGUID]byte) {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	guid := make([]byte, 0, len(anyGUID))
+	text := guid[:0]
 	for i, part := range b {
 		if i == 4 || i == 6 || i == 8 || i == 10 {
-			guid = append(guid, '-')
+			text = append(text, '-')
 		}
-		guid = hex.AppendEncode(guid, []byte{part})
+		text = hex.AppendEncode(text, []byte{part})
 	}
-	return string(guid)
+	return guid
 }
 
 const prefix = "_c_"

@@ -35,15 +35,24 @@ type Backing[Token, Op, OpResult any] interface {
 	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil, until stop is
 	// called. The deadline may move on and move back meanwhile.
 	OnExpiring(lead time.Duration, f func()) (stop func())
+	// Value returns what the hold's context has under a key of the package that made the backing; nil if it is another's.
+	Value(key any) any
 }
 
 // NewHold makes a hold. It is a
 //
-//	func(ctx context.Context, b Backing[Token, Op, OpResult]) (h *Hold, end func(*LostError))
+//	func(ctx context.Context, b Backing[Token, Op, OpResult]) *Hold
 //
-// with the types of package zkrecipes, which sets it. The function that it returns ends the hold as lost. The hold's context has
-// the values of ctx, and neither its cancellation nor its deadline. The first end counts: after it, end does nothing.
+// with the types of package zkrecipes, which sets it. The hold's context has the values of ctx, and neither its cancellation nor its
+// deadline.
 var NewHold any
+
+// EndHold ends a hold as lost. It is a
+//
+//	func(h *Hold, lost *LostError)
+//
+// The first end of a hold counts: after it, EndHold does nothing.
+var EndHold any
 
 // Root is what zkrecipes.Root is converted from. Roots are equal if what NewRoot was given is.
 type Root struct{ at fmt.Stringer }

@@ -25,39 +25,43 @@ type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 
-	done     chan struct{} // closed by stop
-	handOver func()        // see Turn
+	place Place // see Turn
 
 	revoking  sync.Once // guards the closing of revoked
-	detaching sync.Once // guards stop
-	since     time.Time
+	detaching sync.Once // guards what detach does
 	logged    sync.Once // that it was lost
 
 	mu       sync.Mutex
 	holds    []*share
+	first    share     // memory for the first
+	one      [1]*share // memory for holds
 	ended    bool
 	open     int                  // guarded transactions that are on their way, or may be: the outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
+	done     chan struct{}        // nil until over is called
+	detached bool                 // done is closed, or will be as it is made
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
 }
 
-// newHold makes a hold.
+// newHold makes a hold, and endHold ends one as lost.
 //
-//nolint:errcheck // a constructor of another type ends every program and test here
-var newHold = grant.NewHold.(func(
-	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
+//nolint:errcheck // functions of other types end every program and test here
+var (
+	newHold = grant.NewHold.(func(
+		context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+	) *zkrecipes.Hold)
+	endHold = grant.EndHold.(func(*zkrecipes.Hold, *zkrecipes.LostError))
+)
 
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
 // names for the same paths.
 type share struct {
 	grant   *Grant
 	through *ephemeral.Parent
-	outer   *share                     // the next one that the context of the acquisition descends from; nil is none
-	hold    *zkrecipes.Hold            // set before the caller sees it, as is end
-	end     func(*zkrecipes.LostError) // ends the hold as lost
+	outer   *share          // the next one that the context of the acquisition descends from; nil is none
+	hold    *zkrecipes.Hold // set before the caller sees it
 }
 
 // local returns a path of the node as the client of the share sees it.
@@ -73,9 +77,14 @@ type Turn struct {
 	// Watch is on the node, if the waiter has one: the grant goes on with it. Otherwise Since fires on a connection newer than the one
 	// that showed the node. With neither, the grant does not depend on whether the node is still there.
 	Watch, Since *session.Watch
-	// HandOver, unless it is nil, gives the place to the next waiter of the session. It is called after a release. All that the node
-	// guards has been answered then, and its deletion is on its way.
-	HandOver func()
+	Place        Place // nil is none to hand over
+}
+
+// Place is that of a contender.
+type Place interface {
+	// HandOver gives it to the next waiter of the session. It is called after a release. All that the node guards has been answered
+	// then, and its deletion is on its way.
+	HandOver()
 }
 
 // isInDoubt reports whether the node may have been deleted unnoticed since the waiter got its turn.
@@ -124,13 +133,13 @@ func (t *Turn) confirm(ctx context.Context) error {
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
-	g := &Grant{Node: n, Token: turn.Token, handOver: turn.HandOver, done: make(chan struct{}), since: time.Now()}
+	g := &Grant{Node: n, Token: turn.Token, place: turn.Place}
 	n.Session.BeginRetention()
 	if err := g.endOnLoss(ctx, &turn); err != nil {
 		g.detach()
 		return nil, err
 	}
-	h, ok := g.hold(a.hold(ctx, g), n.Parent)
+	h, ok := g.hold(a.hold(ctx, g), n.Parent, &g.first)
 	if ok && ctx.Err() == nil {
 		g.watch(turn.Watch)
 		return h, nil
@@ -179,15 +188,18 @@ func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 	}
 }
 
-// hold returns another hold on the grant, unless that has ended.
-func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes.Hold, bool) {
-	sh := &share{grant: g, through: through, outer: shareOf(ctx)} // without mu: a context that is asked may find its own hold lapsed, and release it
+// hold returns another hold on the grant, unless that has ended. The share is memory for it.
+func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) (*zkrecipes.Hold, bool) {
+	*sh = share{grant: g, through: through, outer: shareOf(ctx)} // without mu: a context that is asked may find its own hold lapsed, and release it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh.hold, sh.end = newHold(context.WithValue(ctx, shareKey{}, sh), sh)
+	sh.hold = newHold(ctx, sh)
+	if g.holds == nil {
+		g.holds = g.one[:0]
+	}
 	g.holds = append(g.holds, sh)
 	return sh.hold, true
 }
@@ -219,7 +231,7 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	for _, sh := range holds {
 		lost := *why
 		lost.Path = sh.Path()
-		sh.end(&lost)
+		endHold(sh.hold, &lost)
 	}
 	return func() {
 		if len(holds) > 0 {
@@ -245,15 +257,46 @@ func (g *Grant) seal(why *zkrecipes.LostError) []*share {
 // grant has ended, without mu.
 func (g *Grant) detach() {
 	g.detaching.Do(func() {
-		close(g.done)
 		g.mu.Lock()
 		stopLoss := g.stopLoss
+		g.detached = true
+		if g.done != nil {
+			close(g.done)
+		}
 		g.mu.Unlock()
 		if stopLoss != nil {
 			stopLoss()
 		}
 		g.Node.Session.EndRetention()
 	})
+}
+
+// Value is part of grant.Backing.
+func (sh *share) Value(key any) any {
+	if key == (shareKey{}) {
+		return sh
+	}
+	return nil
+}
+
+// isDetached reports whether detach was called.
+func (g *Grant) isDetached() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.detached
+}
+
+// over returns the channel that detach closes.
+func (g *Grant) over() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.done == nil {
+		g.done = make(chan struct{})
+		if g.detached {
+			close(g.done)
+		}
+	}
+	return g.done
 }
 
 // Path is part of grant.Backing.
@@ -283,8 +326,8 @@ func (sh *share) Release(ctx context.Context) error {
 	g.detach()
 	g.traceEnd()
 	// Nothing is sent if there is no connection, or if a late copy of the create may come: see ephemeral.Node.Remove.
-	if sent := n.Remove(); sent && handsOver && g.handOver != nil {
-		g.handOver()
+	if sent := n.Remove(); sent && handsOver && g.place != nil {
+		g.place.HandOver()
 	}
 	// A context that descends from the hold has ended with it, which is no error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
@@ -307,7 +350,7 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	g.logged.Do(func() {
 		attrs := []any{
 			"path", g.Node.Paths[0], "token", g.Token, "reason", why.Reason.String(),
-			"held", why.At.Sub(g.since).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", uint64(g.Node.Session.ID())),
+			"held", why.At.Sub(g.first.hold.Since()).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", uint64(g.Node.Session.ID())),
 		}
 		if why.Err != nil {
 			attrs = append(attrs, "error", why.Err)

@@ -66,7 +66,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start))
 		require.Empty(t, srv.Ephemerals(srv.SessionOf("a")))
 		for _, sh := range left {
-			sh.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+			endHold(sh.hold, &zkrecipes.LostError{Reason: zkrecipes.LossExpired})
 		}
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)
@@ -151,8 +151,8 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 			_ = h.Release(h.Context())
 		}, ""},
 		"released with the context of another that was lost": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
-			other, lose := newHold(context.Background(), proven{time.Now().Add(time.Minute)})
-			lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
+			other := newHold(context.Background(), proven{time.Now().Add(time.Minute)})
+			endHold(other, &zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
 			_ = h.Release(other.Context())
 		}, ""},
 		"released while it is checked": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
@@ -547,6 +547,11 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	}
 }
 
+// turns is a place that counts how often it is handed over.
+type turns int
+
+func (n *turns) HandOver() { *n++ }
+
 // TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. So does one that is released while
 // its session tells of a loss. Neither hands its place over.
 func TestRelease_TellsThatItWasOne(t *testing.T) {
@@ -571,14 +576,14 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
-				told := 0
-				h, err := Give(t.Context(), Turn{Node: n, Token: 1, HandOver: func() { told++ }}, nil)
+				var told turns
+				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Place: &told}, nil)
 				require.NoError(t, err)
 				g, ok := Above(h.Context(), n.Parent, kind)
 				require.True(t, ok)
 				c.end(t, h, g)
 				require.NoError(t, n.WaitRemoved(t.Context()))
-				require.Equal(t, c.told, told)
+				require.EqualValues(t, c.told, told)
 			})
 		})
 	}

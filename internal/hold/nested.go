@@ -42,7 +42,7 @@ func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Ho
 	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	return g.hold(ctx, p)
+	return g.hold(ctx, p, new(share))
 }
 
 func (g *Grant) isProven() bool { return time.Now().Before(g.Node.Session.ValidUntil()) }

@@ -26,9 +26,9 @@ const readAfter = 50 * time.Millisecond
 // may have a watch already. The other watches are set beside the grant, not before it, because what they tell is news to the holder
 // whenever it comes.
 func (g *Grant) watch(first *session.Watch) {
-	for _, path := range g.Node.Paths {
+	for i := range g.Node.Paths {
 		watch := first
-		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, watch) })
+		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, g.Node.Paths[i], watch) })
 		first = nil
 	}
 }
@@ -38,13 +38,11 @@ func (g *Grant) watch(first *session.Watch) {
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
 	if changed != nil {
-		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.done) // the loop looks at both
+		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.over()) // the loop looks at both
 	}
 	for {
-		select {
-		case <-g.done: // also before this goroutine came to run: a short hold costs no watch
+		if g.isDetached() { // also before this goroutine came to run: a short hold costs no watch
 			return
-		default:
 		}
 		var data []byte
 		err := zk.ErrNoNode
@@ -63,7 +61,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		case string(data) == RevokeRequest:
 			g.revokeOnce()
 		}
-		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.done) // as above
+		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.over()) // as above
 	}
 }
 

@@ -111,7 +111,7 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 		return false
 	}
 	if first {
-		l.owner.Start(l.runHeartbeat)
+		l.owner.Start(l.ctx, l.runHeartbeat)
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package lifetime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,7 +14,7 @@ import (
 
 // runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
 // due, so an extra step does no harm, and no step is ever cancelled.
-func (l *Lifetime) runHeartbeat() {
+func (l *Lifetime) runHeartbeat(context.Context) {
 	timer := time.NewTimer(time.Until(l.heartbeat(time.Now())))
 	for {
 		select {
@@ -67,7 +68,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)), planned, now))
 	}
 	if step.Sync {
-		l.owner.Start(l.sendSync)
+		l.owner.Start(l.ctx, l.sendSync)
 	}
 	return step.Next
 }
@@ -81,7 +82,7 @@ func (l *Lifetime) line() liveness.Line {
 }
 
 // sendSync sends a sync, and a barrier with it if a hold needs one; see [liveness.Proof]. The connection books the answers as proof.
-func (l *Lifetime) sendSync() {
+func (l *Lifetime) sendSync(ctx context.Context) {
 	requests := []Request{SyncRequest("/", "/", func(err error) {
 		if err != nil {
 			l.opts.Log.Debug("zookeeper: sync", "error", err)
@@ -105,7 +106,7 @@ func (l *Lifetime) sendSync() {
 			}
 		}))
 	}
-	l.Send(l.ctx, nil, requests)
+	l.Send(ctx, nil, requests)
 }
 
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.

@@ -18,8 +18,8 @@ import (
 
 // Owner is what a session needs of its client. Its lock may be taken while the lifetime holds its own.
 type Owner interface {
-	// Start runs f on a goroutine that the client waits for when it is closed; false once it is.
-	Start(f func()) bool
+	// Start runs f with ctx on a goroutine that the client waits for when it is closed; false once it is.
+	Start(ctx context.Context, f func(context.Context)) bool
 	// Servers yields each server once, in the order to try them, until ctx ends.
 	Servers(ctx context.Context) iter.Seq[Server]
 	// Failed takes why a server gave no session.
@@ -144,7 +144,7 @@ func (l *Lifetime) Err() error {
 // Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
 // and does not run f, once the client is closed.
 func (l *Lifetime) Go(f func(ctx context.Context)) bool {
-	return l.owner.Start(func() { f(l.ctx) })
+	return l.owner.Start(l.ctx, f)
 }
 
 // answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter

@@ -16,7 +16,8 @@ type Request struct {
 	Path  string                  // as the client sees it
 	Frame []byte                  // its xid is still to be set
 	Done  func(link.Reply, error) // see [link.Request]
-	Admit func() error            // unless nil, the caller asks it before it sends the request
+
+	Ephemerals int // the bytes of ephemeral nodes that it makes, which the caller counts before it sends the request
 }
 
 // Send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session

@@ -41,9 +41,12 @@ const connectionLoss = -4
 
 // handle handles a frame of so many bytes: the reply to a request, or an event.
 func (c *Connection) handle(size int) error {
-	frame, err := readBody(c.in, size)
+	frame, lent, err := c.frame(size)
 	if err != nil {
 		return err
+	}
+	if lent {
+		defer func() { _, _ = c.in.Discard(size) }() // it is there
 	}
 	h, body, err := wire.ReadHeader(frame)
 	if err != nil {
@@ -66,7 +69,7 @@ func (c *Connection) handle(size int) error {
 	}
 	switch {
 	case r.done != nil:
-		r.done(Reply{h.Zxid, body, r.sent, now}, said)
+		r.done(Reply{Zxid: h.Zxid, Body: body, Lent: lent, Sent: r.sent, At: now}, said)
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -75,6 +78,16 @@ func (c *Connection) handle(size int) error {
 		c.owner.Event(e)
 	}
 	return nil
+}
+
+// frame reads so many bytes. A short frame stays in the buffer, and takes no memory of its own: it is lent until it is discarded.
+func (c *Connection) frame(size int) (frame []byte, lent bool, err error) {
+	if size <= c.in.Size() {
+		frame, err = c.in.Peek(size)
+		return frame, true, err
+	}
+	frame, err = readBody(c.in, size)
+	return frame, false, err
 }
 
 // skip reads past a reply that is too large, and fails its call. The connection lives on.

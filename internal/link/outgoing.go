@@ -9,7 +9,7 @@ import (
 // Request is one request to the server.
 type Request struct {
 	Op    int32
-	Frame []byte // its xid is still to be set
+	Frame []byte // its xid is still to be set; it belongs to the connection
 	// Done takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
 	// from the connection, and must not wait for anything.
 	Done func(Reply, error)
@@ -19,6 +19,7 @@ type Request struct {
 type Reply struct {
 	Zxid int64
 	Body []byte
+	Lent bool      // the body is valid until Done returns
 	Sent time.Time // before the request left
 	At   time.Time // when it came; zero if there is none
 }
@@ -92,6 +93,9 @@ func (c *Connection) writeQueue() {
 	}
 	c.mu.Lock()
 	c.writing = false
+	for _, frame := range frames {
+		wire.Recycle(frame)
+	}
 	if cap(frames) <= len(c.few) {
 		clear(frames)
 		c.spare = frames[:0]

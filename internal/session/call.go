@@ -43,8 +43,8 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	if err := s.AwaitUp(ctx); err != nil {
 		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
-	if r.Admit != nil {
-		if err := r.Admit(); err != nil {
+	if r.Ephemerals > 0 {
+		if err := s.admit(c.op, c.path, r.Ephemerals); err != nil {
 			return err
 		}
 	}

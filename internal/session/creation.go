@@ -14,7 +14,8 @@ import (
 // Creation is a create on its way. It goes on if its caller gives up.
 type Creation struct {
 	call[[]string]
-	zxid int64 // valid once the call is done
+	zxid int64     // valid once the call is done
+	one  [1]string // memory for the value
 }
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. When it returns, all later
@@ -46,9 +47,10 @@ var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, remove []string) request {
 	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return s.oneCreate(wire.OpCreate, c.op, c.path, &one, func(created string, zxid int64, err error) {
-			c.zxid = zxid
-			c.end([]string{created}, err)
+		return oneCreate(wire.OpCreate, c.path, &one, func(r reply, err error) {
+			c.zxid = r.Zxid
+			c.one[0], err = s.created(c.path, flags, r, err)
+			c.end(c.one[:], err)
 		})
 	}
 	several := one // so that one takes no memory of the heap
@@ -71,23 +73,25 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 	})
 }
 
-// oneCreate returns the request of a create by itself.
-func (s *Session) oneCreate(code int32, op, path string, one *zk.CreateRequest, done func(created string, zxid int64, err error)) request {
-	node, counts := ephemeralOf(one)
-	create := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: func(r reply, err error) {
-		var created string
-		if err == nil {
-			created, err = wire.CreateReply(r.Body)
-		}
-		if counts {
-			s.ephemerals.createdOne(node, created, err)
-		}
-		done(s.Rel(created), r.Zxid, err)
-	}}
-	if counts {
-		create.Admit = func() error { return s.admit(op, path, node.bytes()) }
+// oneCreate returns the request of a create by itself. Its outcome is for [Session.created].
+func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, error)) request {
+	r := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: done}
+	if node, ok := ephemeralOf(one.Path, one.Flags); ok {
+		r.Ephemerals = node.bytes()
 	}
-	return create
+	return r
+}
+
+// created takes the outcome of a create by itself, and returns the path of the node.
+func (s *Session) created(path string, flags int32, r reply, err error) (string, error) {
+	var created string
+	if err == nil {
+		created, err = wire.CreateReply(r.Body)
+	}
+	if node, ok := ephemeralOf(s.Abs(path), flags); ok {
+		s.ephemerals.createdOne(node, created, err)
+	}
+	return s.Rel(created), err
 }
 
 // Done is closed when the call ends, with or without an answer.

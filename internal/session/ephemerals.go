@@ -59,9 +59,9 @@ func (a asked) bytes() int {
 
 func bytesOfPath(path string) int { return bytesOfLength + len(path) }
 
-// ephemeralOf returns the ephemeral node that a create makes, if it does.
-func ephemeralOf(r *zk.CreateRequest) (asked, bool) {
-	return asked{r.Path, r.Flags&zk.FlagSequence != 0}, r.Flags&zk.FlagEphemeral != 0
+// ephemeralOf returns the ephemeral node that a create of an absolute path makes, if it does.
+func ephemeralOf(path string, flags int32) (asked, bool) {
+	return asked{path, flags&zk.FlagSequence != 0}, flags&zk.FlagEphemeral != 0
 }
 
 // admit counts nodes that a request makes. It is called before the request is sent. The path is as the client sees it.
@@ -88,38 +88,36 @@ func (s *session) admit(op, path string, bytes int) error {
 	return nil
 }
 
-// admission returns what admits a request of these operations; nil if they make no ephemeral node. The outcome goes to done.
-func (s *session) admission(op, path string, ops []any) (admit func() error, done func(t transaction, err error)) {
-	bytes := 0
+// bytesOfEphemerals returns how many bytes the ephemeral nodes take that a request of these operations makes.
+func bytesOfEphemerals(ops []any) (bytes int) {
 	for _, op := range ops {
 		if r, ok := op.(*zk.CreateRequest); ok {
-			if node, ok := ephemeralOf(r); ok {
+			if node, ok := ephemeralOf(r.Path, r.Flags); ok {
 				bytes += node.bytes()
 			}
 		}
 	}
-	if bytes > 0 {
-		admit = func() error { return s.admit(op, path, bytes) }
-	}
-	return admit, func(t transaction, err error) {
-		e := &s.ephemerals
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.bytes -= bytes
-		for i, op := range ops {
-			switch r := op.(type) {
-			case *zk.CreateRequest:
-				if node, ok := ephemeralOf(r); ok {
-					created := ""
-					if err == nil {
-						created = t.responses[i].String
-					}
-					e.created(node, created, err)
-				}
-			case *zk.DeleteRequest:
+	return bytes
+}
+
+// answered takes the outcome of a request of these operations that was admitted for so many bytes.
+func (e *ephemerals) answered(ops []any, bytes int, t transaction, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bytes -= bytes
+	for i, op := range ops {
+		switch r := op.(type) {
+		case *zk.CreateRequest:
+			if node, ok := ephemeralOf(r.Path, r.Flags); ok {
+				created := ""
 				if err == nil {
-					e.remove(r.Path)
+					created = t.responses[i].String
 				}
+				e.created(node, created, err)
+			}
+		case *zk.DeleteRequest:
+			if err == nil {
+				e.remove(r.Path)
 			}
 		}
 	}

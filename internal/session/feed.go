@@ -183,8 +183,8 @@ func (b *Batch) Send() bool { return b.feed.session.SendNow(b.feed.session.Conte
 
 // Get reads data and Stat, and sets a watch on the data unless there is an error.
 func (b *Batch) Get(path string, value any) {
-	b.add("get", path, wire.OpGetData, wire.ReadFrame(wire.OpGetData, b.abs(path), true), value, func(body []byte, a *Answer) error {
-		d, err := wire.DataReply(body)
+	b.add("get", path, wire.OpGetData, wire.ReadFrame(wire.OpGetData, b.abs(path), true), value, func(r reply, a *Answer) error {
+		d, err := dataOf(r)
 		a.Data, a.Stat = d.Bytes, d.Stat
 		return err
 	})
@@ -192,8 +192,8 @@ func (b *Batch) Get(path string, value any) {
 
 // List reads the names of the children and the Stat of their parent, and sets a watch on the names unless there is an error.
 func (b *Batch) List(path string, value any) {
-	b.add("children", path, wire.OpChildren, wire.ReadFrame(wire.OpChildren, b.abs(path), true), value, func(body []byte, a *Answer) error {
-		c, err := wire.ChildrenReply(body)
+	b.add("children", path, wire.OpChildren, wire.ReadFrame(wire.OpChildren, b.abs(path), true), value, func(r reply, a *Answer) error {
+		c, err := wire.ChildrenReply(r.Body)
 		a.Names, a.Stat = c.Names, c.Stat
 		return err
 	})
@@ -201,8 +201,8 @@ func (b *Batch) List(path string, value any) {
 
 // Exists reads the Stat, and sets a watch, also if there is no such node.
 func (b *Batch) Exists(path string, value any) {
-	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value, func(body []byte, a *Answer) (err error) {
-		a.Stat, err = wire.StatReply(body)
+	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value, func(r reply, a *Answer) (err error) {
+		a.Stat, err = wire.StatReply(r.Body)
 		return err
 	})
 }
@@ -234,7 +234,7 @@ func (b *Batch) RemoveWatches(path string, value any) {
 	if !some {
 		return
 	}
-	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value, func([]byte, *Answer) error {
+	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value, func(reply, *Answer) error {
 		s.watchesRemoved(r)
 		return nil
 	})
@@ -278,12 +278,12 @@ func (s *session) needed(f *Feed, path string) (data, children bool) {
 
 func (b *Batch) abs(path string) string { return b.feed.session.Abs(path) }
 
-func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(body []byte, a *Answer) error) {
+func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(r reply, a *Answer) error) {
 	f, sent := b.feed, b.sent
 	b.requests = append(b.requests, request{Op: code, Path: path, Frame: frame, Done: func(r reply, err error) {
 		a := Answer{For: value, Sent: sent, Zxid: r.Zxid, Bytes: len(r.Body)}
 		if err == nil && read != nil {
-			err = read(r.Body, &a)
+			err = read(r, &a)
 		}
 		if err != nil {
 			a.Err = f.session.failed(op, path, reading, err)

@@ -41,15 +41,15 @@ type transaction struct {
 }
 
 func (s *Session) multiRequest(op, path string, absolute []any, done func(transaction, error)) request {
-	admit, admitted := s.admission(op, path, absolute)
-	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Admit: admit, Done: func(r reply, err error) {
+	bytes := bytesOfEphemerals(absolute)
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes, Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.Body, len(absolute)); len(t.responses) != len(absolute) {
 				t.responses, err = nil, wire.ErrGarbled
 			}
 		}
-		admitted(t, err)
+		s.ephemerals.answered(absolute, bytes, t, err)
 		for i := range t.responses {
 			t.responses[i].String = s.Rel(t.responses[i].String)
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	}
 	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
-		return s.oneCreate(op, "create", path, one, func(created string, _ int64, err error) { done(created, err) })
+		return oneCreate(op, path, one, func(r reply, err error) { done(s.created(path, flags, r, err)) })
 	})
 }
 
@@ -123,7 +124,22 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch), Done: taking(wire.DataReply, done)}
+	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch), Done: func(r reply, err error) {
+		var d wire.Data
+		if err == nil {
+			d, err = dataOf(r)
+		}
+		done(d, err)
+	}}
+}
+
+// dataOf reads the reply to a get.
+func dataOf(r reply) (wire.Data, error) {
+	d, err := wire.DataReply(r.Body)
+	if r.Lent {
+		d.Bytes = bytes.Clone(d.Bytes)
+	}
+	return d, err
 }
 
 // GetW does what conn.Session says.
@@ -154,7 +170,10 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
-		return s.deleteRequest(path, version, func(err error) { done(struct{}{}, err) })
+		return s.deleteRequest(path, version, func(_ reply, err error) {
+			s.deleted(path, err)
+			done(struct{}{}, err)
+		})
 	})
 	return err
 }
@@ -162,22 +181,24 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
 // connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(err error) {
-		if err != nil {
+	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(_ reply, err error) {
+		if s.deleted(path, err); err != nil {
 			err = s.failed("delete", path, writing, err)
 		}
 		done(err)
 	})})
 }
 
-func (s *Session) deleteRequest(path string, version int32, done func(error)) request {
-	abs := s.Abs(path)
-	return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(abs, version), Done: func(_ reply, err error) {
-		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.ephemerals.gone(abs)
-		}
-		done(err)
-	}}
+// deleteRequest returns the request of a delete, whose outcome is told to [Session.deleted].
+func (s *Session) deleteRequest(path string, version int32, done func(reply, error)) request {
+	return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: done}
+}
+
+// deleted takes the outcome of a delete.
+func (s *Session) deleted(path string, err error) {
+	if err == nil || errors.Is(err, zk.ErrNoNode) {
+		s.ephemerals.gone(s.Abs(path))
+	}
 }
 
 type existence struct {

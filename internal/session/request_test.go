@@ -460,3 +460,34 @@ func TestRequests_SessionMoved(t *testing.T) {
 		require.NoError(t, s.Err())
 	})
 }
+
+// TestGet_DataBelongToTheCaller: a short reply is read where the next one will be.
+func TestGet_DataBelongToTheCaller(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		feed := s.Follow("/", func(string) (data, children bool) { return true, false })
+		defer feed.Stop()
+		var got [][]byte
+		want := [][]byte{{}, []byte("one"), []byte("two"), make([]byte, 5000), []byte("four")}
+		for i, data := range want {
+			path := fmt.Sprintf("/node-%d", i)
+			_, err := s.Create(t.Context(), path, data, 0)
+			require.NoError(t, err)
+			read, _, err := s.Get(t.Context(), path)
+			require.NoError(t, err)
+			got = append(got, read)
+			batch := feed.Batch()
+			batch.Get(path, nil)
+			require.True(t, batch.Send())
+		}
+		require.Equal(t, want, got)
+		synctest.Wait()
+		var fed [][]byte
+		for _, news := range feed.Take() {
+			if news.Kind == session.Answered {
+				fed = append(fed, news.Answer.Data)
+			}
+		}
+		require.Equal(t, want, fed)
+	})
+}

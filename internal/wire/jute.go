@@ -1,9 +1,11 @@
-// Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It has no I/O and no state.
+// Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It has no I/O and no state but memory
+// for short requests.
 package wire
 
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -22,8 +24,23 @@ import (
 
 // newFrame begins a request whose length and xid are still to be set. Its body takes about so many bytes.
 func newFrame(op int32, body int) []byte {
-	b := make([]byte, PrefixSize+4, PrefixSize+8+body)
-	return appendInt32(b, op)
+	if PrefixSize+8+body > shortFrame {
+		return appendInt32(make([]byte, PrefixSize+4, PrefixSize+8+body), op)
+	}
+	b, _ := short.Get().(*[shortFrame]byte) // nothing else is there
+	return appendInt32(b[:PrefixSize+4], op)
+}
+
+// shortFrame is how many bytes most requests fit into.
+const shortFrame = 256
+
+var short = sync.Pool{New: func() any { return new([shortFrame]byte) }}
+
+// Recycle takes back the memory of a request that was written. Nobody uses the frame after that.
+func Recycle(frame []byte) {
+	if cap(frame) == shortFrame {
+		short.Put((*[shortFrame]byte)(frame[:shortFrame]))
+	}
 }
 
 // CreateFrame creates a node; its kind depends on op.

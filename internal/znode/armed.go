@@ -212,7 +212,7 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, er
 func (w *Waiter) watchAhead(ctx context.Context, path string) (*session.Watch, error) {
 	data, stat, ahead, err := w.session.GetW(ctx, path)
 	if err == nil && path == w.seen.head {
-		w.setHolder(participant(path, data, stat))
+		w.setHolder(path, data, stat)
 	}
 	return ahead, err
 }

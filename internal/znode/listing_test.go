@@ -42,17 +42,18 @@ func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 }
 
 // The watch that counts was on the parent before the delete: one that was set later may be on another parent.
-func TestShortcut_BeforeDelete_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
+func TestPlace_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	t.Parallel()
 	c := contendersOf("0000000007")[0]
 	before := &session.Watch{}
 	for _, watch := range []*session.Watch{nil, before} {
 		s := &shortcut{first: c.Name, parentWatch: watch}
-		deleted := s.beforeDelete(c, 70)
+		p := &place{shared: &sharedQueue{shortcut: s}, contender: [1]Contender{c}, czxid: 70}
+		p.Deleting()
 		s.parentWatch = &session.Watch{}
-		deleted()
+		p.Deleted()
 		if watch == nil {
-			require.Nil(t, s.vacant)
+			require.False(t, s.vacant.exists())
 			continue
 		}
 		require.Same(t, before, s.vacant.parentWatch)

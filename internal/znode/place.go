@@ -3,6 +3,8 @@ package znode
 import (
 	"context"
 	"sync"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // places are the contenders of one session in one queue, as its waiters see them. They may have come through different objects of
@@ -35,6 +37,27 @@ type places struct {
 	names map[string]string        // of the contenders, by their numbers
 	added map[string]chan struct{} // by the number that a waiter waits for: closed when there is a contender with it
 }
+
+// place is that of one contender, until it is deleted. It is less than a waiter, and a hold may last.
+type place struct {
+	shared      *sharedQueue
+	contender   [1]Contender // an array, for the waiter to list it
+	czxid       int64
+	handedOver  chan struct{}  // nil unless a waiter has looked for it before the deletion
+	parentWatch *session.Watch // from before the deletion; see shortcut
+}
+
+// Deleting is part of [ephemeral.Observer].
+func (p *place) Deleting() {
+	p.handedOver = p.shared.places.remove(p.contender[0])
+	p.parentWatch = p.shared.shortcut.watch()
+}
+
+// Deleted is part of [ephemeral.Observer].
+func (p *place) Deleted() { p.shared.shortcut.vacate(p.contender[0], p.czxid, p.parentWatch) }
+
+// HandOver gives the place to the waiter of the session just behind.
+func (p *place) HandOver() { p.shared.places.handOver(p.contender[0], p.handedOver) }
 
 // alreadyHandedOver is the channel of a place that was handed over before a waiter looked for it.
 var alreadyHandedOver = func() chan struct{} {

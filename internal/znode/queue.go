@@ -30,11 +30,12 @@ type Queue struct {
 	name      string // what errors and tracers call it: its path, or the path of its semaphore
 	kinds     []string
 	config    recipe.Config
-	shortcuts bool      // see shortcut
-	arms      bool      // a waiter may be armed
-	eager     bool      // a waiter may look early: see armed.go
-	behind    *Queue    // is listed behind each listing of this one; nil is none
-	skipped   sync.Once // logs children that are no contenders
+	shortcuts bool             // see shortcut
+	arms      bool             // a waiter may be armed
+	eager     bool             // a waiter may look early: see armed.go
+	behind    *Queue           // is listed behind each listing of this one; nil is none
+	skipped   sync.Once        // logs children that are no contenders
+	refused   map[string]error // by their kinds: contenders that no server would accept
 
 	joining sync.Once // guards the setting of shared
 	shared  *sharedQueues
@@ -82,6 +83,14 @@ func newQueue(client *client.Client, path string, config recipe.Config, kinds ..
 	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
 	// removed a container since.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
+	for _, kind := range kinds {
+		if err := q.parent.Check(q.spec(kind)); err != nil {
+			if q.refused == nil {
+				q.refused = make(map[string]error)
+			}
+			q.refused[kind] = err
+		}
+	}
 	return q
 }
 
@@ -140,7 +149,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
 	}
-	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
+	if err := q.refused[e.Kind]; err != nil {
 		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)
@@ -157,7 +166,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
 	}
-	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
+	if err := q.refused[e.Kind]; err != nil {
 		return nil, err
 	}
 	trying, a := q.begin(ctx, e.As, true)
@@ -177,7 +186,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted. The others count the
 // contenders that are there. So a call whose ctx has ended waits a moment longer for the removal of its own.
 func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
-	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
+	if err := q.refused[e.Kind]; err != nil {
 		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)
@@ -238,7 +247,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()
-	w, err := q.join(ctx, s, q.spec(e.Kind), a, vacancy == nil || !shortcut.reliable())
+	w, err := q.join(ctx, s, q.spec(e.Kind), a, !vacancy.exists() || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // shortcut lets a session do without the list where less shows that its new contender is first: the contender just before it was
 // ours, was first, and has gone. It works in three steps:
 //
-//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, beforeDelete leaves a vacancy.
+//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, vacate leaves a vacancy.
 //   - The next acquisition takes the vacancy before it sends its create (take).
 //   - When the create is answered, follows compares the new contender with the vacancy.
 //
@@ -49,16 +49,18 @@ type shortcut struct {
 	parentWatch *session.Watch
 	wanted      bool // the watch on the parent has been asked for
 	arming      bool // it is being set
-	vacant      *vacancy
+	vacant      vacancy
 	hits        int // how many vacancies in a row were filled
 }
 
-// vacancy is left by a contender of ours that was first.
+// vacancy is left by a contender of ours that was first. The zero value is none.
 type vacancy struct {
 	number      int   // of the contender
 	czxid       int64 // of the contender
 	parentWatch *session.Watch
 }
+
+func (v vacancy) exists() bool { return v.parentWatch != nil }
 
 // useShortcuts is the switch for tests.
 var useShortcuts = true
@@ -98,30 +100,32 @@ func (s *shortcut) watchParent() {
 	s.wanted = true
 }
 
-// beforeDelete is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
-// The watch is looked up here, before the deletion, because step 4 of the argument needs it to be older.
-func (s *shortcut) beforeDelete(c Contender, czxid int64) (deleted func()) {
+// watch returns the watch on the parent; nil if there is none. It is looked up before a deletion, because step 4 of the argument needs
+// it to be older.
+func (s *shortcut) watch() *session.Watch {
 	s.mu.Lock()
-	watch := s.parentWatch
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		number, err := strconv.Atoi(c.Key)
-		if err == nil && watch != nil && s.first == c.Name {
-			s.vacant = &vacancy{number, czxid, watch}
-		}
+	defer s.mu.Unlock()
+	return s.parentWatch
+}
+
+// vacate is called when the server has said that the node of c was deleted. The watch on the parent is from before that.
+func (s *shortcut) vacate(c Contender, czxid int64, watch *session.Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number, err := strconv.Atoi(c.Key)
+	if err == nil && watch != nil && s.first == c.Name {
+		s.vacant = vacancy{number, czxid, watch}
 	}
 }
 
-// take returns the vacancy for a caller that is about to join the queue; nil if there is none. It is good for one.
-func (s *shortcut) take() *vacancy {
+// take returns the vacancy for a caller that is about to join the queue, if there is one. It is good for one.
+func (s *shortcut) take() vacancy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.vacant
-	s.vacant = nil
-	if v == nil || v.parentWatch.HasFired() {
-		return nil
+	s.vacant = vacancy{}
+	if v.exists() && v.parentWatch.HasFired() {
+		return vacancy{}
 	}
 	return v
 }
@@ -135,8 +139,8 @@ func (s *shortcut) reliable() bool {
 }
 
 // follows reports whether w, just created, has filled the vacancy, and so is first.
-func (s *shortcut) follows(v *vacancy, w *Waiter) bool {
-	if v == nil {
+func (s *shortcut) follows(v vacancy, w *Waiter) bool {
+	if !v.exists() {
 		return false
 	}
 	number, err := strconv.Atoi(w.first().Key) // n of step 6

@@ -22,8 +22,9 @@ type Waiter struct {
 	session *session.Session
 	node    *ephemeral.Node
 	shared  *sharedQueue
+	place   *place
 	attempt *hold.Attempt
-	relax   func() // ends the session's retention, which is suspended while the waiter waits
+	retains bool // the session; not while the waiter waits
 	granted bool
 
 	contenders []Contender // what the node is in the queue: one, or several leases
@@ -36,13 +37,11 @@ type Waiter struct {
 
 	glance *glance // of a waiter that has looked early, until it is taken; may be nil
 
-	handOver func() // gives the place to the waiter of the session just behind; nil if no waiter can be armed
-
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
-	holder zkrecipes.Participant // at the head, once it has been read
+	holder *zkrecipes.Participant // at the head; nil until it has been read
 }
 
 // sight is what a waiter keeps of a listing. It drops the listing itself while it waits: of a thousand waiters that came one by
@@ -64,13 +63,15 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 			w.listing = w.shared.list()
 		}
 	}
-	relax := s.Retain()
+	w.retain()
 	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
-		relax()
+		w.relax()
 		return nil, err
 	}
-	w.node, w.relax = n, relax
+	w.node = n
+	w.place = &place{shared: w.shared, czxid: n.Czxid}
+	w.contenders = w.place.contender[:0]
 	for _, path := range n.Paths {
 		c := q.Parse(path)
 		w.contenders = append(w.contenders, c)
@@ -82,24 +83,36 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 		w.leaveUnlessGranted()
 		return nil, err
 	}
-	shared, first := w.shared, w.first() // a waiter is larger, and a hold may last
-	var handedOver chan struct{}         // nil unless a waiter looks for it before the deletion
 	if q.arms {
-		shared.places.add(first)
-		w.handOver = func() { shared.places.handOver(shared.queue.Parse(n.Paths[0]), handedOver) } // smaller than with first
+		w.shared.places.add(w.first())
 	}
-	n.BeforeDelete = func() (deleted func()) {
-		handedOver = shared.places.remove(first)
-		return shared.shortcut.beforeDelete(first, n.Czxid)
-	}
+	n.Observer = w.place
 	return w, nil
 }
 
 func (w *Waiter) first() Contender { return w.contenders[0] }
 
+// retain keeps the session proven until relax.
+func (w *Waiter) retain() {
+	if !w.retains {
+		w.retains = true
+		w.session.BeginRetention()
+	}
+}
+
+func (w *Waiter) relax() {
+	if w.retains {
+		w.retains = false
+		w.session.EndRetention()
+	}
+}
+
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Since: w.since, HandOver: w.handOver}
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Since: w.since}
+	if w.queue.arms {
+		turn.Place = w.place
+	}
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
@@ -234,7 +247,7 @@ func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck
 	defer func() {
 		if !recheck && err == nil {
 			w.session.Freshen()
-			w.relax = w.session.Retain()
+			w.retain()
 		}
 	}()
 	told, err := w.session.AwaitChange(ctx, nameAfter, changes...)
@@ -259,22 +272,23 @@ func (w *Waiter) saw(l *listing, me int) {
 func (w *Waiter) readHolder() {
 	path := w.seen.head
 	w.mu.Lock()
-	known := path == "" || w.holder.Path == path
+	known := path == "" || w.holder != nil && w.holder.Path == path
 	w.mu.Unlock()
 	if known || w.ctx.Done() == nil {
 		return
 	}
 	w.session.Go(func(ctx context.Context) {
 		if data, stat, err := w.session.Get(ctx, path); err == nil {
-			w.setHolder(participant(path, data, stat))
+			w.setHolder(path, data, stat)
 		}
 	})
 }
 
-func (w *Waiter) setHolder(p zkrecipes.Participant) {
+func (w *Waiter) setHolder(path string, data []byte, stat zk.Stat) {
+	holder := participant(path, data, stat)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.holder = p
+	w.holder = &holder
 }
 
 // gaveUp turns the end of ctx into a WaitError.
@@ -289,8 +303,8 @@ func (w *Waiter) gaveUp(err error) error {
 		err = cause // something else went wrong as the context ended
 	}
 	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Err: err}
-	if w.holder.Path == w.seen.head { // else it has left, and the next has not been read
-		e.Holder = w.holder
+	if w.holder != nil && w.holder.Path == w.seen.head { // else it has left, and the next has not been read
+		e.Holder = *w.holder
 	}
 	return e
 }

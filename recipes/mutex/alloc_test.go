@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -26,12 +28,19 @@ type frugal struct {
 	zxid  uint64
 	made  int
 	name  []byte // of the newest node
+	czxid uint64 // of it
+
+	busy    bool // another contender is ahead of each that is made, and leaves when its watch and that on the own node are set
+	watches int  // that the waiter has set
 }
+
+// ahead is the name of that contender, up to its number.
+const ahead = "_c_01234567-89ab-4cde-8f01-23456789abcd-lock-"
 
 var noStat [68]byte
 
-// serveFrugally returns the address of such a server.
-func serveFrugally(t testing.TB) string {
+// serveFrugally starts such a server, and returns its address.
+func serveFrugally(t testing.TB, busy bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -42,7 +51,7 @@ func serveFrugally(t testing.TB) string {
 			return
 		}
 		defer func() { _ = c.Close() }() // the client has hung up
-		f := &frugal{in: bufio.NewReader(c)}
+		f := &frugal{in: bufio.NewReader(c), busy: busy}
 		for {
 			request, err := f.next()
 			if err != nil {
@@ -50,6 +59,10 @@ func serveFrugally(t testing.TB) string {
 			}
 			if _, err = c.Write(f.answer(request)); err != nil {
 				return
+			}
+			if f.watches == 2 {
+				f.watches = 0
+				_, _ = c.Write(f.event()) // the next request fails, too
 			}
 		}
 	}()
@@ -80,76 +93,155 @@ func (f *frugal) answer(request []byte) []byte {
 		case 1: // create: the path with a number
 			length := binary.BigEndian.Uint32(body)
 			b = binary.BigEndian.AppendUint32(b, length+10)
-			b = append(append(b, body[4:4+length]...), "0000000000"...)
-			for i, n := len(b)-1, f.made; n > 0; i, n = i-1, n/10 {
-				b[i] += byte(n % 10)
+			b = append(b, body[4:4+length]...)
+			if f.busy {
+				f.made++
 			}
+			b = appendNumber(b, f.made)
 			f.made++
 			f.name = append(f.name[:0], b[bytes.LastIndexByte(b, '/')+1:]...)
+			f.czxid = f.zxid
 		case 4: // getData: none
 			b = append(append(b, 0, 0, 0, 0), noStat[:]...)
+			binary.BigEndian.PutUint64(b[len(b)-len(noStat):], f.czxid)
+			if f.busy {
+				f.watches++
+			}
 		case 9: // sync
 			b = append(b, 0, 0, 0, 1, '/')
 		case 12: // getChildren2
-			b = binary.BigEndian.AppendUint32(append(b, 0, 0, 0, 1), uint32(len(f.name)))
-			b = append(append(b, f.name...), noStat[:]...)
+			if b = append(b, 0, 0, 0, 1); f.busy {
+				b[len(b)-1] = 2
+				b = append(binary.BigEndian.AppendUint32(b, uint32(len(ahead)+10)), ahead...)
+				b = appendNumber(b, f.made-2)
+			}
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(f.name))), f.name...)
+			b = append(b, noStat[:]...)
 		}
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
 
-// TestAllocations: what a section costs a client that is alone, and what its two requests cost without a lock.
-func TestAllocations(t *testing.T) {
+// event tells that the contender ahead has left.
+func (f *frugal) event() []byte {
+	b := append(f.reply[:0], 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0)
+	b = append(b, 0, 0, 0, 2, 0, 0, 0, 3) // deleted, connected
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len("/app/lock/"+ahead)+10)), "/app/lock/"+ahead...)
+	b = appendNumber(b, f.made-2)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+// appendNumber appends a sequence number.
+func appendNumber(b []byte, n int) []byte {
+	b = append(b, "0000000000"...)
+	for i := len(b) - 1; n > 0; i, n = i-1, n/10 {
+		b[i] += byte(n % 10)
+	}
+	return b
+}
+
+// counted is a connection whose writes are counted.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+// NetConn shows that there is a socket beneath, as a tls.Conn does.
+func (c counted) NetConn() net.Conn { return c.Conn }
+
+func (c counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// cost is what one of many runs takes from the heap, and what else a client does for it.
+type cost struct {
+	bytes, allocs, writes, goroutines uint64
+}
+
+// TestCost: what a section costs a client that is alone, and one that waits for another, which leaves. Beside it what two requests
+// cost without a lock.
+func TestCost(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector allocates too")
 	}
-	ctx := t.Context()
-	c, err := conn.Dial(ctx, serveFrugally(t), bubble.Silent)
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }() // never fails
-	m, err := mutex.New(c, "/app/lock")
-	require.NoError(t, err)
-	for name, tt := range map[string]struct {
-		f             func(context.Context) error
-		bytes, allocs uint64
-	}{
-		"lock and release": {func(ctx context.Context) error {
+	section := func(_ *conn.Client, m *mutex.Mutex) func(context.Context) error {
+		return func(ctx context.Context) error {
 			h, err := m.Lock(ctx)
 			if err != nil {
 				return err
 			}
 			return h.Release(ctx)
-		}, 2800, 46},
-		"create and delete": {func(ctx context.Context) error {
-			path, err := c.Create(ctx, "/app/lock/_c_01234567-89ab-4cde-8f01-23456789abcd-lock-", nil, zk.FlagEphemeralSequential)
-			if err != nil {
-				return err
+		}
+	}
+	for name, tt := range map[string]struct {
+		busy bool
+		f    func(*conn.Client, *mutex.Mutex) func(context.Context) error
+		most cost
+	}{
+		"lock and release":                 {false, section, cost{1600, 22, 2, 1}},
+		"lock, wait for an event, release": {true, section, cost{4900, 68, 5, 3}},
+		"create and delete": {false, func(c *conn.Client, _ *mutex.Mutex) func(context.Context) error {
+			return func(ctx context.Context) error {
+				path, err := c.Create(ctx, "/app/lock/"+ahead, nil, zk.FlagEphemeralSequential)
+				if err != nil {
+					return err
+				}
+				return c.Delete(ctx, path, -1)
 			}
-			return c.Delete(ctx, path, -1)
-		}, 1060, 16},
+		}, cost{620, 9, 2, 0}},
 	} {
-		bytes, allocs := allocated(t, tt.f)
-		require.LessOrEqual(t, bytes, tt.bytes, name)
-		require.LessOrEqual(t, allocs, tt.allocs, name)
-		t.Logf("%s: %d bytes in %d allocations", name, bytes, allocs)
+		t.Run(name, func(t *testing.T) {
+			var writes atomic.Int64
+			c, err := conn.Dial(t.Context(), serveFrugally(t, tt.busy), bubble.Silent, conn.WithDialer(
+				func(ctx context.Context, network, address string) (net.Conn, error) {
+					c, err := new(net.Dialer).DialContext(ctx, network, address)
+					return counted{c, &writes}, err
+				}))
+			require.NoError(t, err)
+			defer func() { _ = c.Close() }() // never fails
+			m, err := mutex.New(c, "/app/lock")
+			require.NoError(t, err)
+			got := costOf(t, &writes, tt.f(c, m))
+			t.Logf("%d bytes in %d allocations, %d writes, %d goroutines", got.bytes, got.allocs, got.writes, got.goroutines)
+			require.LessOrEqual(t, got.bytes, tt.most.bytes, "bytes")
+			require.LessOrEqual(t, got.allocs, tt.most.allocs, "allocations")
+			require.LessOrEqual(t, got.writes, tt.most.writes, "writes")
+			require.LessOrEqual(t, got.goroutines, tt.most.goroutines, "goroutines")
+		})
 	}
 }
 
-// allocated returns what one of many runs of f allocates.
-func allocated(t *testing.T, f func(context.Context) error) (bytes, allocs uint64) {
+// costOf returns what one of many runs of f costs.
+func costOf(t *testing.T, writes *atomic.Int64, f func(context.Context) error) cost {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that no watch is set before the release
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	now := func() cost {
+		started := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+		metrics.Read(started)
+		var mem runtime.MemStats
+		runtime.ReadMemStats(&mem)
+		now := cost{mem.TotalAlloc, mem.Mallocs, uint64(writes.Load()), 0}
+		if started[0].Value.Kind() == metrics.KindUint64 { // since Go 1.26
+			now.goroutines = started[0].Value.Uint64()
+		}
+		return now
+	}
 	const warm, runs = 100, 1000
-	var before, after runtime.MemStats
+	var before cost
 	for i := range warm + runs {
 		if i == warm {
-			runtime.ReadMemStats(&before)
+			before = now()
 		}
 		require.NoError(t, f(ctx))
 	}
-	runtime.ReadMemStats(&after)
-	return (after.TotalAlloc - before.TotalAlloc) / runs, (after.Mallocs - before.Mallocs) / runs
+	after := now()
+	return cost{
+		(after.bytes - before.bytes) / runs, (after.allocs - before.allocs) / runs,
+		(after.writes - before.writes) / runs, (after.goroutines - before.goroutines) / runs,
+	}
 }

@@ -23,15 +23,17 @@ import (
 type Hold struct {
 	*zkrecipes.Hold
 	contender *contender
-	end       func(*zkrecipes.LostError)
 }
 
-// newHold makes a hold.
+// newHold makes a hold, and endHold ends one as lost.
 //
-//nolint:errcheck // a constructor of another type ends every test here
-var newHold = grant.NewHold.(func(
-	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
+//nolint:errcheck // functions of other types end every test here
+var (
+	newHold = grant.NewHold.(func(
+		context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+	) *zkrecipes.Hold)
+	endHold = grant.EndHold.(func(*zkrecipes.Hold, *zkrecipes.LostError))
+)
 
 // New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
 // its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
@@ -40,8 +42,7 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
 		until: time.Now().Add(forever),
 	}
-	h, end := newHold(ctx, c)
-	return &Hold{h, c, end}
+	return &Hold{newHold(ctx, c), c}
 }
 
 // forever is longer than a test runs, also one in virtual time.
@@ -65,7 +66,7 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
 		lost.At = until
 	}
-	h.end(lost)
+	endHold(h.Hold, lost)
 	// Only now: a caller that looks earlier would take it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
@@ -150,3 +151,6 @@ func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, e
 // Release and Lapse are called when the hold has ended. Nothing is to be removed.
 func (*contender) Release(context.Context) error { return nil }
 func (*contender) Lapse(time.Time)               {}
+
+// Value has nothing to add.
+func (*contender) Value(any) any { return nil }

@@ -50,7 +50,7 @@ var canaries = []canary{
 	// C5 Shortcut: granted by a number.
 	{"shortcut: whatever number comes is the one that was expected", queueTests, []edit{{"internal/znode", "shortcut.follows", "number == v.number+1 && ", "number != 0 && "}}},
 	{"shortcut: nothing but the watch on the parent says that it is the same", queueTests, []edit{{"internal/znode", "shortcut.follows", "< int64(number)+3", "< 1<<40"}}},
-	{"shortcut: what was gone already has been deleted by us", queueTests, []edit{{"internal/ephemeral", "Node.Remove", "if err == nil {\n\t\t\t\tdeleted()", "if isDone(err) == nil {\n\t\t\t\tdeleted()"}}},
+	{"shortcut: what was gone already has been deleted by us", queueTests, []edit{{"internal/ephemeral", "Node.answered", "if err == nil && n.Observer", "if isDone(err) == nil && n.Observer"}}},
 	// C5 A node that was deleted between the turn and the hold.
 	{"grant: a node that was deleted while the proof was awaited", quick + "./internal/hold", []edit{{"internal/hold", "Turn.confirm", "if t.Watch.SaysDeleted() {", "if false {"}, {"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if "}}},
 	{"grant: a node that was deleted before the connection came up on which the proof came", quick + "./internal/znode", []edit{{"internal/hold", "Grant.endOnLoss", "if turn.isInDoubt() || ", "if turn.Watch.SaysDeleted() || "}}},
