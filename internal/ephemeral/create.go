@@ -127,10 +127,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 // start sends a copy of the create. Errors: nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	want := c.want
-	c.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), want.Instead...)
-	if err == nil && sent != nil {
-		sent()
-	}
+	c.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), sent, want.Instead...)
 	return err
 }
 

@@ -110,7 +110,7 @@ func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
 	if c := l.connection; l.leans.Load() && l.lost == nil {
 		l.mu.Unlock()
-		l.sendOn(l.ctx, c, []Request{BarrierRequest(func(error) {})})
+		l.sendOn(l.ctx, c, nil, []Request{BarrierRequest(func(error) {})})
 		l.mu.Lock()
 	}
 	if l.lost != nil {

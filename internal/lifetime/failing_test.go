@@ -45,7 +45,7 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	inCallback, callback := make(chan struct{}), make(chan struct{})
 	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) func() { close(inCallback); <-callback; return nil }}] = struct{}{}
 	failed := make(chan error, 1)
-	require.True(t, l.sendOn(t.Context(), c, []Request{{Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"), Done: func(_ link.Reply, err error) { failed <- err }}}))
+	require.True(t, l.sendOn(t.Context(), c, nil, []Request{{Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"), Done: func(_ link.Reply, err error) { failed <- err }}}))
 
 	var both sync.WaitGroup
 	both.Go(func() { c.Fail(errors.New("first")) })

@@ -112,7 +112,7 @@ func (d lossNotices) deliver() {
 
 // closeOn closes the session on the server, and then the connection, at the latest after a second.
 func (l *Lifetime) closeOn(c *link.Connection) {
-	if l.sendOn(l.ctx, c, []Request{{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }}}) {
+	if l.sendOn(l.ctx, c, nil, []Request{{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }}}) {
 		time.AfterFunc(time.Second, c.Drop)
 	}
 }

@@ -20,8 +20,9 @@ type Request struct {
 	Ephemerals int // the bytes of ephemeral nodes that it makes, which the caller counts before it sends the request
 }
 
-// Send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session
-// reach the server after these. Without a connection it answers them with zk.ErrNoServer.
+// Send sends the requests in this order, without waiting, and calls sent, if not nil: all later requests of the session
+// reach the server after these, and what sent asks for leaves in the same write. sent must not wait for anything. Without a connection Send
+// answers the requests with zk.ErrNoServer.
 func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
 	if !l.SendNow(ctx, sent, requests) {
 		for _, r := range requests {
@@ -33,18 +34,12 @@ func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
 // SendNow is Send, but without a connection it reports false and does nothing.
 func (l *Lifetime) SendNow(ctx context.Context, sent func(), requests []Request) bool {
 	c := l.upConnection()
-	if c == nil || !l.sendOn(ctx, c, requests) {
-		return false
-	}
-	if sent != nil {
-		sent()
-	}
-	return true
+	return c != nil && l.sendOn(ctx, c, sent, requests)
 }
 
 // sendOn sends the requests on a connection, in this order. On one that is closed it reports false and does nothing. The context
 // is for tracers.
-func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, requests []Request) bool {
+func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, sent func(), requests []Request) bool {
 	asked := make([]link.Request, 0, 4) // so that few take no memory of the heap
 	for _, r := range requests {
 		if tracers := l.opts.Tracers; tracers.ObserveRequests() {
@@ -52,7 +47,7 @@ func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, requests []Re
 		}
 		asked = append(asked, link.Request{Op: r.Op, Frame: r.Frame, Done: r.Done})
 	}
-	return c.Ask(asked)
+	return c.Ask(asked, sent)
 }
 
 // SyncRequest makes the server catch up with the leader before it serves what is sent later. Of the two paths, the first is that of

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -54,7 +55,7 @@ func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	c := newConnection(&alone{}, near, "10.0.0.1:2181", time.Minute)
 	c.Drop()
 	answered := false
-	require.False(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), func(Reply, error) { answered = true }}}))
+	require.False(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), func(Reply, error) { answered = true }}}, nil))
 	require.False(t, answered)
 }
 
@@ -64,7 +65,7 @@ func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 	c := newConnection(&alone{xid: 41}, nil, "", time.Hour)
 	defer c.watchdog.Stop()
 	frame := wire.DeleteFrame("/a", -1)
-	require.True(t, c.Ask([]Request{{Op: wire.OpDelete, Frame: frame}}))
+	require.True(t, c.Ask([]Request{{Op: wire.OpDelete, Frame: frame}}, nil))
 	require.Equal(t, uint32(42), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
 	require.Equal(t, int32(42), c.pending[0].xid)
 }
@@ -75,7 +76,7 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	c := newConnection(&alone{}, nil, "", time.Hour)
 	defer c.watchdog.Stop()
 	for i, op := range []int32{wire.OpGetData, wire.OpSync, wire.OpGetData, wire.OpSync} {
-		require.True(t, c.Ask([]Request{{Op: op, Frame: wire.SyncFrame("/")}}))
+		require.True(t, c.Ask([]Request{{Op: op, Frame: wire.SyncFrame("/")}}, nil))
 		c.pending[i].sent = at(float64(i))
 	}
 	for _, want := range []time.Time{at(1), at(1), at(3), at(3), {}} {
@@ -95,7 +96,7 @@ func TestTake_Answered_NothingIsLeft(t *testing.T) {
 		defer c.watchdog.Stop()
 		for range 3 {
 			for range many {
-				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}))
+				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}, nil))
 			}
 			for len(c.pending) > 0 {
 				_, err := c.take(c.pending[0].xid, 0)
@@ -114,7 +115,7 @@ func TestFail_NothingIsLeft(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	c := newConnection(&alone{}, near, "", time.Hour)
-	require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}))
+	require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}, nil))
 	c.Drop()
 	for _, r := range c.few {
 		require.Nil(t, r.done)
@@ -128,4 +129,64 @@ func TestHungUp(t *testing.T) {
 		require.True(t, HungUp(&net.OpError{Op: "read", Err: err}), err)
 	}
 	require.False(t, HungUp(syscall.ECONNREFUSED))
+}
+
+// socket notes what is written.
+type socket struct {
+	net.Conn
+	writes [][]byte
+	closed bool
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	s.writes = append(s.writes, bytes.Clone(p))
+	return len(p), nil
+}
+
+func (s *socket) Close() error { s.closed = true; return nil }
+
+func (s *socket) SyscallConn() (syscall.RawConn, error) { return nil, nil }
+
+// TestAsk_WithinSent_LeavesInTheSameWrite: in the order of the questions, also those of others.
+func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {
+	t.Parallel()
+	s := &socket{}
+	c := newConnection(&alone{}, s, "", time.Hour)
+	defer c.watchdog.Stop()
+	ask := func(path string, sent func()) {
+		require.True(t, c.Ask([]Request{{Op: wire.OpSync, Frame: wire.SyncFrame(path)}}, sent))
+	}
+	ask("/a", func() {
+		require.False(t, c.FailIdle(errDropped))
+		ask("/b", func() { ask("/c", nil) })
+		others := make(chan struct{})
+		go func() {
+			defer close(others)
+			ask("/d", nil)
+		}()
+		<-others
+		require.Empty(t, s.writes)
+	})
+	require.Len(t, s.writes, 1)
+	rest := s.writes[0]
+	for _, path := range []string{"/a", "/b", "/c", "/d"} {
+		want := wire.SyncFrame(path)
+		require.Equal(t, want[wire.PrefixSize+4:], rest[wire.PrefixSize+4:len(want)])
+		rest = rest[len(want):]
+	}
+	ask("/e", nil)
+	require.Len(t, s.writes, 2)
+}
+
+// TestAsk_FailsWithinSent_WritesNothing: the caller is told that its request was not sent, and may send it on the next connection.
+func TestAsk_FailsWithinSent_WritesNothing(t *testing.T) {
+	t.Parallel()
+	s := &socket{}
+	c := newConnection(&alone{}, s, "", time.Hour)
+	var told error
+	done := func(_ Reply, err error) { told = err }
+	require.True(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), done}}, c.Drop))
+	require.ErrorIs(t, told, zk.ErrNoServer)
+	require.True(t, s.closed)
+	require.Empty(t, s.writes)
 }

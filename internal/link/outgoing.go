@@ -34,9 +34,9 @@ type pending struct {
 	done func(Reply, error)
 }
 
-// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
-// and does nothing.
-func (c *Connection) Ask(requests []Request) bool {
+// Ask sends requests in this order, and before all later requests. It does not wait. It calls sent, unless that is nil, before anything is
+// written: what is asked within it leaves in the same write. On a closed connection Ask reports false and does nothing.
+func (c *Connection) Ask(requests []Request, sent func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.why != nil {
@@ -57,8 +57,25 @@ func (c *Connection) Ask(requests []Request) bool {
 		}
 		c.unanswered += len(r.Frame)
 	}
-	c.flush()
+	if sent != nil {
+		c.withhold(sent)
+	}
+	if c.why == nil { // else the requests have failed as not sent
+		c.flush()
+	}
 	return true
+}
+
+// withhold calls f, and lets nobody begin to write meanwhile. Called with mu held, which it releases while it calls f.
+func (c *Connection) withhold(f func()) {
+	mine := !c.writing // a goroutine that writes already looks at the queue again
+	c.writing = true
+	c.mu.Unlock()
+	f()
+	c.mu.Lock()
+	if mine {
+		c.writing = false
+	}
 }
 
 // room is how many bytes the buffers of a socket hold at least.

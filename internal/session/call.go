@@ -183,7 +183,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
 // not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
-// nil, is called before ask returns an answer.
+// nil, is called for each that is sent, as [lifetime.Lifetime.Send] does.
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
 	var repeats Repeats
 	for {

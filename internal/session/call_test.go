@@ -92,7 +92,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 		c := trial.Dial(t, srv)
 		s := trial.Live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeThrottled))
-		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1)
+		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1, nil)
 		require.NoError(t, err)
 		_, _, other := s.FinishCreate(t.Context(), creation)
 		require.True(t, session.NotExecuted(other))

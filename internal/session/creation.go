@@ -18,13 +18,14 @@ type Creation struct {
 	one  [1]string // memory for the value
 }
 
-// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. When it returns, all later
-// requests of the session reach the server after this one, or there was no connection and the call has failed. The nodes to remove
+// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. When it calls sent, unless that
+// is nil, all later requests of the session reach the server after this one. What sent asks for leaves in the same write; it must not wait
+// for anything. It is not called if there was no connection, and the call has failed. The nodes to remove
 // are deleted in the same transaction, in any version. The last part of path must be unique to this call, as a name with a GUID
 // is; more than one node must be sequential. A container can only be made alone.
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, remove ...string) (*Creation, error) {
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, sent func(), remove ...string) (*Creation, error) {
 	if err := CheckPath("create", path); err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 		}
 	}
 	c := &Creation{call: *newCall[[]string]("create", path, writing)}
-	if err := launch(ctx, s, &c.call, nil, s.createRequest(c, data, flags, n, remove)); err != nil {
+	if err := launch(ctx, s, &c.call, sent, s.createRequest(c, data, flags, n, remove)); err != nil {
 		return nil, err
 	}
 	return c, nil

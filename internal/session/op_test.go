@@ -76,7 +76,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		for _, path := range []string{"", "a", "/a/", "/a//b", "/a/../b", "/a\x00"} {
 			_, err := c.Create(ctx, path, nil, 0)
 			require.Error(t, err, path)
-			_, err = s.StartCreate(ctx, path, nil, 0, 1)
+			_, err = s.StartCreate(ctx, path, nil, 0, 1, nil)
 			require.Error(t, err, path)
 			_, _, err = c.Get(ctx, path)
 			require.Error(t, err, path)
@@ -99,7 +99,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		}
 		_, err := c.Create(ctx, "/a", big, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1)
+		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1, nil)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = c.Set(ctx, "/a", big, -1)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
@@ -136,12 +136,12 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 		_, err = below.Create(ctx, "/a", data, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.ErrorContains(t, err, "create /a")
-		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1)
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1, nil)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		data = data[:len(data)/50]
 		require.NoError(t, trial.Inner(below).CheckCreate("/a", data, 25))
 		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 30), zkrecipes.ErrTooLarge)
-		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30)
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30, nil)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpCreate("/a", data, 0)}, 30)...)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
@@ -645,7 +645,7 @@ func TestCreation_SentWhenItIsStarted_AndZxidIsTheNodes(t *testing.T) {
 		ctx := t.Context()
 		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReply(time.Second))
-		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1)
+		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1, nil)
 		require.NoError(t, err)
 		select {
 		case <-c.Done():
@@ -687,7 +687,7 @@ func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
 					require.NoError(t, err)
 					path, zxid = results[0].Path, z
 				} else {
-					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1)
+					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1, nil)
 					require.NoError(t, err)
 					paths, z, err := s.FinishCreate(t.Context(), c)
 					require.NoError(t, err)
@@ -720,7 +720,7 @@ func TestCreation_LostInEveryWay_Ends(t *testing.T) {
 				if name == "refused by the library" {
 					flags = 99
 				}
-				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1)
+				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1, nil)
 				if err != nil {
 					return // nothing was sent
 				}
@@ -747,7 +747,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 			require.NoError(t, err)
 		}
 		create := func(path string) ([]string, int64, error) {
-			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, "/door")
+			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, nil, "/door")
 			require.NoError(t, err)
 			return s.FinishCreate(ctx, creation)
 		}
@@ -771,7 +771,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 
 		_, err = srv.Create("/appdoor", nil, zktest.Persistent)
 		require.NoError(t, err)
-		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, "door")
+		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, nil, "door")
 		require.Error(t, err, "a relative path, and so one outside the chroot")
 	})
 }
@@ -891,7 +891,7 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 					break
 				}
 				passed++
-				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, leave)
+				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, nil, leave)
 				require.NoError(t, err, size)
 				_, _, err = s.FinishCreate(t.Context(), created)
 				require.ErrorIs(t, err, session.ErrNotDeleted)

@@ -147,7 +147,7 @@ type listing struct {
 func startListing(t *testing.T, s *session.Session) (*session.Creation, chan listing) {
 	t.Helper()
 	listed := make(chan listing, 2)
-	c, err := s.StartCreate(t.Context(), "/a-", nil, zk.FlagEphemeralSequential, 1)
+	c, err := s.StartCreate(t.Context(), "/a-", nil, zk.FlagEphemeralSequential, 1, nil)
 	require.NoError(t, err)
 	require.True(t, s.ReadChildren("/", nil, func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} }))
 	return c, listed
@@ -367,7 +367,7 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 				p := &forger{forge: &forge, body: results}
 				s := trial.Live(t, trial.Dial(t, srv, conn.WithDialer(p.dialer(srv))))
 				forge.Store(true)
-				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2)
+				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, nil)
 				require.NoError(t, err)
 				paths, _, err := s.FinishCreate(t.Context(), c)
 				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v", paths)

@@ -317,17 +317,57 @@ func (s *session) watchesRemoved(r removal) {
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, Heard: s.Heard()})
 }
 
+// Got is what [Session.GetW] returns.
+type Got struct {
+	Data  []byte
+	Stat  zk.Stat
+	Watch *Watch
+	Err   error
+}
+
+// GetBothW is GetW of two nodes. Both requests leave in one write. If the second gets no answer, it is asked for again by itself.
+func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two Got) {
+	if two.Err = CheckPath("get", second); two.Err != nil {
+		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
+		return one, two
+	}
+	var c *call[wire.Data]
+	key := watchKey{watchData, s.Abs(second)}
+	a := s.watches.share(key)
+	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
+		if c == nil { // else the first is being repeated
+			c = newCall[wire.Data]("get", second, reading)
+			s.Send(ctx, nil, []request{s.getRequest(second, true, c.end)})
+		}
+	})
+	var d wire.Data
+	err := errAgain
+	if c != nil {
+		d, err = finish(ctx, s, c)
+	}
+	s.watches.unshare(key, a, err == nil)
+	switch {
+	case repeatable(err):
+		two.Data, two.Stat, two.Watch, two.Err = s.GetW(ctx, second)
+	case err != nil:
+		two.Err = err
+	default:
+		two = Got{Data: d.Bytes, Stat: d.Stat, Watch: &a.Watch}
+	}
+	return one, two
+}
+
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a
 // watch that the server has removed without an event is set again by the next caller.
 //
 // Source: WatchManager of ZooKeeper keeps a set of connections for each path. A server takes a watch away, and withholds
 // the event, if the client may not read the node any more, since 3.8.4 and 3.9.2 (CVE-2024-23944).
-func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
+func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind, sent func(),
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.Abs(path)}
 	a := s.watches.share(key)
-	v, err := ask(ctx, s, op, path, reading, nil, func(done func(T, error)) request { return requested(path, true, done) })
+	v, err := ask(ctx, s, op, path, reading, sent, func(done func(T, error)) request { return requested(path, true, done) })
 	s.watches.unshare(key, a, err == nil)
 	if err != nil {
 		return v, nil, err

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -416,5 +417,84 @@ func TestUnwatch_ReadIsServedBeforeTheRemoval(t *testing.T) {
 		require.Zero(t, trial.Watches(srv))
 		require.True(t, trial.Fired(next))
 		require.Equal(t, []string{"EventNodeDeleted /missing"}, trial.NewsOf(f))
+	})
+}
+
+// TestGetBothW: each node is read as GetW does it, whatever becomes of the other.
+func TestGetBothW(t *testing.T) {
+	gets := zktest.Match{Op: zktest.OpGetData}
+	for name, c := range map[string]struct {
+		first, second string
+		before        func(srv *zktest.Server)
+		one, two      error
+		requests      int // 0 is any
+	}{
+		"both":                 {first: "/a", second: "/b", requests: 2},
+		"the first is missing": {first: "/m", second: "/b", one: zk.ErrNoNode, requests: 2},
+		"the second is":        {first: "/a", second: "/m", two: zk.ErrNoNode, requests: 2},
+		"cut before the first answer": {first: "/a", second: "/b", before: func(srv *zktest.Server) {
+			srv.Intercept(gets, zktest.DropReply())
+		}},
+		"cut before the second": {first: "/a", second: "/b", before: func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/b"}, zktest.DropReply())
+		}},
+		"throttled": {first: "/a", second: "/b", requests: 2, before: func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/b"}, zktest.Fail(zktest.CodeThrottled))
+		}},
+		"the second is malformed": {first: "/a", second: "b", two: errMalformed, requests: 1},
+		"the first is malformed":  {first: "a", second: "/b", one: errMalformed, requests: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "A")
+				trial.Create(t, srv, "/b", "B")
+				s := trial.Live(t, trial.Dial(t, srv))
+				if c.before != nil {
+					c.before(srv)
+				}
+				sent := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+				one, two := s.GetBothW(t.Context(), c.first, c.second)
+				if c.requests > 0 {
+					require.Equal(t, c.requests, sent.Hits())
+				}
+				for _, got := range []struct {
+					session.Got
+					path string
+					want error
+				}{{one, "/a", c.one}, {two, "/b", c.two}} {
+					switch got.want {
+					case nil:
+						require.NoError(t, got.Err)
+						require.Equal(t, map[string]string{"/a": "A", "/b": "B"}[got.path], string(got.Data))
+						require.NoError(t, srv.Delete(got.path))
+						synctest.Wait()
+						require.True(t, got.Watch.HasFired())
+						if c.requests > 0 { // else a new connection may have fired it
+							require.True(t, got.Watch.SaysDeleted())
+						}
+					case errMalformed:
+						require.Error(t, got.Err)
+					default:
+						require.ErrorIs(t, got.Err, got.want)
+					}
+				}
+				require.Zero(t, s.WatchesKept())
+			})
+		})
+	}
+}
+
+var errMalformed = errors.New("malformed")
+
+// TestGetBothW_ContextEnds: neither leaves a watch behind that nobody waits for.
+func TestGetBothW_ContextEnds(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		srv.Stall(trial.Ours, zktest.FromServer)
+		ctx := trial.Within(t, time.Second)
+		one, two := s.GetBothW(ctx, "/a", "/b")
+		require.ErrorIs(t, one.Err, context.Cause(ctx))
+		require.ErrorIs(t, two.Err, context.Cause(ctx))
+		require.Zero(t, s.WatchesKept())
 	})
 }

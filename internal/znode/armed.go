@@ -188,31 +188,27 @@ func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, er
 	if !o.alone && o.handedOver == nil {
 		return w.watchAhead(ctx, o.path)
 	}
-	var gone error
-	session.InFlight(2, func(i int) {
-		if i == 0 {
-			ahead, err = w.watchAhead(ctx, o.path)
-			return
-		}
-		_, stat, own, failed := w.session.GetW(ctx, w.Path())
-		switch {
-		case errors.Is(failed, zk.ErrNoNode), failed == nil && stat.Czxid != w.node.Czxid:
-			gone = ephemeral.ErrGone
-		case failed == nil:
-			w.own = own
-		}
-	})
-	if gone != nil {
-		return nil, gone
+	own, read := w.session.GetBothW(ctx, w.Path(), o.path)
+	switch {
+	case errors.Is(own.Err, zk.ErrNoNode), own.Err == nil && own.Stat.Czxid != w.node.Czxid:
+		return nil, ephemeral.ErrGone
+	case own.Err == nil:
+		w.own = own.Watch
 	}
-	return ahead, err
+	return w.sawAhead(o.path, read)
 }
 
 // watchAhead reads the predecessor with a watch.
 func (w *Waiter) watchAhead(ctx context.Context, path string) (*session.Watch, error) {
-	data, stat, ahead, err := w.session.GetW(ctx, path)
-	if err == nil && path == w.seen.head {
-		w.setHolder(path, data, stat)
+	var read session.Got
+	read.Data, read.Stat, read.Watch, read.Err = w.session.GetW(ctx, path)
+	return w.sawAhead(path, read)
+}
+
+// sawAhead takes a reading of the predecessor.
+func (w *Waiter) sawAhead(path string, read session.Got) (*session.Watch, error) {
+	if read.Err == nil && path == w.seen.head {
+		w.setHolder(path, read.Data, read.Stat)
 	}
-	return ahead, err
+	return read.Watch, read.Err
 }

@@ -61,7 +61,7 @@ var canaries = []canary{
 	{"node: found by its GUID, of any owner", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}}},
 	{"node: the search asks a leader that may have been replaced", quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, p.Path); err != nil {"}}},
 	{"node: what a late copy has made is looked for once", queueTests, []edit{{"internal/ephemeral", "Parent.sweep", "if err := n.delete(ctx); err != nil {\n\t\t\t\treturn err\n\t\t\t}", "return n.delete(ctx)"}}},
-	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreate(", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreate("}}},
+	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), sent,", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), nil,"}}},
 	// C7 Waiting.
 	{"queue: no second look when an event is lost", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/session", "Session.RecheckAfter", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}}},
 	{"hold: never reads its node while the watch of the waiter is silent", queueTests, []edit{{"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), "}}},

@@ -196,7 +196,7 @@ func Everything(ctx context.Context, c *conn.Client) map[string]error {
 func EverythingIn(ctx context.Context, s *session.Session) map[string]error {
 	errs := map[string]error{}
 	_, errs["create"] = s.Create(ctx, "/a", nil, 0)
-	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1)
+	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1, nil)
 	errs["container"] = s.CreateContainer(ctx, "/a")
 	_, _, errs["get"] = s.Get(ctx, "/a")
 	_, _, _, errs["getw"] = s.GetW(ctx, "/a")
