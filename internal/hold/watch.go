@@ -37,7 +37,7 @@ func (g *Grant) watch(first *session.Watch) {
 // now and then without one, it reads the node. The event of the deletion needs no reading: it can only end a hold.
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
-	if changed != nil {
+	if changed != nil && !g.isDetached() {
 		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.over()) // the loop looks at both
 	}
 	for {

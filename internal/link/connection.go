@@ -65,6 +65,7 @@ type Connection struct {
 	few        [8]pending // memory for pending while they are few
 	queue      [][]byte   // frames to be written
 	spare      [][]byte   // empty: memory for the queue, after a short one was written
+	batch      []byte     // memory for a few short frames that are written together; only for the goroutine that writes
 	queued     int        // how many frames have ever been put into the queue
 	written    int        // how many of them have been given to the connection
 	writing    bool       // a goroutine writes; it looks at the queue again when it is done

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -61,14 +60,18 @@ func noServer(size int) error {
 	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }
 
-// writeAll writes the frames with one system call, so that they share a segment.
-func writeAll(c net.Conn, frames ...[]byte) error {
-	var all []byte
+// join returns the frames as one, to be written with one system call, so that they share a segment. It may use the memory.
+func join(memory []byte, frames ...[]byte) []byte {
 	if len(frames) == 1 {
-		all = frames[0]
-	} else {
-		all = slices.Concat(frames...)
+		return frames[0]
 	}
-	_, err := c.Write(all)
-	return err
+	size := 0
+	for _, frame := range frames {
+		size += len(frame)
+	}
+	all := slices.Grow(memory[:0], size)
+	for _, frame := range frames {
+		all = append(all, frame...)
+	}
+	return all
 }

@@ -79,7 +79,7 @@ func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) 
 	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
 	end := wire.CloseFrame()
 	wire.SetXid(end, 1)
-	if err := writeAll(raw, wire.ConnectFrame(0, time.Second, id, password), end); err != nil {
+	if _, err := raw.Write(join(nil, wire.ConnectFrame(0, time.Second, id, password), end)); err != nil {
 		return err
 	}
 	g, err := readGrant(raw)

@@ -78,6 +78,9 @@ func (c *Connection) withhold(f func()) {
 	}
 }
 
+// shortBatch is how many bytes a connection keeps for frames that are written together.
+const shortBatch = 512
+
 // room is how many bytes the buffers of a socket hold at least.
 const room = 4 << 10
 
@@ -103,13 +106,18 @@ func (c *Connection) flush() {
 func (c *Connection) writeQueue() {
 	frames := c.queue
 	c.queue, c.spare, c.written, c.writing = c.spare, nil, c.queued, true
+	memory := c.batch
 	c.mu.Unlock()
-	err := writeAll(c.conn, frames...)
+	all := join(memory, frames...)
+	_, err := c.conn.Write(all)
 	if err != nil {
 		c.Fail(err)
 	}
 	c.mu.Lock()
 	c.writing = false
+	if len(frames) > 1 && cap(all) <= shortBatch {
+		c.batch = all
+	}
 	for _, frame := range frames {
 		wire.Recycle(frame)
 	}

@@ -16,7 +16,7 @@ import (
 // listing is one reading of a queue's children. What it has read is valid once done is closed.
 type listing struct {
 	done   chan struct{}
-	sent   chan struct{} // closed once the request has been sent
+	sent   chan struct{} // closed once the request has been sent; nil if none is sent behind it
 	sends  atomic.Int32  // how many times it has been sent
 	queue  []Contender   // in order once it has been sorted
 	others []string      // children that are no contenders
@@ -31,7 +31,7 @@ type listing struct {
 }
 
 func newListing(asked *session.Session) *listing {
-	return &listing{done: make(chan struct{}), sent: make(chan struct{}), asked: asked}
+	return &listing{done: make(chan struct{}), asked: asked}
 }
 
 // listingOf returns a listing of children that have been read.
@@ -132,6 +132,7 @@ func (sq *sharedQueue) list() *listing {
 func (sq *sharedQueue) newListing() *listing {
 	l := newListing(sq.session)
 	if sq.queue.behind != nil {
+		l.sent = make(chan struct{})
 		l.behind = sq.queue.behind.sharedIn(sq.session).listBehind(l)
 	}
 	return l
@@ -140,7 +141,7 @@ func (sq *sharedQueue) newListing() *listing {
 // read sends the request of a listing. Its answer completes the listing, and begins the next if there is one.
 func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
-		if l.sends.Add(1) == 1 {
+		if l.sends.Add(1) == 1 && l.sent != nil {
 			close(l.sent)
 		}
 	}
