@@ -167,7 +167,8 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error)
 }
 
 // Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a
-// server answers.
+// server answers. The names share one block of memory: clone a name with [strings.Clone] to keep it longer than
+// the list.
 //
 // Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {

@@ -69,7 +69,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat z
 }
 
 // ChildrenW returns the names of a node's children in no particular order, with a watch on the list and on the
-// node's deletion; see [Session.GetW].
+// node's deletion; see [Session.GetW]. As with [Client.Children], the names share one block of memory.
 //
 // Errors: those of GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, changed <-chan struct{}, err error) {

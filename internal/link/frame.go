@@ -25,9 +25,14 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 // unproven is how many bytes of a frame are given memory before any of them arrives.
 const unproven = 64 << 10
 
-// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced.
+// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced. It grows
+// by four to the size, so that what is thrown away is a third of that.
 func readBody(r io.Reader, size int) ([]byte, error) {
-	body := make([]byte, min(size, unproven))
+	first := size
+	for first > unproven {
+		first = (first + 3) / 4
+	}
+	body := make([]byte, first)
 	for n := 0; ; {
 		if _, err := io.ReadFull(r, body[n:]); err != nil {
 			return nil, err

@@ -27,6 +27,24 @@ func TestReadBody_AnnouncedLength_TakesNoMemory(t *testing.T) {
 	}
 }
 
+// zeros is a stream of them.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestReadBody_TakesAThirdMore: whatever the size, the memory that it has grown out of is small.
+func TestReadBody_TakesAThirdMore(t *testing.T) {
+	for _, size := range []int{64 << 20, 1<<24 + 1, 1 << 24, 1<<22 + 5, 300_000} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		body, err := readBody(zeros{}, size)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Len(t, body, size)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size)*7/5, size)
+	}
+}
+
 func BenchmarkReadBody(b *testing.B) {
 	for _, size := range []int{100, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

@@ -270,7 +270,7 @@ func EventOf(body []byte) (e zk.Event, err error) {
 	return e, d.end()
 }
 
-// Children are the names of a node's children, and its own Stat.
+// Children are the names of a node's children, and its own Stat. The names share their memory: who keeps one for long clones it.
 type Children struct {
 	Names []string
 	Stat  zk.Stat
@@ -284,12 +284,17 @@ func ChildrenReply(body []byte) (Children, error) {
 		return Children{}, ErrGarbled
 	}
 	c := Children{Names: make([]string, 0, max(n, 0))}
-	for range n {
-		name := d.string()
-		if name == "" {
-			return Children{}, ErrGarbled
+	if n > 0 {
+		all := string(d.body)
+		for range n {
+			length := int(d.int32())
+			if length < 1 || length > len(d.body) {
+				return Children{}, ErrGarbled
+			}
+			at := len(all) - len(d.body)
+			d.take(length)
+			c.Names = append(c.Names, all[at:at+length])
 		}
-		c.Names = append(c.Names, name)
 	}
 	c.Stat = d.stat()
 	return c, d.end()

@@ -246,3 +246,22 @@ func TestReplies_CutOff_AreGarbled(t *testing.T) {
 		}
 	}
 }
+
+// TestChildrenReply_NamesAreOneBlock: beside the reply, a list takes its names once, and their headers.
+func TestChildrenReply_NamesAreOneBlock(t *testing.T) {
+	const name, size = "_c_01234567-89ab-4cde-8f01-23456789abcd-lock-0000000000", 64 << 20
+	n := size / (len(name) + 4)
+	body := appendInt32(make([]byte, 0, size+statSize), int32(n))
+	for range n {
+		body = appendString(body, name)
+	}
+	body = append(body, make([]byte, statSize)...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	list, err := ChildrenReply(body)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Len(t, list.Names, n)
+	require.Equal(t, name, list.Names[n-1])
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size)*7/5)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -116,7 +117,7 @@ func (l *line) take(q *Queue, children []string, parent zk.Stat) bool {
 	queue := q.Arrange(children)
 	l.names, l.zxid = nil, parent.Pzxid
 	for _, c := range queue[:min(len(queue), mostKnown)] {
-		l.names = append(l.names, c.Name)
+		l.names = append(l.names, strings.Clone(c.Name)) // which would keep the whole list
 	}
 	return len(queue) > 0
 }

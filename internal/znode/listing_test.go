@@ -3,7 +3,9 @@ package znode
 import (
 	"slices"
 	"testing"
+	"unsafe"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -60,4 +62,14 @@ func TestPlace_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 		require.Equal(t, 7, s.vacant.number)
 		require.EqualValues(t, 70, s.vacant.czxid)
 	}
+}
+
+// TestLine_KeepsItsNamesAlone: the names of a list share their memory, and the line is kept for as long as the queue is used.
+func TestLine_KeepsItsNamesAlone(t *testing.T) {
+	t.Parallel()
+	name := "_c_x-" + Lock + "0000000007"
+	var l line
+	require.True(t, l.take(&Queue{kinds: []string{Lock}}, []string{name}, zk.Stat{}))
+	require.Equal(t, []string{name}, l.names)
+	require.NotSame(t, unsafe.StringData(name), unsafe.StringData(l.names[0]))
 }

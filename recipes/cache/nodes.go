@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -172,7 +173,7 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 			old = old[1:]
 			continue
 		}
-		details.kids = append(details.kids, &node{parent: n, name: name})
+		details.kids = append(details.kids, &node{parent: n, name: strings.Clone(name)}) // which would keep the whole list
 		t.size++
 		t.bytes += int64(len(name))
 	}

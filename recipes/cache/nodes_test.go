@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -147,4 +148,13 @@ func pick(rng *rand.Rand, root *node) (picked *node) {
 		}
 	})
 	return picked
+}
+
+// TestNodes_Listed_KeepsEachNameAlone: the names of a list share their memory, and one may stay while the others go.
+func TestNodes_Listed_KeepsEachNameAlone(t *testing.T) {
+	ns, name := newNodes("/app", unlimited), "a"
+	ns.listed(ns.root, []string{name}, &zk.Stat{NumChildren: 1})
+	kept := ns.root.children()[0].name
+	require.Equal(t, name, kept)
+	require.NotSame(t, unsafe.StringData(name), unsafe.StringData(kept))
 }
