@@ -43,7 +43,6 @@ type core struct {
 	attempts   attempts         // that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
-	shared     map[any]any // see Shared
 }
 
 // maxEarlier bounds how many sessions a client remembers. The servers have ended all but the last few of so many.

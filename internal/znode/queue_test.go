@@ -1142,7 +1142,7 @@ func TestAcquire_GivesUpBehindAHolder_NamesTheHolderAlone(t *testing.T) {
 	})
 }
 
-// TestAcquire_ListRefused_NamesThePathAsTheCallerDoes, also if a caller with other names for it shares the list.
+// TestAcquire_ListRefused_NamesThePathAsTheCallerDoes.
 func TestAcquire_ListRefused_NamesThePathAsTheCallerDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
