@@ -187,9 +187,9 @@ func (t *trials) lost(ctx context.Context, after time.Duration) {
 
 // work takes the lock of the shard and calls the function under it, again and again.
 func (m *member) work(ctx context.Context, shard string) {
-	t, told := newTrials(), &traced{member: m, shard: shard, now: zkrecipes.ShardNone}
-	told.become(zkrecipes.ShardWaiting, 0, nil)
-	defer func() { told.become(zkrecipes.ShardNone, 0, context.Cause(ctx)) }()
+	t, told := newTrials(), &traced{member: m, shard: shard, now: StateNone}
+	told.become(StateWaiting, 0, nil)
+	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
 		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
@@ -199,11 +199,11 @@ func (m *member) work(ctx context.Context, shard string) {
 	for m.knock(ctx, shard) == nil {
 		began := time.Now()
 		err := lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-			told.become(zkrecipes.ShardOwned, h.Token(), nil)
+			told.become(StateOwned, h.Token(), nil)
 			return m.tend(ctx, shard, h, t)
 		})
 		if ctx.Err() == nil {
-			told.become(zkrecipes.ShardWaiting, 0, err)
+			told.become(StateWaiting, 0, err)
 		}
 		switch {
 		case ctx.Err() != nil:
