@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -144,20 +143,16 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 // errGaveUp says that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is no failure.
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is no failure. They are copied for a call
+// that may not count.
 type trials struct {
-	failures int                        // in a row
-	pause    backoff.ExponentialBackOff // after a call
-	delay    backoff.ExponentialBackOff // after a loss
+	failures int           // in a row
+	pause    pause.Growing // after a call
+	delay    pause.Growing // after a loss
 }
 
 func newTrials() *trials {
-	return &trials{pause: doubling(firstPause, lastPause), delay: doubling(firstDelay, lastDelay)}
-}
-
-func doubling(first, last time.Duration) backoff.ExponentialBackOff {
-	return *backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(last), backoff.WithMaxElapsedTime(0))
+	return &trials{pause: *pause.New(firstPause, lastPause, 2), delay: *pause.New(firstDelay, lastDelay, 2)}
 }
 
 // lasted notes how long a call has lasted, whatever ended it.

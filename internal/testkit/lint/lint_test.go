@@ -74,6 +74,11 @@ var rules = []struct {
 		},
 	},
 	{
+		"pauses that grow are made in one place",
+		func(dir string) bool { return isLibrary(dir) && dir != "internal/pause" },
+		func(path string) bool { return within(path, "github.com/cenkalti/") },
+	},
+	{
 		"fence and sasl stand alone, so that a resource can use them without the client",
 		func(dir string) bool { return within(dir, "fence", "sasl") },
 		func(path string) bool { return within(path, "conn", "internal/", "recipes/", "github.com/") },
