@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// traced tells the tracers of one shard. Only the goroutine of its worker uses it.
+// traced notifies the tracers of one shard. Only the goroutine of its worker uses it.
 type traced struct {
 	member *member
 	shard  string
@@ -15,7 +15,7 @@ type traced struct {
 	since  time.Time
 }
 
-// become tells that the state has changed, and why.
+// become reports that the state has changed, and why.
 func (t *traced) become(to zkrecipes.ShardState, token zkrecipes.Token, err error) {
 	at, from := time.Now(), t.now
 	c := zkrecipes.ShardChange{
@@ -34,7 +34,7 @@ func (t *traced) become(to zkrecipes.ShardState, token zkrecipes.Token, err erro
 	}
 }
 
-// tellPlan tells of a plan that this leader has written.
+// tellPlan reports a plan that this leader has written.
 func (l *leader) tellPlan(p plan, moves int) {
 	if tracers := (*client.Client)(l.client).Tracers(); tracers.ObserveShards() {
 		tracers.ShardPlan(zkrecipes.ShardPlan{
