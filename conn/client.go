@@ -111,9 +111,9 @@ func (c *Client) Ready(ctx context.Context) error {
 //
 //	defer client.Close()
 //
-// It tries for at most a second to notify the server. Without a connection, or if the server does not answer,
-// the nodes remain until the session expires. Close is idempotent. Afterwards every call returns
-// [zkrecipes.ErrClosed].
+// It tries for at most a second to notify the server, and to remove parents that calls have created and not used,
+// which servers keep. Without a connection, or if the server does not answer, the ephemeral nodes remain until the
+// session expires, and such parents for good. Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
 // Close of a client made by [Client.Sub] closes only that client: new calls on it fail, while the connection
 // and its state stay.

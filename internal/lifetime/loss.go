@@ -112,9 +112,11 @@ func (d lossNotices) deliver() {
 
 // closeOn closes the session on the server, and then the connection, at the latest after a second.
 func (l *Lifetime) closeOn(c *link.Connection) {
-	if l.sendOn(l.ctx, c, []Request{{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }}}) {
-		time.AfterFunc(time.Second, c.Drop)
-	}
+	ask := func(requests ...Request) bool { return c.AskLast(l.appendTraced(l.ctx, nil, requests)) }
+	time.AfterFunc(time.Second, c.Drop)
+	l.listener.Closing(ask, func() {
+		ask(Request{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }})
+	})
 }
 
 // over reports that the session has ended and that all callbacks have returned; no callback is added any more. Called with
