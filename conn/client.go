@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions and is safe for concurrent use.
@@ -56,11 +57,13 @@ func New(connect string, opts ...Option) (*Client, error) {
 // the cause of ctx, with the reason why the last server did not grant a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
-	if err == nil && ctx.Err() != nil {
-		err = fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case ctx == nil:
+		return nil, fmt.Errorf("connect to %s: %w", connect, session.ErrNoContext)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
 	}
 	client, err := client.Open(ctx, config)
 	if err != nil {
