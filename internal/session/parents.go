@@ -14,7 +14,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -25,7 +24,8 @@ func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // if its parent is missing too, it goes up until one can be made, then down. If the server reaps one in between, the create that
 // follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	_, err := s.TryContainers(ctx, path)
+	made, err := s.TryContainers(ctx, path)
+	s.Used(made) // the caller wants them there
 	return err
 }
 
@@ -83,7 +83,7 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 	return mine, err
 }
 
-// Used takes that what TryContainers has made has had a child, so the server reaps it.
+// Used takes that what TryContainers has made has had a child, so that the server reaps it, or is to stay without one.
 func (s *Session) Used(made []string) {
 	if len(made) > 0 {
 		s.unused.remove(made...)
@@ -168,7 +168,7 @@ func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 		}
 	}
 	absolute := &Session{session: s}
-	requests := []request{lifetime.BarrierRequest(func(error) {})} // what follows is answered behind it
+	var requests []request
 	for _, path := range paths {
 		requests = append(requests, absolute.existsRequest(path, false, func(e existence, err error) {
 			remove := absolute.deleteRequest(path, 0, func(error) { done() })
