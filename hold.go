@@ -43,6 +43,9 @@ func (h *Hold) Context() context.Context { return &h.ctx }
 // whether there is one. With it, a function that runs under a lock can obtain the token, or write with
 // [Hold.Txn], without taking the hold as a parameter. The hold may have ended: check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
+	if ctx == nil {
+		return nil, false
+	}
 	h, ok := ctx.Value(holdKey{}).(*Hold)
 	return h, ok
 }
