@@ -24,7 +24,6 @@ func (p proven) Check(context.Context) error                    { return nil }
 func (p proven) Revoked() <-chan struct{}                       { return nil }
 func (p proven) Release(context.Context) error                  { return nil }
 func (p proven) Lapse(time.Time)                                {}
-func (p proven) Value(any) any                                  { return nil }
 func (p proven) OnExpiring(time.Duration, func()) (stop func()) { return func() {} }
 
 func (p proven) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) { return nil, nil }
@@ -60,7 +59,7 @@ func TestBoth_LooksAtTheClock(t *testing.T) {
 		} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h := newHold(t.Context(), proven{time.Now().Add(time.Second)})
+					h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Second)})
 					ctx := combine(t, h.Context())
 					require.NoError(t, ctx.Err())
 					time.Sleep(time.Second)
@@ -116,9 +115,9 @@ func TestBoth_EndWakesTheWaiter(t *testing.T) {
 // Work that ends with its context returns the loss itself. It was in the error twice, and so on two lines of the log.
 func TestDo_SaysALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHold(t.Context(), proven{time.Now().Add(time.Minute)})
+		h, lose := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
 		err := Under(t.Context(), h, func(ctx context.Context, _ *zkrecipes.Hold) error {
-			endHold(h, &zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+			lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
 			<-ctx.Done()
 			return fmt.Errorf("work: %w", context.Cause(ctx))
 		})
@@ -150,19 +149,18 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 			t.Run(name+", "+ending, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				outer := newHold(ctx, proven{time.Now().Add(time.Minute)})
-				h := outer
+				h, lose := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				if ending == "inside a hold that is lost" {
 					ctx = h.Context()
-					h = newHold(ctx, proven{time.Now().Add(time.Minute)})
+					h, _ = zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				}
 				err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 					if ending == "cancelled, then lost" {
 						cancel()
-						defer endHold(outer, &zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+						defer lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
 						return returns.body(ctx)
 					}
-					endHold(outer, &zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+					lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
 					<-ctx.Done()
 					return returns.body(ctx)
 				})
@@ -182,7 +180,7 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 // TestDo_Cancelled: what the function says of its cancellation is what the caller gets.
 func TestDo_Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	h := newHold(ctx, proven{time.Now().Add(time.Minute)})
+	h, _ := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 	stopped := errors.New("stopped")
 	err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		cancel()
@@ -204,7 +202,7 @@ func TestBoth_EndedByItsOwner(t *testing.T) {
 	require.Equal(t, why, context.Cause(ctx))
 	require.Zero(t, process.Waiting())
 
-	h := newHold(t.Context(), proven{time.Now().Add(time.Minute)})
+	h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
 	require.NoError(t, Under(process, h, func(context.Context, *zkrecipes.Hold) error { return nil }))
 	require.Zero(t, process.Waiting())
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -36,32 +35,23 @@ type Grant struct {
 	first    share     // memory for the first
 	one      [1]*share // memory for holds
 	ended    bool
-	open     int                  // guarded transactions that are on their way, or may be: the outcome is unknown
+	detached bool                 // done is closed, or will be as it is made
+	open     int32                // guarded transactions that are on their way, or may be: the outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
 	done     chan struct{}        // nil until over is called
-	detached bool                 // done is closed, or will be as it is made
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
 }
 
-// newHold makes a hold, and endHold ends one as lost.
-//
-//nolint:errcheck // functions of other types end every program and test here
-var (
-	newHold = grant.NewHold.(func(
-		context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-	) *zkrecipes.Hold)
-	endHold = grant.EndHold.(func(*zkrecipes.Hold, *zkrecipes.LostError))
-)
-
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
 // names for the same paths.
 type share struct {
-	grant   *Grant
-	through *ephemeral.Parent
-	outer   *share          // the next one that the context of the acquisition descends from; nil is none
-	hold    *zkrecipes.Hold // set before the caller sees it
+	context.Context //nolint:containedctx // of the acquisition, for its values
+	grant           *Grant
+	through         *ephemeral.Parent
+	hold            *zkrecipes.Hold            // set before the caller sees it, as is end
+	end             func(*zkrecipes.LostError) // ends the hold as lost
 }
 
 // local returns a path of the node as the client of the share sees it.
@@ -190,13 +180,13 @@ func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 
 // hold returns another hold on the grant, unless that has ended. The share is memory for it.
 func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) (*zkrecipes.Hold, bool) {
-	*sh = share{grant: g, through: through, outer: shareOf(ctx)} // without mu: a context that is asked may find its own hold lapsed, and release it
+	*sh = share{Context: ctx, grant: g, through: through}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh.hold = newHold(ctx, sh)
+	sh.hold, sh.end = zkrecipes.NewHold(sh, sh)
 	if g.holds == nil {
 		g.holds = g.one[:0]
 	}
@@ -231,7 +221,7 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	for _, sh := range holds {
 		lost := *why
 		lost.Path = sh.Path()
-		endHold(sh.hold, &lost)
+		sh.end(&lost)
 	}
 	return func() {
 		if len(holds) > 0 {
@@ -271,12 +261,12 @@ func (g *Grant) detach() {
 	})
 }
 
-// Value is part of grant.Backing.
+// Value makes the share the context that its hold has the values of.
 func (sh *share) Value(key any) any {
 	if key == (shareKey{}) {
 		return sh
 	}
-	return nil
+	return sh.Context.Value(key)
 }
 
 // isDetached reports whether detach was called.
@@ -299,24 +289,24 @@ func (g *Grant) over() <-chan struct{} {
 	return g.done
 }
 
-// Path is part of grant.Backing.
+// Path is part of zkrecipes.Backing.
 func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
 
-// Token is part of grant.Backing.
+// Token is part of zkrecipes.Backing.
 func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
 
-// ValidUntil is part of grant.Backing.
+// ValidUntil is part of zkrecipes.Backing.
 func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
 
-// OnExpiring is part of grant.Backing.
+// OnExpiring is part of zkrecipes.Backing.
 func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	return sh.grant.Node.Session.OnExpiring(lead, f)
 }
 
-// Revoked is part of grant.Backing.
+// Revoked is part of zkrecipes.Backing.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 
-// Release is part of grant.Backing.
+// Release is part of zkrecipes.Backing.
 func (sh *share) Release(ctx context.Context) error {
 	g, n := sh.grant, sh.grant.Node
 	held, handsOver := sh.letGo()
@@ -336,7 +326,7 @@ func (sh *share) Release(ctx context.Context) error {
 	return nil
 }
 
-// Lapse is part of grant.Backing.
+// Lapse is part of zkrecipes.Backing.
 func (sh *share) Lapse(until time.Time) {
 	sh.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
 }
@@ -375,7 +365,7 @@ func (sh *share) letGo() (held, handsOver bool) {
 	return false, handsOver
 }
 
-// Check is part of grant.Backing: a read that is as new as the leader.
+// Check is part of zkrecipes.Backing: a read that is as new as the leader.
 func (sh *share) Check(ctx context.Context) error {
 	n := sh.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
@@ -438,7 +428,7 @@ func Guard(h *zkrecipes.Hold) (answered func(error), err error) {
 	return sh.endTxn, sh.beginTxn()
 }
 
-// Txn is part of grant.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
+// Txn is part of zkrecipes.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for: see beginTxn.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	if err := sh.beginTxn(); err != nil {

@@ -66,7 +66,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start))
 		require.Empty(t, srv.Ephemerals(srv.SessionOf("a")))
 		for _, sh := range left {
-			endHold(sh.hold, &zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+			sh.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
 		}
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)
@@ -151,8 +151,8 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 			_ = h.Release(h.Context())
 		}, ""},
 		"released with the context of another that was lost": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
-			other := newHold(context.Background(), proven{time.Now().Add(time.Minute)})
-			endHold(other, &zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
+			other, lose := zkrecipes.NewHold(context.Background(), proven{time.Now().Add(time.Minute)})
+			lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
 			_ = h.Release(other.Context())
 		}, ""},
 		"released while it is checked": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {

@@ -16,7 +16,7 @@ import (
 // equal on two ensembles, or if two clients of one ensemble hold a lock as readers.
 func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Grant] {
 	return func(yield func(*Grant) bool) {
-		for sh := shareOf(ctx); sh != nil; sh = sh.outer {
+		for sh := shareOf(ctx); sh != nil; sh = shareOf(sh.Context) {
 			n := sh.grant.Node
 			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && !yield(sh.grant) {
 				return

@@ -36,7 +36,7 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 
 func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 	t.Parallel()
-	r := &sharedQueue{queue: &Queue{}, listings: turns[listing]{running: newListing(nil)}}
+	r := &sharedQueue{queue: &Queue{}, listings: turns{running: newListing()}}
 	next := r.list()
 	require.Equal(t, 1, next.callers)
 	require.Same(t, next, r.list())
@@ -68,7 +68,7 @@ func TestPlace_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 func TestLine_KeepsItsNamesAlone(t *testing.T) {
 	t.Parallel()
 	name := "_c_x-" + Lock + "0000000007"
-	var l line
+	var l Line
 	require.True(t, l.take(&Queue{kinds: []string{Lock}}, []string{name}, zk.Stat{}))
 	require.Equal(t, []string{name}, l.names)
 	require.NotSame(t, unsafe.StringData(name), unsafe.StringData(l.names[0]))

@@ -181,7 +181,7 @@ func TestCost(t *testing.T) {
 		f    func(*conn.Client, *mutex.Mutex) func(context.Context) error
 		most cost
 	}{
-		"lock and release":                 {false, section, cost{1600, 22, 2, 1}},
+		"lock and release":                 {false, section, cost{1600, 23, 2, 1}},
 		"lock, wait for an event, release": {true, section, cost{4000, 52, 3, 1}},
 		"create and delete": {false, func(c *conn.Client, _ *mutex.Mutex) func(context.Context) error {
 			return func(ctx context.Context) error {

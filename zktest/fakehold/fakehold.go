@@ -16,24 +16,14 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 )
 
 // Hold is a hold whose end is determined by the test. It is safe for concurrent use.
 type Hold struct {
 	*zkrecipes.Hold
 	contender *contender
+	end       func(*zkrecipes.LostError)
 }
-
-// newHold makes a hold, and endHold ends one as lost.
-//
-//nolint:errcheck // functions of other types end every test here
-var (
-	newHold = grant.NewHold.(func(
-		context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-	) *zkrecipes.Hold)
-	endHold = grant.EndHold.(func(*zkrecipes.Hold, *zkrecipes.LostError))
-)
 
 // New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
 // its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
@@ -42,7 +32,8 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
 		until: time.Now().Add(forever),
 	}
-	return &Hold{newHold(ctx, c), c}
+	h, end := zkrecipes.NewHold(ctx, c)
+	return &Hold{h, c, end}
 }
 
 // forever is longer than a test runs, also one in virtual time.
@@ -66,8 +57,8 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
 		lost.At = until
 	}
-	endHold(h.Hold, lost)
-	// Only now: a caller that looks earlier would take it for a deadline that has passed.
+	h.end(lost)
+	// Only now: a caller that checks earlier would mistake it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
 	}
@@ -151,6 +142,3 @@ func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, e
 // Release and Lapse are called when the hold has ended. Nothing is to be removed.
 func (*contender) Release(context.Context) error { return nil }
 func (*contender) Lapse(time.Time)               {}
-
-// Value has nothing to add.
-func (*contender) Value(any) any { return nil }
