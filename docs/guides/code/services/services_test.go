@@ -41,7 +41,8 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	return o
 }
 
-// TestOffer_DrainedWithoutAFailedCall: three instances are drained one after the other while a caller goes on, and each call is answered.
+// TestOffer_DrainedWithoutAFailedCall: three instances are drained one after another while a caller continues, and
+// each call is answered.
 func TestOffer_DrainedWithoutAFailedCall(t *testing.T) {
 	if addresses, err := net.InterfaceAddrs(); err != nil || len(addresses) < 2 {
 		t.Skip("a machine without a network: instances have no address")
