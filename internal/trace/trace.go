@@ -90,7 +90,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State tells of a change.
+// State reports a change.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {
@@ -99,7 +99,7 @@ func (t *Tracers) State(c zkrecipes.StateChange) {
 	}
 }
 
-// Request tells of a request.
+// Request reports a request.
 func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	for _, tracer := range t.all {
 		if tracer.Request != nil {
@@ -108,7 +108,7 @@ func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	}
 }
 
-// Shard tells of a change.
+// Shard reports a change.
 func (t *Tracers) Shard(c zkrecipes.ShardChange) {
 	for _, tracer := range t.all {
 		if tracer.Shard != nil {
@@ -117,7 +117,7 @@ func (t *Tracers) Shard(c zkrecipes.ShardChange) {
 	}
 }
 
-// ShardPlan tells of a plan.
+// ShardPlan reports a plan.
 func (t *Tracers) ShardPlan(p zkrecipes.ShardPlan) {
 	for _, tracer := range t.all {
 		if tracer.ShardPlan != nil {
