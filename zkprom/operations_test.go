@@ -185,6 +185,7 @@ type site struct {
 	out       journal
 	log       *slog.Logger
 	processes []prometheus.Gatherer
+	metrics   *zkprom.Collector // of the newest process
 }
 
 // options are those of a new process, with metrics.
@@ -193,6 +194,7 @@ func (s *site) options(label string, more []conn.Option) []conn.Option {
 	metrics, err := zkprom.New()
 	require.NoError(s.t, err)
 	s.register(metrics)
+	s.metrics = metrics
 	return append([]conn.Option{
 		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log), conn.WithIdentity(label),
 	}, more...)
@@ -244,7 +246,8 @@ func (s *site) try(client *conn.Client, path string) {
 // member is one process that serves shards.
 func (s *site) member(id string, serve func(context.Context, *shard.Shard) error) *shard.Shards {
 	s.t.Helper()
-	all, err := shard.New(s.dial(id), "/app/parts", shard.WithID(id), shard.WithTracerName("parts"))
+	client := s.dial(id)
+	all, err := shard.New(client, "/app/parts", shard.WithID(id), shard.WithTracerName("parts"), shard.WithTracer(s.metrics.ShardTracer()))
 	require.NoError(s.t, err)
 	go func() { _ = all.Run(s.t.Context(), shard.List("p0"), serve) }() // the end of the test ends it
 	time.Sleep(5 * time.Second)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
@@ -208,7 +207,7 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	n := 0
 	for c := range s.conns {
 		if !c.dead && c.Session != nil && who.includes(c.Label, c.Session.ID) {
-			s.state.Notify(c.Client, s.state.Zxid, proto.Event(ev), path, nil)
+			s.state.Notify(c.Client, s.state.Zxid, ev, path, nil)
 			n++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // opSASL has no public name.
-const opSASL = Op(proto.OpSASL)
+const opSASL = proto.OpSASL
 
 // anyone is an access list that allows everything.
 var anyone = []ACL{{proto.PermAll, "world", "anyone"}}

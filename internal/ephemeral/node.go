@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -198,7 +198,7 @@ func isDone(err error) error {
 // untilDone repeats f, with backoff, until it returns nil or ctx, the session's, ends. A refusal is logged once, because
 // others wait for what is to be removed.
 func (p *Parent) untilDone(ctx context.Context, f func() error) {
-	var pause backoff.BackOff // most succeed at once
+	var pauses *pause.Growing // most succeed at once
 	logged := false
 	for {
 		err := f()
@@ -210,10 +210,9 @@ func (p *Parent) untilDone(ctx context.Context, f func() error) {
 			p.Client.Logger().Warn("zookeeper: not allowed to remove our node: others wait for it until this session ends",
 				"path", p.Path, "error", err)
 		}
-		if pause == nil {
-			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
-				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+		if pauses == nil {
+			pauses = pause.New(10*time.Millisecond, 5*time.Second, 1.5)
 		}
-		_ = session.Sleep(ctx, pause.NextBackOff()) // the loop looks at ctx
+		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop looks at ctx
 	}
 }

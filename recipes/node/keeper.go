@@ -181,7 +181,7 @@ func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
 // the session is over.
 func (k *keeper) remove(ctx context.Context) {
 	k.since = time.Time{}
-	k.backOff.Reset()
+	k.pauses.Reset()
 	for {
 		gone, err := k.removeOnce(ctx)
 		if gone || k.session.Err() != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -146,10 +144,10 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
 	if stood {
-		n.backOff.Reset()
+		n.pauses.Reset()
 		return
 	}
-	timer := time.NewTimer(n.backOff.NextBackOff())
+	timer := time.NewTimer(n.pauses.NextBackOff())
 	defer timer.Stop()
 	fired := look.Fired()
 	for {
@@ -177,8 +175,3 @@ const (
 	lastPause  = 5 * time.Second
 	steady     = 10 * time.Second
 )
-
-func newBackOff() backoff.BackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
-}

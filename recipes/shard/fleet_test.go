@@ -36,7 +36,8 @@ type fleet struct {
 	srv    *zktest.Server
 	shards []string
 	start  time.Time
-	tracer *zkrecipes.Tracer // of all members; nil is none
+	tracer *zkrecipes.Tracer // of all clients; nil is none
+	diary  *shard.Tracer     // of all members; nil is none
 	log    journal
 
 	mu      sync.Mutex
@@ -168,6 +169,9 @@ func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	c, err := conn.New(f.srv.Addr(), options...) // it does not wait for the server, which may be down
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() }) // never fails
+	if f.diary != nil {
+		opts = append(opts, shard.WithTracer(f.diary))
+	}
 	m := &mate{fleet: f, id: id, label: label, client: c, ended: make(chan struct{})}
 	m.serve = func(ctx context.Context, _ *shard.Shard) error {
 		<-ctx.Done()

@@ -705,6 +705,7 @@ func TestBadInput(t *testing.T) {
 			"drain limit 0s":        {shard.WithDrainLimit(0)},
 			"give up after 0":       {shard.WithGiveUp(0)},
 			"tracer name \"\"":      {shard.WithTracerName("")},
+			"tracer: all hooks":     {shard.WithTracer(&shard.Tracer{})},
 			"option 0 is nil":       {nil},
 			"more than 0\noption 1": {shard.WithDrainLimit(0), nil},
 		} {

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -145,20 +144,16 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 // errGaveUp says that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure.
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure. They are copied for a call
+// that may not count.
 type trials struct {
-	failures int                        // in a row
-	pause    backoff.ExponentialBackOff // after a call
-	delay    backoff.ExponentialBackOff // after a loss
+	failures int           // in a row
+	pause    pause.Growing // after a call
+	delay    pause.Growing // after a loss
 }
 
 func newTrials() *trials {
-	return &trials{pause: doubling(firstPause, lastPause), delay: doubling(firstDelay, lastDelay)}
-}
-
-func doubling(first, last time.Duration) backoff.ExponentialBackOff {
-	return *backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(last), backoff.WithMaxElapsedTime(0))
+	return &trials{pause: *pause.New(firstPause, lastPause, 2), delay: *pause.New(firstDelay, lastDelay, 2)}
 }
 
 // lasted notes how long a call has lasted, whatever ended it.
@@ -188,9 +183,9 @@ func (t *trials) lost(ctx context.Context, after time.Duration) {
 
 // work takes the lock of the shard and calls the function under it, again and again.
 func (m *member) work(ctx context.Context, shard string) {
-	t, told := newTrials(), &traced{member: m, shard: shard, now: zkrecipes.ShardNone}
-	told.become(zkrecipes.ShardWaiting, 0, nil)
-	defer func() { told.become(zkrecipes.ShardNone, 0, context.Cause(ctx)) }()
+	t, told := newTrials(), &traced{member: m, shard: shard, now: StateNone}
+	told.become(StateWaiting, 0, nil)
+	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
 		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
@@ -200,11 +195,11 @@ func (m *member) work(ctx context.Context, shard string) {
 	for m.knock(ctx, shard) == nil {
 		began := time.Now()
 		err := lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-			told.become(zkrecipes.ShardOwned, h.Token(), nil)
+			told.become(StateOwned, h.Token(), nil)
 			return m.tend(ctx, shard, h, t)
 		})
 		if ctx.Err() == nil {
-			told.become(zkrecipes.ShardWaiting, 0, err)
+			told.become(StateWaiting, 0, err)
 		}
 		switch {
 		case ctx.Err() != nil:
