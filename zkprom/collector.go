@@ -32,7 +32,7 @@ type Collector struct {
 	moves *prometheus.CounterVec
 	waits *prometheus.HistogramVec
 
-	deadline, state, stateSeconds, timeout  *prometheus.Desc // worked out when they are asked for
+	deadline, state, stateSeconds, timeout  *prometheus.Desc // computed when they are requested
 	shardsOwned, shardsWaiting, longestWait *prometheus.Desc // as well
 
 	ops map[string]prometheus.Observer // of requests; does not change

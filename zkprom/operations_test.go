@@ -260,7 +260,7 @@ func obey(ctx context.Context, _ *shard.Shard) error {
 	return nil
 }
 
-// lead is one process that leads, and goes on to lead until the server is away.
+// lead is one process that leads, and keeps leading until the server is away.
 func (s *site) lead(label string) *election.Election {
 	s.t.Helper()
 	e, err := election.New(s.dial(label), "/leader")
@@ -360,7 +360,7 @@ var provoke = map[string]func(s *site){
 		s.outage(20 * time.Second)
 	},
 	"Lost: expired": func(s *site) {
-		s.srv.LoseWatch(zktest.Label("a"), s.lock("a").Path()) // or the server may tell of the deletion first
+		s.srv.LoseWatch(zktest.Label("a"), s.lock("a").Path()) // or the server may report the deletion first
 		s.srv.Expire(s.srv.SessionOf("a"))
 	},
 	"Lost: node deleted": func(s *site) {

@@ -36,7 +36,7 @@ func (w Who) includes(label string, session int64) bool {
 // Request is a request as [Server.Intercept] sees it.
 type Request struct {
 	Client  string // label of the connection
-	Session int64  // 0 while one is asked for
+	Session int64  // 0 while one is being requested
 	Xid     int32
 	Op      Op
 	Path    string   // empty if the operation has none

@@ -160,7 +160,7 @@ func (s *Server) Up() {
 	s.state.Tracker.Wake()
 }
 
-// pause tells the state whether time passes for sessions and containers. The caller holds mu.
+// pause sets in the state whether time passes for sessions and containers. The caller holds mu.
 func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] followed by [Server.Up], with no time in between.

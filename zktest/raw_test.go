@@ -57,7 +57,7 @@ type raw struct {
 	passwd  []byte
 	timeout time.Duration
 
-	modern, readOnly bool // what the handshake asks for, and what it says
+	modern, readOnly bool // what the handshake requests, and what it reports
 }
 
 // frame is a reply or an event.

@@ -43,7 +43,7 @@ type Node struct {
 
 	set chan struct{} // holds one: there is new data
 
-	// Of the goroutine alone, see run.
+	// Used only by the goroutine, see run.
 	trying int // the newest data when the present try began
 	pauses *pause.Growing
 	since  time.Time // since when the present node has stood as it is to be; zero if it does not

@@ -81,7 +81,7 @@ type Plan struct {
 	Nobody int
 }
 
-// traced tells the tracers of one shard. Only the goroutine of its worker uses it.
+// traced notifies the tracers of one shard. Only the goroutine of its worker uses it.
 type traced struct {
 	member *member
 	shard  string
@@ -89,7 +89,7 @@ type traced struct {
 	since  time.Time
 }
 
-// become tells that the state has changed, and why.
+// become reports that the state has changed, and why.
 func (t *traced) become(to State, token zkrecipes.Token, err error) {
 	if to == t.now {
 		return
@@ -109,7 +109,7 @@ func (t *traced) become(to State, token zkrecipes.Token, err error) {
 	}
 }
 
-// tellPlan tells of a plan that this leader has written.
+// tellPlan reports a plan that this leader has written.
 func (l *leader) tellPlan(p plan, moves int) {
 	for _, tracer := range l.tracers {
 		if tracer.Plan != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// diary is what a tracer of all members was told.
+// diary is what a tracer of all members has received.
 type diary struct {
 	mu      sync.Mutex
 	changes []shard.Change

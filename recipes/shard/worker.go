@@ -18,7 +18,7 @@ const (
 	firstPause = 100 * time.Millisecond // after a call of the function that ended by itself
 	lastPause  = 30 * time.Second       // it doubles up to this
 	steady     = time.Minute            // a call of the function that lasted so long was a success
-	brief      = time.Second            // a hold that was lost so soon is followed by a pause of its own
+	brief      = time.Second            // a hold that was lost so soon is followed by its own pause
 	firstDelay = 50 * time.Millisecond  // which is this,
 	lastDelay  = 500 * time.Millisecond // and doubles up to this, far below a session timeout: the shard has no owner meanwhile
 	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
@@ -93,8 +93,9 @@ func (m *member) nextMoved() *worker {
 	return nil
 }
 
-// knock waits until a worker may go to its lock. The present plan has to be known and to say so, and the session proven: after an
-// outage the shard may have moved, and to ask for its lock would be in vain.
+// knock waits until a worker may contend for its lock: the present plan must be known and assign the shard to this
+// member, and the session must be proven. After an outage the shard may have moved, and contending would be
+// pointless.
 //
 // Errors: the cause of ctx; ErrClosed.
 func (m *member) knock(ctx context.Context, shard string) error {
@@ -143,7 +144,7 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 // errGaveUp says that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is no failure. They are copied for a call
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure. They are copied for a call
 // that may not count.
 type trials struct {
 	failures int           // in a row
@@ -236,8 +237,8 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		if ctx.Err() != nil {
 			return nil
 		}
-		// A function may know of the loss of its hold before ctx, from a fence. So what it returned counts only if the hold outlives the
-		// pause, or if the server says that it is held.
+		// A function may know of the loss of its hold before ctx, from a fence. What it returned therefore counts
+		// only if the hold outlives the pause, or if the server says that it is held.
 		next := *t
 		next.ended(err)
 		if err != nil {
@@ -276,7 +277,7 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 				m.log.Warn("shard: a function goes on although its context has ended", "path", m.path, "shard", shard, "for", complaint)
 			case <-limit:
 				m.log.Warn("shard: a function goes on although its context has ended, its lock is released", "path", m.path, "shard", shard, "for", m.drainLimit)
-				_ = h.Release(ctx) // which has ended; the removal goes on
+				_ = h.Release(ctx) // which has ended; the removal continues
 			}
 		}
 	})

@@ -58,7 +58,7 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 		lost.At = until
 	}
 	h.end(lost)
-	// Only now: a caller that looks earlier would take it for a deadline that has passed.
+	// Only now: a caller that checks earlier would mistake it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
 	}

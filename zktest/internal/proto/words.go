@@ -175,7 +175,7 @@ const (
 	PermAll    = 31
 )
 
-// Xids with a meaning of their own.
+// Xids with a special meaning.
 const (
 	XidNotification = -1
 	XidPing         = -2
