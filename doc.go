@@ -24,7 +24,7 @@
 //   - conn is the client. It connects, reconnects, opens a new session when one has ended, and knows until when
 //     a session is proven alive.
 //   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election grant holds, each represented by a
-//     [Hold]. So does the double barrier of recipes/barrier.
+//     [Hold]. So does the double barrier of recipes/barrier. recipes/multilock acquires several of them together.
 //   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share
 //     data.
 //   - recipes/discovery lists the instances of services, together with Java programs. The module zkgrpc
@@ -107,7 +107,7 @@
 // and delete below that path, and read the nodes of the other; their identities need not match. On a read-write
 // lock, Java needs Curator 5.5 or later: older releases let a writer in during a downgrade.
 //
-//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is its LockAll, and Revoker is its Revoke.
+//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is recipes/multilock, and Revoker is Mutex.Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.
 //   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of
 //     1. For a SharedCount as the limit, use the option WithLimitNode.

@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/multilock"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -53,7 +54,7 @@ func everything(t *testing.T, c *conn.Client) []any {
 	services, err := discovery.New(c, "/services")
 	require.NoError(t, err)
 	return []any{
-		c, must(c.Session(ctx)), m, h, must(mutex.LockAll(ctx, other)), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
+		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
 		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
 		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())), must(value.NewCounter(c, "/counter", value.AtomicLong())),
 		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services, must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),

@@ -6,7 +6,7 @@
 // types of the root package: they are type parameters of [Backing], and [NewHold] has to be asserted to its type. That happens
 // while packages are initialized. So a constructor that does not fit ends every program and test at once.
 //
-// [Root] needs no such constructor: the root package declares its type as that one, and packages of this module convert.
+// [Root] and [Part] need no such constructor: the root package declares its types as these, and packages of this module convert.
 package grant
 
 import (
@@ -58,3 +58,12 @@ func (r Root) String() string {
 	}
 	return r.at.String()
 }
+
+// Part is what zkrecipes.Part is converted from.
+type Part struct{ of any }
+
+// NewPart returns the part that of describes: a hold.Part.
+func NewPart(of any) Part { return Part{of} }
+
+// Of returns what NewPart was given; nil for the zero Part.
+func (p Part) Of() any { return p.of }

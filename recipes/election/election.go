@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -160,6 +161,11 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		}
 	}
 	return t, nil
+}
+
+// Part returns a term as one of several locks for multilock.LockAll, which campaigns for it.
+func (e *Election) Part() zkrecipes.Part {
+	return hold.Part{Client: e.queue.Client(), Path: e.queue.Path(), Kind: e.kind, Acquire: e.campaign}.Public()
 }
 
 // Path returns the path of the election.
