@@ -55,7 +55,7 @@ func everything(t *testing.T, c *conn.Client) []any {
 	require.NoError(t, err)
 	return []any{
 		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
-		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
+		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")), must(barrier.NewLatch(c, "/latch", 1)),
 		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())), must(value.NewCounter(c, "/counter", value.AtomicLong())),
 		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services, must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),
 		must(shard.New(c, "/shards")), fence.New(fence.NewMemory()), fence.NewMemory(), must(fence.OpenFile(ctx, filepath.Join(t.TempDir(), "tokens"))),
