@@ -65,9 +65,9 @@
 //     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry details.
 //   - go-zookeeper has the answers of servers that it knows, such as zk.ErrNoNode, zk.ErrNodeExists,
 //     zk.ErrBadVersion, zk.ErrNotEmpty and zk.ErrNoAuth. The others are a [Code], such as [CodeThrottled].
-//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance, node.ErrDeleted,
-//     shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid, fence.ErrInUse and
-//     fence.ErrCorrupt; sasl.ErrUnproven.
+//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance,
+//     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale,
+//     fence.ErrInvalid, fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //
 // # What is guaranteed
 //
