@@ -6,7 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
+	"github.com/zkrecipes/zkrecipes/internal/part"
 )
 
 // Part is one of several locks that are acquired together.
@@ -19,12 +19,12 @@ type Part struct {
 }
 
 // Public returns what users see of a part.
-func (p Part) Public() zkrecipes.Part { return zkrecipes.Part(grant.NewPart(p)) }
+func (p Part) Public() zkrecipes.Part { return zkrecipes.Part(part.New(p)) }
 
 // PartOf returns what [Part.Public] hides. It reports false for the zero part.
 func PartOf(p zkrecipes.Part) (Part, bool) {
-	part, ok := grant.Part(p).Of().(Part)
-	return part, ok
+	of, ok := part.Part(p).Of().(Part)
+	return of, ok
 }
 
 // Absolute returns the path on the server.
