@@ -73,7 +73,7 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	h.failed = err != nil
 	h.mu.Unlock()
 	if len(names) > 0 && !sameNames(names, was) {
-		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", names, "were", was)
+		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", listed(names), "were", listed(was))
 	}
 	switch {
 	case err == nil || failed:
@@ -94,6 +94,15 @@ func (h *hosts) forget() {
 
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// listed is a list of names for a log, cut short if it is long.
+func listed(names []string) []string {
+	const most = 10
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
 // lookUp looks up all names at once, until ctx ends. With one, it ends as soon as one name is found. A name that is not

@@ -56,6 +56,6 @@ func (c *core) takeMembers(config []byte) {
 	case version < newest && len(servers) > 0:
 		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath, "version", version, "newest", newest)
 	case fresh && !sameNames(servers, was):
-		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", servers, "were", was)
+		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", listed(servers), "were", listed(was))
 	}
 }
