@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -44,12 +45,15 @@ func (c *core) takeMembers(config []byte) {
 		c.opts.Log.Warn("zookeeper: a part of the servers cannot be used", "source", configPath, "error", err)
 	}
 	h := c.hosts
+	judged := h.judge(servers)
 	h.mu.Lock()
 	was, newest := h.members, h.version
 	fresh := version >= newest && len(servers) > 0
 	if fresh {
 		h.members, h.version = servers, version
+		maps.Copy(h.preferred, judged)
 		h.forget()
+		h.redraw(was, servers)
 	}
 	h.mu.Unlock()
 	switch {

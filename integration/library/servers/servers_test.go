@@ -266,23 +266,54 @@ func TestRebalance_RollingRestart_AllServersHaveClients(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithTickTime(tick))
 	f := &figures{}
 	apps := start(t, 30, e.Addr(), f, conn.WithRebalance(rebalance))
-	first := on(apps, e.Servers)
+	t.Log("clients of each server:", on(apps, e.Servers))
 	requests, connects := f.requests.Load(), f.connects.Load()
 	for _, s := range e.Servers {
 		require.NoError(t, s.Restart())
 		await(t, "clients on the servers", func() bool { return sum(on(apps, e.Servers)) == len(apps) })
 	}
-	restarted, before := time.Now(), on(apps, e.Servers)
-	after, moved := before, restarted
-	for time.Since(restarted) < rebalance+10*time.Second {
-		if now := on(apps, e.Servers); sum(now) == len(apps) && !slices.Equal(now, after) {
-			after, moved = now, time.Now()
+	settle(t, "three restarts", apps, e.Servers, rebalance)
+	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
+	require.NotContains(t, on(apps, e.Servers), 0, "by chance once in 60,000 runs")
+	verify(t, apps)
+}
+
+// Two servers join three, and then two of the first three leave, which go on to serve. The clients move meanwhile, so the servers that have
+// left have none when they are stopped.
+func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
+	need.Asked(t, "five servers, for a minute")
+	const rebalance = 15 * time.Second
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithReconfig(), zkserver.WithTickTime(tick))
+	f := &figures{}
+	apps := start(t, 30, e.Addr(), f, conn.WithEnsembleTracking(), conn.WithRebalance(rebalance))
+	t.Log("clients of each server:", on(apps, e.Servers))
+	requests, connects := f.requests.Load(), f.connects.Load()
+	for range 2 {
+		_, err := e.Join()
+		require.NoError(t, err)
+	}
+	settle(t, "two servers have joined", apps, e.Servers, rebalance)
+	for _, s := range e.Servers[:2] {
+		require.NoError(t, e.Leave(s))
+	}
+	settle(t, "two servers have left", apps, e.Servers, rebalance)
+	require.Equal(t, []int{0, 0}, on(apps, e.Servers)[:2])
+	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
+	verify(t, apps)
+}
+
+// settle waits until clients that move within a time have done so, and prints where they were and are.
+func settle(t *testing.T, after string, apps []*app, servers []*zkserver.Server, within time.Duration) {
+	t.Helper()
+	began, before := time.Now(), on(apps, servers)
+	now, changed := before, began
+	for time.Since(began) < within+5*time.Second {
+		if counts := on(apps, servers); sum(counts) == len(apps) && !slices.Equal(counts, now) {
+			now, changed = counts, time.Now()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Logf("clients of each server: %v, after the restarts %v, and %v later %v", first, before, moved.Sub(restarted).Round(time.Millisecond), after)
-	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
-		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
-	require.NotContains(t, after, 0, "by chance once in 60,000 runs")
-	verify(t, apps)
+	t.Logf("%s: %v, and %v later %v", after, before, changed.Sub(began).Round(time.Millisecond), now)
 }
