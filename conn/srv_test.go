@@ -96,6 +96,29 @@ func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 	})
 }
 
+func TestServers_OfEachKindOfConnectString(t *testing.T) {
+	ns := names.Use(t)
+	ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com", Port: 2002, Priority: 1}, net.SRV{Target: "."})
+	for connect, want := range map[string]struct {
+		servers []string
+		chroot  string
+	}{
+		"zk1, zk2:1,[::1]":            {[]string{"zk1:2181", "zk2:1", "[::1]:2181"}, ""},
+		"zk1:2181/app":                {[]string{"zk1:2181"}, "/app"},
+		"dns-srv://" + srvName:        {[]string{"zk1.example.com:2001", "zk2.example.com:2002"}, ""},
+		"dns-srv://" + srvName + "/a": {[]string{"zk1.example.com:2001", "zk2.example.com:2002"}, "/a"},
+	} {
+		servers, chroot, err := conn.Servers(t.Context(), connect)
+		require.NoError(t, err, connect)
+		require.Equal(t, want.servers, servers)
+		require.Equal(t, want.chroot, chroot)
+	}
+	_, _, err := conn.Servers(t.Context(), "dns-srv://nobody.example.com/app")
+	require.ErrorContains(t, err, "servers of dns-srv://nobody.example.com/app: lookup nobody.example.com")
+	_, _, err = conn.Servers(t.Context(), "zk1,zk1:0")
+	require.ErrorContains(t, err, `server "zk1:0": port "0" is not between 1 and 65535`)
+}
+
 func TestSRV_BadConnectStrings_NameTheRightForm(t *testing.T) {
 	t.Parallel()
 	for connect, want := range map[string]string{

@@ -27,15 +27,45 @@ func Use(t *testing.T) *Server {
 	s := &Server{addresses: map[string][]netip.Addr{}, services: map[string][]net.SRV{}}
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	resolveBy(func(context.Context) (net.Conn, error) {
 		near, far := net.Pipe()
 		go func() { _ = s.serve(far) }()
 		return near, nil
-	}}
+	})
 	if _, err := net.DefaultResolver.LookupHost(t.Context(), "nobody.example.com."); err == nil {
 		t.Fatal("the name server knows a name that it was not told")
 	}
 	return s
+}
+
+// Listen makes the names known to other processes, which call UseAt with the address, until the test ends.
+func (s *Server) Listen(t *testing.T) (address string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = s.serve(c) }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// UseAt makes the names of the server at an address known to this process.
+func UseAt(address string) {
+	resolveBy(func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) })
+}
+
+// resolveBy sends all questions of this process over connections to one name server.
+func resolveBy(dial func(ctx context.Context) (net.Conn, error)) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
 }
 
 // Set replaces the addresses of a name. Without any, the name exists and has no address.
