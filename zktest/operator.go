@@ -20,7 +20,7 @@ func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) 
 func (s *Server) write(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
-		return nil, Code(code)
+		return nil, code
 	}
 	return n, nil
 }
@@ -30,15 +30,14 @@ func (s *Server) write(op proto.Op, path string, prepare func(*ensemble.Txn) (tr
 //
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
-	kind := proto.Mode(mode)
-	if kind.Ephemeral() || kind.TTL() {
+	if mode.Ephemeral() || mode.TTL() {
 		return "", CodeBadArguments
 	}
 	op := proto.OpCreate
 	if mode == Container {
 		op = proto.OpCreateContainer
 	}
-	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: kind, TTL: -1}
+	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: mode, TTL: -1}
 	n, err := s.operator(op, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Create(r) })
 	if err != nil {
 		return "", err
