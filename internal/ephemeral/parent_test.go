@@ -26,8 +26,9 @@ func TestPrefix_IsCurators(t *testing.T) {
 	}
 }
 
-// Of 3,000 locks with names and deadlines of their own, up to 509 left their parents for ever: a server keeps a container that never had
-// a child. So did a client that was closed right after such a call, or during it.
+// Of 3,000 locks with different names and deadlines, up to 509 left their parents forever: a server keeps a container
+// that never had a child. So did a client that was closed right after such a
+// call, or during it.
 func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	container := func(of string, a func(cancel func()) zktest.Action) func(*zktest.Server, func()) {
 		return func(srv *zktest.Server, cancel func()) {
@@ -121,7 +122,8 @@ func TestCreate_ParentMadeInVain_NoAnswer_SessionIsClosed(t *testing.T) {
 	})
 }
 
-// TestCreate_ParentMadeInVain_OfOthers_Stays: what was there before, what others have put there meanwhile, and what others use.
+// TestCreate_ParentMadeInVain_OfOthers_Stays: existing parents, parents that others have since filled, and parents
+// that others use.
 func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 	put := func(srv *zktest.Server, path string, mode zktest.Mode) {
 		_, err := srv.Create(path, nil, mode)

@@ -98,10 +98,11 @@ func (c *Connection) skip(size int, tooLarge error) error {
 	return err
 }
 
-// requestOf tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
+// requestOf reports to the owner that a reply arrived now, and returns the request that it answers; a zero one for an
+// event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid, code)
-	c.unasked = r.sent.IsZero() // an event, or a ping that was not asked for
+	c.unasked = r.sent.IsZero() // an event, or a ping that was not requested
 	if err != nil || c.unasked {
 		return pending{}, err
 	}
@@ -190,8 +191,8 @@ func (c *Connection) oldestAsked() (at time.Time) {
 	return at
 }
 
-// note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
-// that is no reason to give the connection up: the same reply would be as slow on the next.
+// note records that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes
+// late. That is no reason to abandon the connection: the same reply would be as slow on the next.
 func (c *Connection) note() {
 	now := time.Now()
 	c.newest.Store(&now)

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -181,10 +181,10 @@ func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 }
 
 // Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the
-// parents before they have a child. A server that goes on answering "no node" gets growing pauses, a second at most.
+// parents before they have a child. A server that goes on answering "no node" gets growing pauses of up to about a second.
 type Remakes struct {
-	made int
-	last time.Duration
+	made    int
+	growing *pause.Growing
 }
 
 // Pause comes before the parents are made because of why. Errors: the cause of ctx.
@@ -192,8 +192,7 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 	if r.made++; r.made <= 5 {
 		return nil
 	}
-	r.last = min(max(RetryPause, 2*r.last), time.Second)
-	if ended := Sleep(ctx, r.last); ended != nil {
+	if ended := Sleep(ctx, nextPause(&r.growing)); ended != nil {
 		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // what was in the way is no answer to this call
 	}
 	return nil
