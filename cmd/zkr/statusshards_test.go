@@ -89,6 +89,26 @@ func TestStatus_Shards(t *testing.T) {
 	assert.Contains(t, becomes("nobody", "/app/parts"), "3 shards, 0 members, 3 nobody")
 }
 
+// TestPage_Shards: shards are one row, whose holders change with them. The changes of their locks are told all the same.
+func TestPage_Shards(t *testing.T) {
+	srv := zktest.Run(t)
+	finish := make(chan struct{})
+	close(finish)
+	client, _ := sidecarClient(t, srv.Addr(), "--ui-root=/app")
+	events := eventsOf(t, client, "/ui/events")
+	nextEvent(t, events, `"current":true`)
+	first, _ := serveShards(t, srv, "first", finish)
+	nextEvent(t, events, `"kind":"shards","verdict":"owned","words":"3 shards, 1 members, 3 owned"`, `"holder":"first"`)
+	fresh := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"kind":"shards"`)
+	require.NotContains(t, fresh, `"path":"/app/parts/own/p0","kind"`, "it has a line in the table")
+	require.Contains(t, fresh, `"path":"/app/parts/own/p0","words":"free → first"`)
+	require.NoError(t, first.Leave(t.Context()))
+	nextEvent(t, events, `"kind":"shards","verdict":"nobody"`)
+	_, err := srv.Create("/app/parts/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
+	require.NoError(t, err)
+	nextEvent(t, events, `"path":"/app/parts/own/p0","kind":"mutex","layout":"curator","verdict":"ghost"`)
+}
+
 // TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is shown if its view does not say all.
 func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	srv := zktest.Run(t)
