@@ -13,7 +13,6 @@ import (
 type Tracers struct {
 	all                    []*zkrecipes.Tracer
 	holds, state, requests bool
-	shards                 bool
 }
 
 // With returns the tracers with another one.
@@ -24,8 +23,7 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 		return nil, errors.New("tracer: nil")
 	}
 	holds := tracer.AcquireStart != nil || tracer.AcquireEnd != nil || tracer.HoldStart != nil || tracer.HoldEnd != nil
-	shards := tracer.Shard != nil || tracer.ShardPlan != nil
-	if !holds && !shards && tracer.State == nil && tracer.Request == nil {
+	if !holds && tracer.State == nil && tracer.Request == nil {
 		return nil, errors.New("tracer: all hooks are nil: want at least one")
 	}
 	var all Tracers
@@ -34,7 +32,6 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	}
 	all.all = append(slices.Clip(all.all), tracer)
 	all.holds = all.holds || holds
-	all.shards = all.shards || shards
 	all.state = all.state || tracer.State != nil
 	all.requests = all.requests || tracer.Request != nil
 	return &all, nil
@@ -48,9 +45,6 @@ func (t *Tracers) ObserveState() bool { return t != nil && t.state }
 
 // ObserveRequests reports whether a tracer wants to know of requests.
 func (t *Tracers) ObserveRequests() bool { return t != nil && t.requests }
-
-// ObserveShards reports whether a tracer wants to know of shards or of their plans.
-func (t *Tracers) ObserveShards() bool { return t != nil && t.shards }
 
 // AcquireStart passes the call on, as the methods below do. Each tracer gets the context of the one before.
 func (t *Tracers) AcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
@@ -90,7 +84,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State tells of a change.
+// State reports a change.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {
@@ -99,29 +93,11 @@ func (t *Tracers) State(c zkrecipes.StateChange) {
 	}
 }
 
-// Request tells of a request.
+// Request reports a request.
 func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	for _, tracer := range t.all {
 		if tracer.Request != nil {
 			tracer.Request(ctx, r)
-		}
-	}
-}
-
-// Shard tells of a change.
-func (t *Tracers) Shard(c zkrecipes.ShardChange) {
-	for _, tracer := range t.all {
-		if tracer.Shard != nil {
-			tracer.Shard(c)
-		}
-	}
-}
-
-// ShardPlan tells of a plan.
-func (t *Tracers) ShardPlan(p zkrecipes.ShardPlan) {
-	for _, tracer := range t.all {
-		if tracer.ShardPlan != nil {
-			tracer.ShardPlan(p)
 		}
 	}
 }

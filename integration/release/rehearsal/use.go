@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// user does in an empty home what the documents say. The environment tells go where the modules are.
+// user follows the documents in an empty home. The environment tells go where the modules are.
 type user struct {
 	documents string // a copy of the clone
 	version   string
 }
 
-// followAll installs the programs, takes the first steps, and imports each library into a module of its own.
+// followAll installs the programs, takes the first steps, and imports each library into a separate module.
 func (u user) followAll(ctx context.Context, dirs []string) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -47,7 +47,7 @@ func (u user) followAll(ctx context.Context, dirs []string) error {
 	return u.firstSteps(ctx, home)
 }
 
-// kinds tells the programs of cmd from the modules with packages that others import.
+// kinds separates the programs of cmd from the modules with packages that others import.
 func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
 	commands, err := fs.Glob(os.DirFS(u.documents), "cmd/*/main.go")
 	for _, main := range commands {
@@ -61,7 +61,8 @@ func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
 	return programs, libraries, err
 }
 
-// install installs a program and looks into it: all that is ours in it must have the version, and come from no replacement.
+// install installs a program and checks its build: all of our modules in it must have the version, and none may be
+// replaced.
 func (u user) install(ctx context.Context, home, program string) error {
 	if err := u.shell(ctx, home, "go install "+program+"@"+u.version); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (u user) install(ctx context.Context, home, program string) error {
 	return nil
 }
 
-// notForUsers are packages that a user does not import. Guides are to be read, and some of them are tests alone.
+// notForUsers are packages that a user does not import. Guides are for reading, and some of them have only tests.
 var notForUsers = regexp.MustCompile(`/(internal|docs|examples)/`)
 
 // imports makes a module with a program that imports all packages of a library.
@@ -110,28 +111,40 @@ func (u user) imports(ctx context.Context, dir, library string) error {
 var (
 	indented = regexp.MustCompile(`(?m)^    .*$`)
 	goCode   = regexp.MustCompile("(?s)```go\n(.*?)```")
+	serving  = regexp.MustCompile(`(?m)^    go run \./cmd/zktestd .*$`)
+	ending   = regexp.MustCompile(`(?m)^    \./clock$`) // which ends when the user says so
 )
 
 // printed is the address in the document. The server of the rehearsal takes a free port instead.
 const printed = "localhost:2181"
 
-// firstSteps does what docs/guides/first-steps.md says, up to the first row of its table: Ctrl-C hands the lock over.
+// firstSteps follows docs/guides/first-steps.md, up to the first row of its table: Ctrl-C hands the lock over. The
+// clone that it requires exists.
 func (u user) firstSteps(ctx context.Context, home string) error {
 	document, err := os.ReadFile(filepath.Join(u.documents, "docs/guides/first-steps.md"))
 	if err != nil {
 		return err
 	}
-	before, steps, _ := strings.Cut(string(document), "\n## 1.")
-	first, rest, _ := strings.Cut(steps, "\n## 2.")
-	commands, program := indented.FindAllString(first, -1), goCode.FindStringSubmatch(rest)
-	serve := strings.Replace(indented.FindString(before), printed, "127.0.0.1:0", 1)
-	if serve == "" || len(commands) == 0 || program == nil {
-		return errors.New("first-steps.md: want a command that starts a server, commands below 1, and a program below 2")
+	sections := strings.Split(string(document), "\n## ")
+	if len(sections) < 5 {
+		return errors.New("first-steps.md: want sections that start a server, create a module, show a program and run it")
 	}
-	if err := u.shell(ctx, home, strings.Join(commands, "\n")); err != nil {
+	serve, create := serving.FindString(sections[1]), indented.FindAllString(sections[2], -1)
+	program := goCode.FindStringSubmatch(sections[3])
+	build := ending.ReplaceAllString(strings.Join(indented.FindAllString(sections[4], -1), "\n"), "")
+	if serve == "" || len(create) == 0 || program == nil || build == "" {
+		return errors.New("first-steps.md: want commands that start a server and create a module, a program, and its build")
+	}
+	clone := filepath.Join(home, "zkrecipes")
+	if _, err := os.Stat(clone); err != nil {
+		if err := os.Symlink(u.documents, clone); err != nil {
+			return err
+		}
+	}
+	if err := u.shell(ctx, home, strings.Join(create, "\n")); err != nil {
 		return err
 	}
-	server, err := start(ctx, home, "bash", "-euc", serve)
+	server, err := start(ctx, clone, "bash", "-euc", strings.Replace(serve, printed, "127.0.0.1:0", 1))
 	if err != nil {
 		return err
 	}
@@ -146,7 +159,7 @@ func (u user) firstSteps(ctx context.Context, home string) error {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
 		return err
 	}
-	if err := u.shell(ctx, dir, "go mod tidy && go build ."); err != nil { // so that both start at once
+	if err := u.shell(ctx, dir, build); err != nil {
 		return err
 	}
 	if err := handOver(ctx, dir); err != nil {
@@ -157,7 +170,7 @@ func (u user) firstSteps(ctx context.Context, home string) error {
 
 // handOver starts the program in two terminals, and stops the first with Ctrl-C.
 func handOver(ctx context.Context, dir string) error {
-	first, err := start(ctx, dir, "go", "run", ".")
+	first, err := start(ctx, dir, "./clock")
 	if err != nil {
 		return err
 	}
@@ -165,7 +178,7 @@ func handOver(ctx context.Context, dir string) error {
 	if _, err := first.line("the lock is ours"); err != nil {
 		return err
 	}
-	second, err := start(ctx, dir, "go", "run", ".")
+	second, err := start(ctx, dir, "./clock")
 	if err != nil {
 		return err
 	}
@@ -177,11 +190,11 @@ func handOver(ctx context.Context, dir string) error {
 	if _, err := second.line("the lock is ours"); err != nil {
 		return err
 	}
-	fmt.Println("         go run . in two terminals: Ctrl-C in the first, and the second has the lock")
+	fmt.Println("         ./clock in two terminals: Ctrl-C in the first, and the second has the lock")
 	return nil
 }
 
-// terminal is a program that runs in a process group of its own, as in a terminal.
+// terminal is a program that runs in a separate process group, as in a terminal.
 type terminal struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
