@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
@@ -22,4 +24,13 @@ func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
 		require.Equal(t, want, code, message)
 		require.Contains(t, message, err.Error())
 	}
+}
+
+// TestStatus_AuthenticationIsNamedFirst: what a server that requires it has left in doubt comes behind what to do.
+func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
+	err := fmt.Errorf("create /p: %w: %w", zkrecipes.ErrUnknownOutcome, zkrecipes.CodeNeedsSASL)
+	code, message := Status(fmt.Errorf("lock: %w", err))
+	require.Equal(t, NoAccess, code)
+	require.Regexp(t, `^the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in `+
+		`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`, AsFlags.Replace(message))
 }
