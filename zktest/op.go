@@ -152,6 +152,9 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 	} else {
 		c.reply(hold, xid, zxid, code, q.Out.B, over)
 	}
+	if op == proto.OpReconfig && code == proto.CodeOK {
+		s.state.Adopt()
+	}
 	if cap(s.scratch.B) > 1<<16 {
 		s.scratch.B = nil
 	}

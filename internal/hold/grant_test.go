@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -514,12 +515,12 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 		}, 0, true, false},
 		"asked to release": {func(t *testing.T, srv *zktest.Server, path string) {
 			t.Helper()
-			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+			require.NoError(t, srv.Set(path, []byte(layout.RevokeRequest)))
 		}, 1, false, true},
 		"asked before": {func(t *testing.T, srv *zktest.Server, path string) {
 			t.Helper()
 			srv.LoseWatch(zktest.Everyone, path)
-			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+			require.NoError(t, srv.Set(path, []byte(layout.RevokeRequest)))
 			time.Sleep(readAfter)
 		}, 1, false, true},
 		"deleted unheard": {func(t *testing.T, srv *zktest.Server, path string) {

@@ -92,7 +92,7 @@ func (q *Call) closeSession() proto.Code {
 	return proto.CodeOK
 }
 
-// reconfig changes what /zookeeper/config says. The fronts stay what they are.
+// reconfig changes what /zookeeper/config says. What follows from that comes behind the reply: see Ensemble.Adopt.
 func (q *Call) reconfig() proto.Code {
 	r := ensemble.Reconfig{Joining: q.In.Str(), Leaving: q.In.Str(), Members: q.In.Str(), Version: q.In.Int64()}
 	n, code := q.write(ensemble.ConfigPath, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })

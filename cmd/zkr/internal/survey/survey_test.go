@@ -256,8 +256,7 @@ func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
 func TestJSON(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	contender := func(node, id string) *Contender {
-		kind, key, _ := parse(base(node))
-		c := &Contender{Node: node, kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
+		c := listing{parent(node): {base(node)}}.contenders(parent(node), false)[0]
 		c.read([]byte(id), zk.Stat{Czxid: 4294967299, Ctime: at.UnixMilli(), Mtime: at.UnixMilli(), EphemeralOwner: 0x1002})
 		c.Since = c.Since.UTC()
 		return c
