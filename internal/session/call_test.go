@@ -129,8 +129,8 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 		began := time.Now()
 		_, err := s.Set(t.Context(), "/", nil, -1)
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), time.Minute+time.Second)
-		require.Less(t, shed.Hits(), 70)
+		require.LessOrEqual(t, time.Since(began), time.Minute+3*time.Second/2, "the longest pause is half longer than a second")
+		require.Less(t, shed.Hits(), 90)
 	})
 }
 
