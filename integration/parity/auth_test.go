@@ -139,8 +139,8 @@ func loginConfig(t *testing.T) (file string) {
 	return file
 }
 
-// converse is one connection of a client that authenticates, if it does, and makes all requests. It returns what comes
-// back to each.
+// converse is one connection of a client that authenticates, if it does, and sends all requests. It returns the reply
+// to each.
 func converse(t *testing.T, addr string, login Op) []string {
 	t.Helper()
 	r := newRun(addr)

@@ -14,7 +14,7 @@ import (
 // item is a thing that the page has drawn, with what it stands for. Places are those of the picture, in pixels.
 type item struct {
 	Kind, Who, Why, Op, Lost string
-	From, To, At             float64 // times in the data of the element; To is -1 if it goes on
+	From, To, At             float64 // times in the data of the element; To is -1 if it continues
 	Token                    int64
 	Left, Right              float64
 }

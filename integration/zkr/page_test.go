@@ -393,7 +393,7 @@ func TestPage_IsFitToRead(t *testing.T) {
 	}
 }
 
-// queues makes a few queues below /jobs, and tells how many.
+// queues creates a few queues below /jobs, and returns how many.
 func queues(t *testing.T, servers, long string) int {
 	t.Helper()
 	for _, path := range []string{long, "/jobs/nightly"} {

@@ -103,7 +103,9 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
 			if err = remakes.Pause(ctx, err); err == nil {
-				c.parents, err = p.make(ctx, s)
+				var made []string
+				made, err = p.make(ctx, s)
+				c.parents = append(made, c.parents...)
 			}
 			if err != nil {
 				return c.fail(err)
@@ -130,6 +132,7 @@ func (c *creation) start(ctx context.Context, sent func()) (err error) {
 
 // made returns the node. If a copy of its create may come late, the node remembers that; see sweep.
 func (c *creation) made(n *Node) (*Node, error) {
+	c.session.Used(c.parents)
 	n.Kind = c.want.Kind
 	if c.copies > 0 {
 		n.guid = c.guid

@@ -60,6 +60,7 @@ type Connection struct {
 
 	mu         sync.Mutex
 	why        error      // why the connection is closed; nil while it is open
+	ending     bool       // see AskLast
 	failing    int        // goroutines that are notifying the owner that the connection is down
 	pending    []pending  // oldest first: replies come in this order
 	few        [8]pending // memory for pending while they are few

@@ -33,11 +33,24 @@ type pending struct {
 	done func(Reply, error)
 }
 
-// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
-// and does nothing.
+// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection, and after AskLast, it
+// reports false and does nothing.
 func (c *Connection) Ask(requests []Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return !c.ending && c.send(requests)
+}
+
+// AskLast is Ask for the requests that end the session. What is asked for by Ask comes before the first of them, or is refused.
+func (c *Connection) AskLast(requests []Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	return c.send(requests)
+}
+
+// send is called with mu held.
+func (c *Connection) send(requests []Request) bool {
 	if c.why != nil {
 		return false
 	}

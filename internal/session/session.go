@@ -39,6 +39,7 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals ephemerals
+	unused     unused
 	awaiting   atomic.Int64 // calls of AwaitChange
 }
 
@@ -66,6 +67,9 @@ func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard})
 
 // Event tells the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
+
+// Closing removes the containers that would stay for ever.
+func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
 // What a session sends, and what comes back.
 type (

@@ -66,7 +66,7 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
 	for {
-		// The watch is set before the list is read. So a round that the list does not show yet fires it.
+		// The watch is set before the list is read, so a round that the list does not show yet fires it.
 		data, stat, changed, err := w.Own()
 		if err != nil {
 			return span{}, err
@@ -120,7 +120,7 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
 	case session.ReplyLost(err):
-		return true, session.Sleep(ctx, session.RetryPause) // the own node tells; a second copy is refused for its versions
+		return true, session.Sleep(ctx, session.RetryPause) // the own node decides; a second copy is refused for its versions
 	default:
 		return false, err
 	}
@@ -130,7 +130,7 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 type waitingMember struct {
 	znode.Contender
 	data  []byte
-	waits bool // it was not let in yet
+	waits bool // it was not admitted yet
 }
 
 // waiting reads which of the members wait. A create that was retried may have made two nodes, of which the

@@ -20,8 +20,8 @@ import (
 // two cores.
 const timeout = 4 * time.Second
 
-// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard tells nothing of being late, so it gets
-// more time between its kill and the end of the session.
+// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard does not report being late,
+// so it gets more time between its kill and the end of the session.
 const (
 	guardedTimeout = 8 * time.Second
 	guardedLead    = time.Second
@@ -96,7 +96,7 @@ func faults() []fault {
 // forShards are the faults that hit a zkr that divides shards, too.
 var forShards = []string{"zkr is killed, the program has a daemon", "program has a daemon"}
 
-// Ticks returns the tickTimes of the servers that Run asks for.
+// Ticks returns the tickTimes of the servers that Run needs.
 func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
 
 // tickOf is so short that sessions end hardly later than they may.
@@ -129,7 +129,7 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	if shards {
 		at += "-shard"
 		if f.status == lost {
-			f.status = 0 // zkr goes on, until the end of the test
+			f.status = 0 // zkr runs until the end of the test
 		}
 	}
 	sessions := timeout

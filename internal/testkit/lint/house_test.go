@@ -31,7 +31,7 @@ const (
 	pictureEnd   = "```\n<!-- end of the picture -->\n"
 )
 
-// besides are directories that are no rooms of the library: programs, and what only tests use.
+// besides are directories that are not rooms of the library: programs, and what only tests use.
 var besides = []string{"cmd", "docs", "examples", "internal/testkit"}
 
 // room is a package: what its documentation says of it, and on which other rooms it stands.
@@ -112,12 +112,12 @@ func (r *room) climb(all map[string]*room) int {
 	return r.floor
 }
 
-// restsOn reports whether the room stands on the other, or on one that rests on it.
+// restsOn reports whether the room imports the other, or one that does.
 func (r *room) restsOn(other string, all map[string]*room) bool {
 	return slices.ContainsFunc(r.on, func(below string) bool { return below == other || all[below].restsOn(other, all) })
 }
 
-// stands names the rooms that r stands on, without those on which another of them stands.
+// stands names the rooms that r imports, without those that another of them imports.
 func (r *room) stands(all map[string]*room) string {
 	var names []string
 	for _, below := range r.on {
@@ -136,7 +136,7 @@ func title(dir string) string {
 	return dir
 }
 
-// draw draws a house, the highest floor first. Recipes that stand on the same are one row.
+// draw draws a house, the highest floor first. Recipes with the same imports are one row.
 func draw(all map[string]*room, belongs func(dir string) bool) string {
 	type row struct {
 		floor            int

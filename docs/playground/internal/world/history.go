@@ -217,7 +217,7 @@ func (l *lane) wrote(err error) {
 	}
 }
 
-// tracer writes what the library tells into the lane.
+// tracer writes what the library reports into the lane.
 func (l *lane) tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: func(ctx context.Context, a zkrecipes.AcquireStart) context.Context {

@@ -122,7 +122,8 @@ func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	return l
 }
 
-// deadline returns the function that tells the deadline of the present hold; nil without one. It is called without the lock.
+// deadline returns the function that returns the deadline of the present hold; nil without one. It is called without
+// the lock.
 func (l *lane) deadline() func() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
