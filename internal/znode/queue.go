@@ -45,6 +45,8 @@ type Entry struct {
 	Kind string // one of the queue's
 	Rule Rule
 	As   string // what tracers call the recipe
+	// Joined, unless it is nil, is told the path of each contender that [Queue.Acquire] makes for the caller.
+	Joined func(path string)
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, and those of kazoo that stand for
@@ -232,6 +234,9 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // also when a rule panics
+	if e.Joined != nil {
+		e.Joined(w.Path())
+	}
 	if shortcut.follows(vacancy, w) {
 		a.At(0)
 	} else if _, err := w.takeTurn(e.Rule, waits); err != nil {
