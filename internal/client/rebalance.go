@@ -72,9 +72,9 @@ func (h *hosts) drawAmong(names []string) {
 }
 
 // kin are the members of the ensemble or the other names, whichever the server belongs to that gave the session last: the others may lead
-// nowhere. Called with mu held.
+// nowhere. A server that was a member goes on to serve, and clients may come back to it, but leads to those that are. Called with mu held.
 func (h *hosts) kin() []string {
-	if slices.Contains(h.members, h.good.Name) {
+	if slices.Contains(h.members, h.good.Name) || h.left[h.good.Name] {
 		return h.members
 	}
 	return without(h.names, h.members)
