@@ -120,6 +120,10 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.release(c, transport.Abrupt)
 		return false
 	}
+	if op == proto.OpDeleteContainer && s.state.Traits.ShunsReapers {
+		s.release(c, transport.Flush)
+		return false
+	}
 	q := &request.Call{
 		Client: c.Client, Op: op, In: d, Out: &s.scratch,
 		Unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),

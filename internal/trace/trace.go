@@ -84,7 +84,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State tells of a change.
+// State reports a change.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {
@@ -93,7 +93,7 @@ func (t *Tracers) State(c zkrecipes.StateChange) {
 	}
 }
 
-// Request tells of a request.
+// Request reports a request.
 func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	for _, tracer := range t.all {
 		if tracer.Request != nil {

@@ -22,7 +22,7 @@ type peer struct {
 	election int
 }
 
-// An Ensemble is a set of servers that replicate each other, each on a loopback address of its own.
+// An Ensemble is a set of servers that replicate each other, each on a different loopback address.
 type Ensemble struct {
 	Servers []*Server
 
@@ -141,8 +141,8 @@ func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
 	return nil, fmt.Errorf("no server %s after %v", what, most)
 }
 
-// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may go on serving
-// until it notices.
+// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may continue to
+// serve until it notices.
 func (e *Ensemble) WaitReady() error {
 	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		leaders := 0
