@@ -84,7 +84,7 @@ func (h *hosts) kin() []string {
 // not among them has found the way to that one without them, and stays. Called with mu held.
 func (h *hosts) redraw(was, now []string) {
 	at := cmp.Or(h.target, h.good)
-	if !slices.Contains(was, at.Name) || sameNames(was, now) {
+	if !slices.Contains(was, at.Name) || len(now) == 0 || sameNames(was, now) {
 		return
 	}
 	if name := destination(h.liked(was), h.liked(now), at.Name); name != at.Name {
