@@ -468,6 +468,31 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
+// The leader and another server leave the ensemble, so all connections end, and end once more before the clients have moved. Some clients are
+// back at a server that has left, which serves on. They leave it, too.
+func TestRebalance_LeaderLeaves_NoClientStays(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts := srv.Fronts()
+		require.NoError(t, srv.Reconfigure(fronts[:3]...))
+		var clients []*conn.Client
+		for range 30 {
+			clients = append(clients, tracking(t, srv, conn.WithRebalance(time.Minute)))
+		}
+		hold := lock(t, clients[0])
+		require.True(t, fronts[2].Leads())
+		require.NoError(t, srv.Reconfigure(fronts...))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, srv.Reconfigure(fronts[0], fronts[3], fronts[4]))
+		time.Sleep(5 * time.Second)
+		srv.Cut(trial.Ours)
+		time.Sleep(5 * time.Minute)
+		after := count(srv, clients)
+		require.Equal(t, []int{0, 0}, after[1:3], "%v", after)
+		require.NoError(t, hold.Err())
+	}, zktest.WithFronts(5), zktest.WithReconfig())
+}
+
 // ownZone says that the servers of the own zone are the first and the second.
 func ownZone(server string) bool { return server == "127.0.0.1:1" || server == "127.0.0.2:1" }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	dns "github.com/zkrecipes/zkrecipes/internal/testkit/names"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/cenkalti/backoff/v4"
@@ -60,12 +61,15 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestDial_NameThatDoesNotResolve_IsSaid(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := conn.Dial(ctx, "not..a..name:2181")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "no server name resolves")
-	require.ErrorContains(t, err, "not..a..name")
+	dns.Use(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := conn.Dial(ctx, "not..a..name:2181")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no server name resolves")
+		require.ErrorContains(t, err, "not..a..name")
+	})
 }
 
 func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {

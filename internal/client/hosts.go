@@ -29,6 +29,7 @@ type hosts struct {
 	names     []string                     // host:port
 	members   []string                     // of the configuration of the ensemble; nil before there is one
 	version   uint64                       // of that
+	left      map[string]bool              // by name: it was a member, and is none
 	preferred map[string]bool              // by name: the user prefers it
 	good      lifetime.Server              // that gave the session last
 	found     map[string][]lifetime.Server // by name
@@ -42,7 +43,7 @@ type hosts struct {
 func newHosts(config *Config) *hosts {
 	h := &hosts{
 		source: config.Source, lookup: config.Lookup, prefers: config.Prefers, log: config.Log, names: config.Servers,
-		found: make(map[string][]lifetime.Server),
+		found: make(map[string][]lifetime.Server), left: make(map[string]bool),
 	}
 	h.preferred = h.judge(h.names)
 	if config.Rebalance > 0 {
