@@ -93,7 +93,10 @@ type diagnosis struct {
 
 // doctor examines and prints. Without a client it tells what servers say that give no session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
-	addresses, chroot := a.servers()
+	addresses, chroot, err := a.servers(ctx)
+	if err != nil {
+		return exit.With(exit.Unreachable, err)
+	}
 	d := diagnosis{Findings: []string{}}
 	var asking sync.WaitGroup
 	for _, server := range addresses {

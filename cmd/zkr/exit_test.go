@@ -43,6 +43,7 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"good", []string{"lock", "/p", "--", "true"}, 0},
 		{"killed by a signal", []string{"lock", "/p", "--", "sh", "-c", "kill -KILL $$"}, 137},
 		{"several paths", []string{"lock", "--path", "/p", "--path", "/q", "--", "true"}, 0},
+		{"a path twice", []string{"lock", "--path", "/p", "--path", "/p", "--", "true"}, 0},
 		{"several paths, tried", []string{"lock", "--try", "--path", "/p", "--path", "/q", "--", "true"}, 0},
 		{"not found", []string{"lock", "/p", "--", "no-such-program"}, exit.NotFound},
 		{"cannot run", []string{"lock", "/p", "--", "/etc/passwd"}, exit.CannotRun},

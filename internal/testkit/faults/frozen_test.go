@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/multilock"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -113,7 +114,7 @@ func holdAndLook(t *testing.T, addr string) {
 	go func() {
 		x, _ := mutex.New(c, "/frozen/x")
 		y, _ := mutex.New(c, "/frozen/y")
-		if all, err := mutex.LockAll(t.Context(), x, y); err == nil {
+		if all, err := multilock.LockAll(t.Context(), x.Part(), y.Part()); err == nil {
 			bodies <- body{"LockAll", all.Context(), all}
 		}
 	}()

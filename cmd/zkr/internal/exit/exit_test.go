@@ -46,7 +46,7 @@ func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 
 // unused are options that zkr never sets, in errors of constructors that it cannot get.
 var unused = []string{
-	"WithCodec", "WithDepth", "WithDialer", "WithLeave", "WithMaxBytes", "WithMaxNodes", "WithRecheck", "WithReplace", "WithRetry",
+	"WithCodec", "WithDepth", "WithDialer", "WithFilter", "WithLeave", "WithMaxBytes", "WithMaxNodes", "WithRecheck", "WithReplace", "WithRetry",
 	"WithStrategy", "WithWindow",
 }
 
