@@ -50,6 +50,12 @@ var unused = []string{
 	"WithStrategy", "WithWindow",
 }
 
+// TestAsFlags_TooManyNodes: the page cannot follow them, whatever the limits of a cache.
+func TestAsFlags_TooManyNodes(t *testing.T) {
+	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
+		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))
+}
+
 // TestAsFlags_NoOptionIsLeft: an operator knows the flags of zkr, and not the options of the library.
 func TestAsFlags_NoOptionIsLeft(t *testing.T) {
 	option := regexp.MustCompile(`\bWith[A-Z]\w*`)
