@@ -51,7 +51,7 @@ func ExampleDial() {
 	// get /missing: zk: node does not exist
 }
 
-// A service starts, and tells its health, while ZooKeeper is away.
+// A service starts, and reports its health, while ZooKeeper is away.
 func ExampleNew() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -166,7 +166,7 @@ func ExampleClient_Sub() {
 	// [config]
 }
 
-// Encrypted, with credentials, below a chroot of the application's; what it makes is open to its own user alone.
+// Encrypted, with credentials, below the application's chroot; only its own user can access what it creates.
 func ExampleDial_secured() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -190,7 +190,7 @@ func ExampleDial_secured() {
 	defer client.Close()
 }
 
-// An ensemble that lets in only those who show an identity. What the client makes is open to that identity alone.
+// An ensemble that admits only clients with an identity. Only that identity can access what the client creates.
 func ExampleWithSASL() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

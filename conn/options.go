@@ -412,7 +412,7 @@ func WithIdentity(id string) Option {
 	}
 }
 
-// dial opens a connection, with TLS if asked for, within the context.
+// dial opens a connection, with TLS if configured, within the context.
 func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 	raw, err := o.rawDial(ctx, "tcp", server.Address)
 	if err != nil || o.tls == nil {

@@ -208,8 +208,8 @@ func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	return hold
 }
 
-// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that are there in the end, follows,
-// and its lock is held throughout.
+// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that exist in
+// the end, follows, and its lock is held throughout.
 func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -384,7 +384,7 @@ func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
 	}
 }
 
-// The server that the client moves to swallows packets. The client comes back after one attempt, and its hold lives on.
+// The server that the client moves to swallows packets. The client returns after one attempt, and its hold lives on.
 func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the server is random

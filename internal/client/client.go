@@ -106,7 +106,7 @@ func (c *Client) Explain(cause error) error { return session.WithReason(cause, c
 // Session does what conn.Client says.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
 
-// Await is Session for what goes on by itself. While all servers refuse the credentials, it waits: the client tries again with
+// Await is Session for background work. While all servers refuse the credentials, it waits: the client retries with
 // pauses, and they may be accepted later.
 func (c *Client) Await(ctx context.Context) (*session.Session, error) { return c.session(ctx, true) }
 
@@ -190,16 +190,16 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 	return s, nil
 }
 
-// InSession calls f with the live session, and again with the next one if f failed because its session has ended. That is known
-// from the error, which matches the loss. An answer of the server counts, also if the session has ended since. A write in doubt is
-// not repeated: another session cannot tell whether it was applied.
+// InSession calls f with the live session, and again with the next one if f failed because its session has ended. The
+// error shows that, because it matches the loss. An answer of the server counts, even if the session has ended since.
+// A write in doubt is not repeated: another session cannot determine whether it was applied.
 //
 // Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Session, op, path, f)
 }
 
-// InSessions is InSession for what goes on by itself: it waits for a session by [Client.Await].
+// InSessions is InSession for background work: it waits for a session by [Client.Await].
 func (c *Client) InSessions(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Await, op, path, f)
 }

@@ -392,7 +392,7 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 	})
 }
 
-// A server that is reached just as the session ends, while its holds are still being told.
+// A server that is reached just as the session ends, while its holds are still being notified.
 func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -488,7 +488,7 @@ func TestCreate_TheChrootItself_ReturnsTheRoot(t *testing.T) {
 	})
 }
 
-// slowToWrite is a connection whose Write takes its time, also if it is closed meanwhile.
+// slowToWrite is a connection whose Write takes its time, even if it is closed in the meantime.
 type slowToWrite struct {
 	net.Conn
 	slow *atomic.Bool

@@ -99,7 +99,7 @@ func TestCreateAll_HigherParentReapedInBetween(t *testing.T) {
 	})
 }
 
-// Credentials that were refused are the reason of what follows, also when no server can be reached afterwards.
+// Credentials that were refused are the reason of later failures, even when no server can be reached afterwards.
 func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"))
@@ -164,7 +164,7 @@ func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 	})
 }
 
-// No view comes after the caller has stopped, also if the session ended meanwhile.
+// No view comes after the caller has stopped, even if the session ended in the meantime.
 func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -181,7 +181,7 @@ func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	})
 }
 
-// A feed is told of its own path and what is below, and of nothing else.
+// A feed receives its own path and what is below, and nothing else.
 func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -229,7 +229,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// Each connection is closed, also the one on which a new session closes the old one.
+// Each connection is closed, including the one on which a new session closes the old one.
 func TestClose_LeavesNoConnectionOpen(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var open, dialed atomic.Int32

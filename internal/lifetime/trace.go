@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// traced returns a function for Request.Done. It tells the tracers first, so that a call that returns has been told.
+// traced returns a function for Request.Done. It notifies the tracers first, so they have been notified when a call
+// returns.
 func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
 	return func(got link.Reply, err error) {
 		told := err

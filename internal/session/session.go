@@ -62,16 +62,16 @@ func (l listener) Up() {
 	l.tell(News{Kind: Up})
 }
 
-// Down tells the feeds.
+// Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
-// Event tells the watches and the feeds.
+// Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
 // Closing removes the containers that would stay for ever.
 func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
-// What a session sends, and what comes back.
+// What a session sends and receives.
 type (
 	request = lifetime.Request
 	reply   = link.Reply
