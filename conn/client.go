@@ -271,3 +271,40 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(ctx, path, version)
 }
+
+// DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A path without a
+// node is no error. Up to 64 requests are in flight at a time.
+//
+// The tree does not go at once: others see parts of it until DeleteAll returns. What they create below path in
+// the meantime is deleted, too, ephemeral nodes and the contenders of locks included, so their holds are lost.
+// If DeleteAll returns nil, there was a moment at which no node was left; one may have been created since. While
+// another client keeps creating nodes below path, DeleteAll goes on until ctx ends.
+//
+// A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute
+// the first request late, and then deletes a node that was created at the same path in the meantime, unless it
+// has children.
+//
+// After an error, a part of the tree has been deleted. Errors: the error of the server about the node that could
+// not be deleted or listed, such as zk.ErrNoAuth, after which no further node is tried;
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the root of the server, which holds
+// nodes of its own, before any request; ErrClosed; ErrAuthFailed; the cause of ctx. The error also matches
+// ErrUnknownOutcome if the node that it names may have been deleted.
+func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
+	var o deleteAllOptions
+	for i, opt := range opts {
+		if opt == nil {
+			return fmt.Errorf("delete all of %s: option %d is nil", path, i)
+		}
+		opt(&o)
+	}
+	return c.inner().DeleteAll(ctx, path, o.keepTop)
+}
+
+// DeleteAllOption configures [Client.DeleteAll].
+type DeleteAllOption func(*deleteAllOptions)
+
+type deleteAllOptions struct{ keepTop bool }
+
+// WithKeepTop makes [Client.DeleteAll] delete only what is below the path; by default the node at the path goes,
+// too. Servers delete a container themselves some time after its last child.
+func WithKeepTop() DeleteAllOption { return func(o *deleteAllOptions) { o.keepTop = true } }

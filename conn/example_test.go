@@ -137,6 +137,35 @@ func ExampleClient_Watch() {
 	// limit: 10
 }
 
+func ExampleClient_DeleteAll() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	for _, path := range []string{"/app/jobs/1", "/app/jobs/2", "/app/limit"} {
+		if err := client.CreateAll(ctx, path, nil); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println(client.DeleteAll(ctx, "/app/jobs", conn.WithKeepTop()))
+	fmt.Println(client.Children(ctx, "/app/jobs"))
+	fmt.Println(client.DeleteAll(ctx, "/app"))
+	fmt.Println(client.Children(ctx, "/"))
+	// Output:
+	// <nil>
+	// [] <nil>
+	// <nil>
+	// [zookeeper] <nil>
+}
+
 func ExampleClient_Sub() {
 	srv, connect, closeServer := server()
 	defer closeServer()
