@@ -174,10 +174,26 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// ACL returns the access list of a node. Like [Client.Get], it retries until a server answers. Since ZooKeeper
-// 3.7, a client without the permission admin receives the hashes of the scheme digest as "x".
-func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+// ACL returns the access list of a node and the node's Stat, whose Aversion is the version of the list. Like
+// [Client.Get], it retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin
+// receives the hashes of the scheme digest as "x"; do not pass such a list to [Client.SetACL].
+func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	return c.inner().ACL(ctx, path)
+}
+
+// SetACL replaces the access list of a node if the version of the list, the Aversion of its Stat, is the given
+// one; -1 matches any. The client needs the permission admin. The list applies to this node only, neither to its
+// parent nor to its children. Whether a node may be deleted depends on the list of its parent.
+//
+// If the reply to a versioned SetACL is lost, SetACL reads the node: if the list still has the version, the
+// write was not applied and is sent again.
+//
+// Errors: zk.ErrInvalidACL for an empty list, before any request, and for one that the server rejects;
+// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another error of the server, and nothing was written;
+// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client
+// changed the list; without a session, as for Create.
+func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
+	return c.inner().SetACL(ctx, path, acl, version)
 }
 
 // Sync waits until the server has caught up with the leader. Subsequent reads, here or on the session, are then

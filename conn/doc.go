@@ -35,8 +35,9 @@
 // not executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
 // zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some writes
 // of Client resolve this by reading the node. A versioned [Client.Set] is sent again if the node still has the
-// version. [Client.Delete] treats a missing node as success. [Client.CreateAll], which also creates missing
-// parents, treats a node with its data as success. [Client.DeleteAll] deletes until nothing is left.
+// version, and so is [Client.SetACL]. [Client.Delete] treats a missing node as success. [Client.CreateAll],
+// which also creates missing parents, treats a node with its data as success. [Client.DeleteAll] deletes until
+// nothing is left.
 //
 // Operations of a Session end with it. Reads of a Client continue in the next session and never go back in
 // time: a server that lags behind what this client has seen refuses it. There is one exception. If servers have

@@ -166,6 +166,33 @@ func ExampleClient_DeleteAll() {
 	// [zookeeper] <nil>
 }
 
+// The team of the client may change the node from now on, and everybody may read it.
+func ExampleClient_SetACL() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect, conn.WithAuth("digest", "team:secret"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	if err := client.CreateAll(ctx, "/limit", []byte("10")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, stat, err := client.ACL(ctx, "/limit")
+	fmt.Println(list, stat.Aversion, err)
+	list = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth"}, {Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
+	stat, err = client.SetACL(ctx, "/limit", list, stat.Aversion) // unless another client was faster
+	fmt.Println(stat.Aversion, err)
+	// Output:
+	// [{31 world anyone}] 0 <nil>
+	// 1 <nil>
+}
+
 func ExampleClient_Sub() {
 	srv, connect, closeServer := server()
 	defer closeServer()

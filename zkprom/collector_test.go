@@ -249,7 +249,7 @@ func TestCollector_Requests(t *testing.T) {
 			require.Contains(t, s, `zkrecipes_request_seconds_count{op="`+op+`"}`)
 		}
 		require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="acl"}`])
-		_, err = client.ACL(t.Context(), "/a")
+		_, _, err = client.ACL(t.Context(), "/a")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		s = scrape(t, c)
 		require.Equal(t, "1", s[`zkrecipes_request_seconds_count{op="acl"}`])

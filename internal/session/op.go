@@ -112,13 +112,27 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	return d.Bytes, d.Stat, err
 }
 
-// ACL returns the access list of a node.
-func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+// ACL returns the access list of a node, and its Stat.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	if err := CheckPath("acl", path); err != nil {
-		return nil, err
+		return nil, zk.Stat{}, err
 	}
-	return ask(ctx, s, "acl", path, reading, nil, func(done func([]zk.ACL, error)) request {
+	acl, err := ask(ctx, s, "acl", path, reading, nil, func(done func(wire.ACL, error)) request {
 		return request{Op: wire.OpGetACL, Path: path, Frame: wire.ACLFrame(s.Abs(path)), Done: taking(wire.ACLReply, done)}
+	})
+	return acl.List, acl.Stat, err
+}
+
+// SetACL replaces the access list of a node if that has the version; -1 is any.
+func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
+	if err := CheckPath("set acl", path); err != nil {
+		return zk.Stat{}, err
+	}
+	if len(list) == 0 {
+		return zk.Stat{}, &OpError{Op: "set acl", Path: path, Err: fmt.Errorf("%w: the list is empty", zk.ErrInvalidACL)}
+	}
+	return ask(ctx, s, "set acl", path, writing, nil, func(done func(zk.Stat, error)) request {
+		return request{Op: wire.OpSetACL, Path: path, Frame: wire.SetACLFrame(s.Abs(path), list, version), Done: taking(wire.StatReply, done)}
 	})
 }
 

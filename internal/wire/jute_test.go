@@ -48,6 +48,7 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 		"delete":   {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
 		"children": {ReadFrame(OpChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
 		"acl":      {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
+		"set acl":  {SetACLFrame("/a", acl, 3), func(z *zk.Conn) error { _, err := z.SetACL("/a", acl, 3); return err }},
 		"multi":    {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +145,10 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err, "a vector that is null")
 	require.Empty(t, f.Names)
 
-	list, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
+	acl, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
 	require.NoError(t, err)
-	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, acl.List)
+	require.EqualValues(t, 2, acl.Stat.Pzxid)
 
 	responses, err := MultiReply(multiOf3, 3)
 	require.NoError(t, err)
