@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions and is safe for concurrent use.
@@ -236,6 +237,28 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 // nothing was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(ctx, path, data, mode, acl...)
+}
+
+// CreateProtected is like [Client.Create], but finds the node if the reply is lost. The last part of its name
+// begins with "_c_", a new UUID and "-": "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for
+// [EphemeralSequential]. Curator names nodes made withProtection in this way, and so does go-zookeeper's
+// CreateProtectedEphemeralSequential, without the hyphens of the UUID. CreateProtected returns the whole path. It
+// takes the modes [Persistent], [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not
+// create missing parents.
+//
+// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way,
+// and then looks for the UUID among the children of the parent, for which the client needs the permission read.
+// If there is no such node, it sends the request again. A node that the caller does not learn of, because of an
+// error or because ctx has ended, is deleted in the background while the session lives.
+//
+// A server that hangs may execute the first request late, after the second was answered. There are then two
+// nodes with the same UUID, unless the mode is not sequential.
+//
+// Errors: those of [Client.Create]. ErrUnknownOutcome says that ctx or the session ended, or that the search was
+// refused, before the node was found: an ephemeral node is deleted, at the latest with the session, and a
+// persistent node may stay. The error names it.
+func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+	return ephemeral.CreateProtected(ctx, c.inner(), path, data, mode, acl)
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The

@@ -37,7 +37,7 @@
 // of Client resolve this by reading the node. A versioned [Client.Set] is sent again if the node still has the
 // version, and so is [Client.SetACL]. [Client.Delete] treats a missing node as success. [Client.CreateAll],
 // which also creates missing parents, treats a node with its data as success. [Client.DeleteAll] deletes until
-// nothing is left.
+// nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it finds the node.
 //
 // Operations of a Session end with it. Reads of a Client continue in the next session and never go back in
 // time: a server that lags behind what this client has seen refuses it. There is one exception. If servers have

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -164,6 +165,29 @@ func ExampleClient_DeleteAll() {
 	// [] <nil>
 	// <nil>
 	// [zookeeper] <nil>
+}
+
+func ExampleClient_CreateProtected() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	path, err := client.CreateProtected(ctx, "/worker-", []byte("10.0.0.1"), conn.EphemeralSequential)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, rest, _ := strings.Cut(path, "-worker-") // what comes before has a UUID
+	fmt.Println("worker", rest)
+	// Output:
+	// worker 0000000000
 }
 
 // The team of the client may change the node from now on, and everybody may read it.

@@ -1,4 +1,4 @@
-package ephemeral
+package ephemeral_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -18,10 +19,10 @@ func TestPrefix_IsCurators(t *testing.T) {
 	form := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-$`)
 	seen := map[string]bool{}
 	for range 100 {
-		guid := NewGUID()
+		guid := ephemeral.NewGUID()
 		require.False(t, seen[guid])
 		seen[guid] = true
-		require.Regexp(t, form, Prefix(guid))
+		require.Regexp(t, form, ephemeral.Prefix(guid))
 	}
 }
 
@@ -59,7 +60,7 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				srv.SetLatency(time.Millisecond)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -100,7 +101,7 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 		}, path + "/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				if c.before != nil {
 					c.before(srv)
 				}
@@ -124,7 +125,7 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 
 // TestCreate_ParentRemovedUnderAnother: a caller that finds it gone makes it again.
 func TestCreate_ParentRemovedUnderAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), "/app", nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^" + path + "$"}, zktest.After(func(zktest.Request) { cancel() }))

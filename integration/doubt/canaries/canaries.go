@@ -58,10 +58,10 @@ var canaries = []canary{
 	{"grant: an unwatched node that was deleted before the connection came up on which the proof came", quick + "./internal/znode", []edit{{"internal/hold", "Turn.isInDoubt", "return t.Since.HasFired()", "return false"}}},
 	// C6 Leaving.
 	{"node: a create is repeated without looking for what the first has made", queueTests, []edit{{"internal/ephemeral", "Parent.Create", "n, findErr := p.find(ctx, s, c.guid)", "n, findErr := (*Node)(nil), error(nil)"}}},
-	{"node: found by its GUID, of any owner", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}}},
+	{"node: found by its GUID, of any owner", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "case exists && stat.EphemeralOwner == p.owner(s):", "case exists:"}}},
 	{"node: the search asks a leader that may have been replaced", quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, p.Path); err != nil {"}}},
 	{"node: what a late copy has made is looked for once", queueTests, []edit{{"internal/ephemeral", "Parent.sweep", "if err := n.delete(ctx); err != nil {\n\t\t\t\treturn err\n\t\t\t}", "return n.delete(ctx)"}}},
-	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreate(", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreate("}}},
+	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreateFor(", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreateFor("}}},
 	// C7 Waiting.
 	{"queue: no second look when an event is lost", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/session", "Session.RecheckAfter", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}}},
 	{"hold: never reads its node while the watch of the waiter is silent", queueTests, []edit{{"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), "}}},
