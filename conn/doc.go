@@ -61,9 +61,9 @@
 // [WithAuth] sends credentials on every connection, before any request. If a server refuses them, the client
 // tries the next one. If all servers refuse, the session ends and calls fail with zkrecipes.ErrAuthFailed; Run,
 // Watch and caches resume when a server accepts the credentials. [WithACL] sets the access list of nodes that
-// are created without their own. [WithTLS] verifies the server's name as given in the connect string, and
-// [WithTLSFunc] supports certificates that change. [WithSASL] authenticates the client with SASL; see package
-// sasl.
+// are created without their own, and [WithACLFunc] a list for each path. [WithTLS] verifies the
+// server's name as given in the connect string, and [WithTLSFunc] supports certificates that change. [WithSASL]
+// authenticates the client with SASL; see package sasl.
 //
 // # Servers that change
 //

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,6 +189,40 @@ func ExampleClient_CreateProtected() {
 	fmt.Println("worker", rest)
 	// Output:
 	// worker 0000000000
+}
+
+// Nodes below /billing belong to the team that bills, and all others to the operators.
+func ExampleWithACLFunc() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	operators, billing := zk.DigestACL(zk.PermAll, "ops", "secret"), zk.DigestACL(zk.PermAll, "billing", "other")
+	client, err := conn.Dial(ctx, connect, conn.WithAuth("digest", "ops:secret"), conn.WithACL(operators),
+		conn.WithACLFunc(func(path string) []zk.ACL {
+			if strings.HasPrefix(path+"/", "/billing/") {
+				return slices.Concat(billing, operators)
+			}
+			return nil // the list of WithACL
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	for _, path := range []string{"/billing/limit", "/limit"} {
+		if err := client.CreateAll(ctx, path, nil); err != nil {
+			fmt.Println(err)
+			return
+		}
+		list, _, err := client.ACL(ctx, path)
+		fmt.Println(len(list), err)
+	}
+	// Output:
+	// 2 <nil>
+	// 1 <nil>
 }
 
 // The team of the client may change the node from now on, and everybody may read it.

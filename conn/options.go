@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
@@ -366,13 +367,39 @@ func WithAuth(scheme, cred string) Option {
 // WithACL sets the access list of every node that is created without its own, above all by recipes; the default
 // is open to the world. The clients that share a queue need read, create and delete on its parent. To wait,
 // they need read on each other's contenders; to revoke, write on the contender of the holder. Clients with
-// different credentials therefore need a list that names all of them.
+// different credentials therefore need a list that names all of them. For lists that depend on the path, see
+// [WithACLFunc].
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {
 			return errors.New("acl: empty list")
 		}
+		if err := session.CheckACL(acl); err != nil {
+			return fmt.Errorf("acl: %w", err)
+		}
 		o.ACL = append([]zk.ACL(nil), acl...)
+		return nil
+	}
+}
+
+// WithACLFunc sets a function that returns the access list of a node that is created without its own; the
+// default is the list of [WithACL] for every node. Where the function returns an empty list, the list of WithACL
+// applies. It is called for all nodes that the client, its subs and recipes create: contenders, members, values
+// and the containers above them, those of the chroot included. It does not change nodes that exist; see
+// [Client.SetACL].
+//
+// The function receives the path on the server, chroot included. What servers append to it is missing: the path
+// of a contender is "/locks/a/_c_<uuid>-lock-", without its number. The function is called before each request,
+// by several goroutines, and perhaps twice for one node: it must return at once, and always the same list for a
+// path.
+//
+// A create fails with zk.ErrInvalidACL, before any request, if an entry has no scheme or unknown permissions.
+func WithACLFunc(acl func(path string) []zk.ACL) Option {
+	return func(o *options) error {
+		if acl == nil {
+			return errors.New("acl: nil function")
+		}
+		o.ACLFunc = acl
 		return nil
 	}
 }

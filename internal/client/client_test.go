@@ -45,6 +45,9 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"dialer":          conn.WithDialer(nil),
 		"auth":            conn.WithAuth("", "user:password"),
 		"acl":             conn.WithACL(nil),
+		"acl scheme":      conn.WithACL([]zk.ACL{{Perms: zk.PermAll, ID: "anyone"}}),
+		"acl perms":       conn.WithACL(zk.WorldACL(64)),
+		"acl function":    conn.WithACLFunc(nil),
 		"identity":        conn.WithIdentity(""),
 	}
 	for name, opt := range bad {

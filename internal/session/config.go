@@ -12,4 +12,5 @@ type Config struct {
 	Chroot     string // "" for none
 	MaxRequest int    // bytes; 0 is 1 MiB less 4 KiB
 	ACL        []zk.ACL
+	ACLFunc    func(path string) []zk.ACL // by path on the server; nil, or an empty list, is ACL
 }

@@ -27,7 +27,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	return s.StartCreateFor(ctx, path, data, flags, nil, n, remove...)
 }
 
-// StartCreateFor is StartCreate with an access list; an empty one is the client's.
+// StartCreateFor is StartCreate with an access list; see [Config.ACLOf].
 func (s *Session) StartCreateFor(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, remove ...string) (*Creation, error) {
 	if err := CheckPath("create", path); err != nil {
 		return nil, err
@@ -36,6 +36,10 @@ func (s *Session) StartCreateFor(ctx context.Context, path string, data []byte, 
 		if err := CheckPath("delete", path); err != nil {
 			return nil, err
 		}
+	}
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return nil, &OpError{Op: "create", Path: path, Err: err}
 	}
 	c := &Creation{call: *newCall[[]string]("create", path, writing)}
 	if err := launch(ctx, s, &c.call, nil, s.createRequest(c, data, flags, acl, n, remove)); err != nil {
@@ -49,9 +53,6 @@ var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
 // createRequest returns the request of c: a transaction only if there is more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
-	if len(acl) == 0 {
-		acl = s.opts.ACL
-	}
 	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: acl, Flags: flags}
 	if n == 1 && len(remove) == 0 {
 		return s.oneCreate(wire.OpCreate, c.op, c.path, &one, func(created string, zxid int64, err error) {

@@ -39,8 +39,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if flags < 0 || flags > zk.FlagContainer {
 		return "", &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
 	}
-	if len(acl) == 0 {
-		acl = s.opts.ACL
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return "", &OpError{Op: "create", Path: path, Err: err}
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
