@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -259,6 +260,26 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // persistent node may stay. The error names it.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return ephemeral.CreateProtected(ctx, c.inner(), path, data, mode, acl)
+}
+
+// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no
+// children and its data was not written for that long. [Client.Set] starts the time anew. The servers check
+// about once a minute and count by the wall clock of their leader, so use it to clean up and not to coordinate.
+// For a node that shows that a process is running, use an ephemeral node.
+//
+// The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and at most
+// 2^40-1 of them, about 34 years.
+//
+// All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true,
+// which is off by default. A server without it takes such nodes for ephemeral ones, so set it on all servers
+// before the first of them is created.
+//
+// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to
+// live outside of the range, before any request.
+func (c *Client) CreateTTL(
+	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
+	return c.inner().CreateTTL(ctx, path, data, mode, ttl, acl...)
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The

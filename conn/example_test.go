@@ -225,6 +225,35 @@ func ExampleWithACLFunc() {
 	// 1 <nil>
 }
 
+func ExampleClient_CreateTTL() {
+	server, err := zktest.Start(zktest.WithListener("127.0.0.1:0"), zktest.WithExtendedTypes(), zktest.WithContainerCheck(10*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, server.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	path, err := client.CreateTTL(ctx, "/reset-password", []byte("token"), conn.Persistent, 50*time.Millisecond)
+	fmt.Println(path, err)
+	for node := range client.Watch(ctx, path) {
+		if node.Current && !node.Exists {
+			fmt.Println("it is gone")
+			return
+		}
+	}
+	// Output:
+	// /reset-password <nil>
+	// it is gone
+}
+
 // The team of the client may change the node from now on, and everybody may read it.
 func ExampleClient_SetACL() {
 	_, connect, closeServer := server()

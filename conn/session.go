@@ -78,8 +78,8 @@ func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, c
 }
 
 // Create creates a node and returns its path, which for a sequential node is longer than the path requested.
-// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live.
-// Without an ACL, the node has the client's.
+// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live;
+// see [Client.CreateTTL]. Without an ACL, the node has the client's.
 //
 // Errors: the error of the server, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -269,6 +270,15 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 		return "", err
 	}
 	return s.Create(ctx, path, data, flags, acl...)
+}
+
+// CreateTTL does what conn.Client says.
+func (c *Client) CreateTTL(ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL) (string, error) {
+	s, err := c.sessionFor(ctx, "create", path)
+	if err != nil {
+		return "", err
+	}
+	return s.CreateTTL(ctx, path, data, flags, ttl, acl...)
 }
 
 // Multi does what conn.Client says.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -51,6 +52,41 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
 		return s.oneCreate(op, "create", path, one, func(created string, _ int64, err error) { done(created, err) })
 	})
+}
+
+// The modes of nodes with a time to live, and the longest, in milliseconds. Source: CreateMode and EphemeralType of ZooKeeper 3.5.3.
+const (
+	flagTTL           = 5
+	flagTTLSequential = 6
+	maxTTL            = 1<<40 - 1
+)
+
+// CreateTTL makes a node that the server removes when it has had no children, and was not written, for the time to live.
+func (s *Session) CreateTTL(ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL) (string, error) {
+	if err := CheckPath("create", path); err != nil {
+		return "", err
+	}
+	fail := func(err error) (string, error) { return "", &OpError{Op: "create", Path: path, Err: err} }
+	mode, ok := map[int32]int32{0: flagTTL, zk.FlagSequence: flagTTLSequential}[flags]
+	if !ok {
+		return fail(zk.ErrInvalidFlags)
+	}
+	ms := int64((ttl + time.Millisecond - 1) / time.Millisecond)
+	if ttl <= 0 || ms > maxTTL {
+		return fail(fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond))
+	}
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return fail(err)
+	}
+	made, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: mode}
+		return request{Op: wire.OpCreateTTL, Path: path, Frame: wire.CreateTTLFrame(one, ms), Done: taking(wire.CreateReply, done)}
+	})
+	if errors.Is(err, zkrecipes.CodeUnimplemented) {
+		return fail(fmt.Errorf("%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers", zkrecipes.CodeUnimplemented))
+	}
+	return s.Rel(made), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without

@@ -11,6 +11,7 @@ import (
 // The bodies of requests and replies, in ZooKeeper's serialisation.
 //
 //	create    path string, data buffer, acl vector of (perms int32, scheme string, id string), flags int32
+//	create ttl  as create, then ttl int64 in milliseconds
 //	delete    path string, version int32
 //	set       path string, data buffer, version int32
 //	check     path string, version int32
@@ -34,6 +35,11 @@ func CreateFrame(op int32, r *zk.CreateRequest) []byte {
 		body += len(acl.Scheme) + len(acl.ID) + 12
 	}
 	return seal(appendCreate(newFrame(op, body), r))
+}
+
+// CreateTTLFrame creates a node with a time to live in milliseconds.
+func CreateTTLFrame(r *zk.CreateRequest, ttl int64) []byte {
+	return seal(appendInt64(appendCreate(newFrame(OpCreateTTL, someBytes), r), ttl))
 }
 
 // DeleteFrame deletes a node.
@@ -226,11 +232,11 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// CreateReply reads the reply to a create or a sync.
+// CreateReply reads the reply to a create of any kind, or a sync.
 func CreateReply(body []byte) (path string, err error) {
 	d := decoder{body: body}
 	path = d.string()
-	if len(d.body) > 0 { // the reply to a container's create has a Stat, too
+	if len(d.body) > 0 { // the reply to a container's create has a Stat, too, and that to one with a time to live
 		d.stat()
 	}
 	return path, d.end()

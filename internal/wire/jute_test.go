@@ -41,6 +41,13 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 			CreateFrame(OpCreateContainer, &zk.CreateRequest{Path: "/a", Data: []byte{}, Acl: acl, Flags: 4}),
 			func(z *zk.Conn) error { _, err := z.CreateContainer("/a", []byte{}, 4, acl); return err },
 		},
+		"time to live": {
+			CreateTTLFrame(&zk.CreateRequest{Path: "/a", Data: []byte("x"), Acl: acl, Flags: 5}, 1500),
+			func(z *zk.Conn) error {
+				_, err := z.CreateTTL("/a", []byte("x"), 5, acl, 1500*time.Millisecond)
+				return err
+			},
+		},
 		"get":      {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
 		"exists":   {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
 		"set":      {SetFrame("/a", []byte("x"), 3), func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
