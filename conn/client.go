@@ -25,6 +25,9 @@ func (c *Client) inner() *client.Client {
 	return (*client.Client)(c)
 }
 
+// bounded returns the context of one call of the program; see [WithMaxInFlight].
+func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
+
 // New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as
 // the default port. It returns at once and connects in the background for as long as it takes, so a service can
 // start, and report its health, while ZooKeeper is unavailable. Calls and recipes wait for the connection by
@@ -157,7 +160,7 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 // Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply;
 // ErrClosed; ErrAuthFailed; the cause of ctx, with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	return c.inner().Get(ctx, path)
+	return c.inner().Get(c.bounded(ctx), path)
 }
 
 // Exists reports whether a node exists, and returns its Stat. Like [Client.Get], it retries until a server
@@ -165,7 +168,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) 
 //
 // Errors: those of Get, except that a missing node is not an error.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	return c.inner().Exists(ctx, path)
+	return c.inner().Exists(c.bounded(ctx), path)
 }
 
 // Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a
@@ -173,14 +176,14 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error)
 //
 // Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	return c.inner().Children(ctx, path)
+	return c.inner().Children(c.bounded(ctx), path)
 }
 
 // ACL returns the access list of a node and the node's Stat, whose Aversion is the version of the list. Like
 // [Client.Get], it retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin
 // receives the hashes of the scheme digest as "x"; do not pass such a list to [Client.SetACL].
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
-	return c.inner().ACL(ctx, path)
+	return c.inner().ACL(c.bounded(ctx), path)
 }
 
 // SetACL replaces the access list of a node if the version of the list, the Aversion of its Stat, is the given
@@ -195,7 +198,7 @@ func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error
 // ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client
 // changed the list; without a session, as for Create.
 func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
-	return c.inner().SetACL(ctx, path, acl, version)
+	return c.inner().SetACL(c.bounded(ctx), path, acl, version)
 }
 
 // Sync waits until the server has caught up with the leader. Subsequent reads, here or on the session, are then
@@ -204,7 +207,9 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version 
 // retries until a server answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
-func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
+func (c *Client) Sync(ctx context.Context, path string) error {
+	return c.inner().Sync(c.bounded(ctx), path)
+}
 
 // Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller
 // gets the newest state rather than those it has missed, and never an older state after a newer one. If a node
@@ -237,7 +242,7 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 // Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or the cause of ctx, and
 // nothing was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
-	return c.inner().Create(ctx, path, data, mode, acl...)
+	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
 }
 
 // CreateProtected is like [Client.Create], but finds the node if the reply is lost. The last part of its name
@@ -259,7 +264,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // refused, before the node was found: an ephemeral node is deleted, at the latest with the session, and a
 // persistent node may stay. The error names it.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
-	return ephemeral.CreateProtected(ctx, c.inner(), path, data, mode, acl)
+	return ephemeral.CreateProtected(c.bounded(ctx), c.inner(), path, data, mode, acl)
 }
 
 // CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no
@@ -279,7 +284,7 @@ func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, 
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
-	return c.inner().CreateTTL(ctx, path, data, mode, ttl, acl...)
+	return c.inner().CreateTTL(c.bounded(ctx), path, data, mode, ttl, acl...)
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The
@@ -295,7 +300,7 @@ func (c *Client) CreateTTL(
 // Errors: zk.ErrNodeExists if the node existed before; otherwise the error of the server about the node that
 // could not be created.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
-	return c.inner().CreateAll(ctx, path, data, acl...)
+	return c.inner().CreateAll(c.bounded(ctx), path, data, acl...)
 }
 
 // Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is
@@ -303,7 +308,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 //
 // Errors: those of [Session.Multi]; without a session, as for Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return c.inner().Multi(ctx, ops...)
+	return c.inner().Multi(c.bounded(ctx), ops...)
 }
 
 // Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set
@@ -318,7 +323,7 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 // ErrUnknownOutcome if a reply was lost and it cannot be determined whether this Set or another client changed
 // the node; without a session, as for Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
-	return c.inner().Set(ctx, path, data, version)
+	return c.inner().Set(c.bounded(ctx), path, data, version)
 }
 
 // Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the
@@ -329,7 +334,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 // deleted; ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1,
 // which may be another client's; without a session, as for Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	return c.inner().Delete(ctx, path, version)
+	return c.inner().Delete(c.bounded(ctx), path, version)
 }
 
 // DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A path without a
@@ -357,7 +362,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOp
 		}
 		opt(&o)
 	}
-	return c.inner().DeleteAll(ctx, path, o.keepTop)
+	return c.inner().DeleteAll(c.bounded(ctx), path, o.keepTop)
 }
 
 // DeleteAllOption configures [Client.DeleteAll].

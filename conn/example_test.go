@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -252,6 +254,34 @@ func ExampleClient_CreateTTL() {
 	// Output:
 	// /reset-password <nil>
 	// it is gone
+}
+
+// A thousand goroutines read, and the servers have at most ten of the requests at a time.
+func ExampleWithMaxInFlight() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect, conn.WithMaxInFlight(10))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	var read atomic.Int64
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			if _, _, err := client.Get(ctx, "/"); err == nil {
+				read.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println(read.Load())
+	// Output:
+	// 1000
 }
 
 // The team of the client may change the node from now on, and everybody may read it.

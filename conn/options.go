@@ -124,6 +124,25 @@ func WithMaxReplySize(bytes int) Option {
 	}
 }
 
+// WithMaxInFlight limits how many requests of this program are in flight, 1 or more; by default there is no
+// limit. It applies to the calls of [Client] and [Session], and to each request of [Client.DeleteAll] and others
+// that send several. A call beyond the limit waits for its turn, first come, first served, until its context ends:
+// nothing was sent then, and the error says what it waited for. A call that returns because its context has ended
+// keeps its turn until the server answers or the connection is lost.
+//
+// The limit does not apply to what the client and the recipes send for themselves: pings, the proof of liveness,
+// contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. They never wait
+// behind the calls of the program, so the limit delays no release and shortens no deadline.
+func WithMaxInFlight(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("%d requests in flight: want 1 or more", n)
+		}
+		o.MaxInFlight = n
+		return nil
+	}
+}
+
 // WithTickTime declares the tickTime of the ensemble, as in its zoo.cfg; the default is unknown. It lets
 // [Session.ValidUntil] count with 1.5 ticks where it otherwise counts with a quarter of the session timeout;
 // see docs/design.md.

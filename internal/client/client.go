@@ -172,6 +172,9 @@ func (c *Client) Abs(path string) string { return c.chroot.Abs(path) }
 // Rel returns what this client calls a path on the server; "" if that is not below its root.
 func (c *Client) Rel(path string) string { return c.chroot.Rel(path) }
 
+// Bounded returns the context of one call of the program, which takes turns with others; see [session.Config.Bounded].
+func (c *Client) Bounded(ctx context.Context) context.Context { return c.core.opts.Bounded(ctx) }
+
 // Tracers returns the tracers of the client; nil is none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
