@@ -79,14 +79,18 @@ tidy: ## check that go.mod and go.sum say what the sources need
 
 # integration/ freezes servers with signals that Windows does not have.
 .PHONY: build
-build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
+build: export CGO_ENABLED = 0
+build: ## compile for Linux, macOS and Windows, on amd64 and arm64, and vet everything once for each system
 	for platform in $(PLATFORMS); do \
-		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
 		echo "build $$platform"; \
 		go build ./...; \
-		go vet ./...; \
-		for module in $(NESTED); do go -C $$module vet ./...; done; \
-		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
+		go -C cmd/zkr build ./...; \
+	done
+	for platform in linux/amd64 darwin/arm64 windows/amd64; do \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		echo "vet $$platform"; \
+		for module in . $(NESTED) $$([[ $$GOOS == windows ]] || echo integration); do go -C $$module vet ./...; done; \
 	done
 	GOOS=js GOARCH=wasm go vet ./docs/playground/...
 

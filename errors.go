@@ -46,7 +46,7 @@ var (
 	// library or recipe. Neither would wait for the other, so nothing is granted beside it.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
-	// docs/other-servers.md.
+	// docs/compatibility.md.
 	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
 	// ErrTaken reports that the path of a node is taken by a node of another session. The error is a
 	// [*TakenError].

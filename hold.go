@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 )
 
 // Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends
@@ -22,25 +20,12 @@ import (
 //
 // To test code that takes a Hold, make one without a server with package zktest/fakehold.
 type Hold struct {
-	backing backing
+	backing Backing
 	ctx     holdContext // its cause alone says whether the hold has ended, and why
 	since   time.Time
 
 	mu       sync.Mutex
 	warnings map[time.Duration]warning // the newest of each lead
-}
-
-// backing stands behind a hold.
-type backing = grant.Backing[Token, Op, OpResult]
-
-func init() { grant.NewHold = newHold }
-
-// newHold makes a hold, as [grant.NewHold] describes.
-func newHold(ctx context.Context, b backing) (h *Hold, end func(*LostError)) {
-	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	h = &Hold{backing: b, since: time.Now()}
-	h.ctx = holdContext{Context: inner, hold: h, cancel: cancel}
-	return h, func(lost *LostError) { h.end(lost) }
 }
 
 // Context returns the context of the hold. It is canceled when the hold ends, and [context.Cause] then returns
@@ -58,6 +43,9 @@ func (h *Hold) Context() context.Context { return &h.ctx }
 // whether there is one. With it, a function that runs under a lock can obtain the token, or write with
 // [Hold.Txn], without taking the hold as a parameter. The hold may have ended: check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
+	if ctx == nil {
+		return nil, false
+	}
 	h, ok := ctx.Value(holdKey{}).(*Hold)
 	return h, ok
 }

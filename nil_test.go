@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
@@ -85,6 +86,49 @@ func TestNil_SaysWhatIsWrong(t *testing.T) {
 			}
 		}
 		require.NoError(t, c.Close())
+	})
+}
+
+// TestNil_OfFunctions: a nil argument of a function is an error that says so. Where nil is an answer, there is no error.
+func TestNil_OfFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, err := conn.Dial(t.Context(), "127.0.0.1", conn.WithDialer(srv.Dial))
+		require.NoError(t, err)
+		defer c.Close()
+		m, err := mutex.New(c, "/mutex")
+		require.NoError(t, err)
+		var none context.Context
+		for name, call := range map[string]func() (any, error){
+			"dial without a context":     func() (any, error) { return conn.Dial(none, "127.0.0.1", conn.WithDialer(srv.Dial)) },
+			"dial with a nil option":     func() (any, error) { return conn.Dial(t.Context(), "127.0.0.1", nil) },
+			"a nil dialer":               func() (any, error) { return conn.New("127.0.0.1", conn.WithDialer(nil)) },
+			"a nil option":               func() (any, error) { return mutex.New(c, "/mutex", nil) },
+			"lock all without a context": func() (any, error) { return mutex.LockAll(none, m) },
+			"lock all with a nil mutex":  func() (any, error) { return mutex.LockAll(t.Context(), m, nil) },
+			"a file without a context":   func() (any, error) { return fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens")) },
+			"mutex":                      func() (any, error) { return mutex.New(nil, "/a") },
+			"rwlock":                     func() (any, error) { return rwlock.New(nil, "/a") },
+			"semaphore":                  func() (any, error) { return semaphore.New(nil, "/a", 1) },
+			"election":                   func() (any, error) { return election.New(nil, "/a") },
+			"barrier":                    func() (any, error) { return barrier.New(nil, "/a") },
+			"double barrier":             func() (any, error) { return barrier.NewDouble(nil, "/a", 1) },
+			"node":                       func() (any, error) { return node.New(nil, "/a", nil) },
+			"group":                      func() (any, error) { return group.New(nil, "/a") },
+			"discovery":                  func() (any, error) { return discovery.New(nil, "/a") },
+			"cache":                      func() (any, error) { return cache.Tree(nil, "/a") },
+			"value":                      func() (any, error) { return value.New(nil, "/a", value.Text()) },
+			"counter":                    func() (any, error) { return value.NewCounter(nil, "/a", value.AtomicLong()) },
+			"shard":                      func() (any, error) { return shard.New(nil, "/a") },
+		} {
+			_, err := call()
+			assert.ErrorContains(t, err, "nil", name)
+		}
+		_, ok := zkrecipes.HoldFromContext(none)
+		require.False(t, ok)
+		all, err := mutex.LockAll(t.Context(), m)
+		require.NoError(t, err)
+		require.Nil(t, all.Of(nil))
 	})
 }
 

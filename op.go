@@ -3,7 +3,7 @@ package zkrecipes
 import (
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes/internal/grant"
+	"github.com/zkrecipes/zkrecipes/internal/root"
 )
 
 // Op is one operation of a transaction; see [Hold.Txn] and conn.Client.Multi. Create one with [OpCreate],
@@ -42,10 +42,10 @@ const (
 
 // Root is where the paths of a client begin: its connection, and the node that it calls "/". Only recipes make
 // one. The roots of two clients are equal if both use the same connection and the same node.
-type Root grant.Root
+type Root root.Root
 
 // String names the servers, the node and the session, as errors do; empty for the zero Root.
-func (r Root) String() string { return grant.Root(r).String() }
+func (r Root) String() string { return root.Root(r).String() }
 
 // OpCreate creates a node. Flags are a mode of package conn, such as conn.Ephemeral, or the flags of
 // go-zookeeper, except those for containers and nodes with a time to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are

@@ -46,12 +46,6 @@ type Tracer struct {
 	// counts as a request of its own. ctx comes from the call or the acquisition that sent the request. If the
 	// library sent it for itself or for several callers, ctx carries the values of the context passed to Dial.
 	Request func(ctx context.Context, r Request)
-	// Shard is called after each change in what a member has to do with a shard, on the goroutine that works on
-	// the shard. The changes of one shard are reported in order. The lock of the shard is an acquisition and a
-	// hold of its own, of a mutex.
-	Shard func(c ShardChange)
-	// ShardPlan is called by the leader of shards after it has written a plan.
-	ShardPlan func(p ShardPlan)
 }
 
 // AcquireStart describes what an acquisition asks for.
@@ -174,53 +168,4 @@ type Request struct {
 	// Err is the server's error, or says that the server did not answer. Exists on a missing node is not an
 	// error.
 	Err error
-}
-
-// ShardState is what a member has to do with a shard.
-type ShardState string
-
-// The states, as metrics name them.
-const (
-	// ShardNone: the shard is not assigned to this member.
-	ShardNone ShardState = "none"
-	// ShardWaiting: the plan assigns the shard to the member, which does not hold its lock yet.
-	ShardWaiting ShardState = "waiting"
-	// ShardOwned: the member holds the lock of the shard and runs the function.
-	ShardOwned ShardState = "owned"
-)
-
-// ShardChange is one change in what a member has to do with a shard.
-type ShardChange struct {
-	// Name is the name set by the WithTracerName option of the shards; empty by default.
-	Name string
-	// Path of the shards, without the chroot.
-	Path string
-	// Member is the id of the member, and Shard the name of the shard.
-	Member, Shard string
-	// From and To are the states before and after.
-	From, To ShardState
-	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was ShardNone.
-	// The wait before ShardOwned is the longest time that the shard can have been without an owner since the
-	// plan, or since this member lost it. If the shard moves from a working member, that member owns it for most
-	// of the wait.
-	At     time.Time
-	Lasted time.Duration
-	// Token of the hold if To is ShardOwned; otherwise 0.
-	Token Token
-	// Err is why the shard is no longer owned: shard.ErrMoved, a [*LostError], the cause of the context of Run,
-	// or why the member gives it up. It is nil if To is ShardOwned, and when the plan has assigned the shard to
-	// the member.
-	Err error
-}
-
-// ShardPlan describes a plan that the leader of shards has written.
-type ShardPlan struct {
-	// Name and Path are those of [ShardChange].
-	Name, Path string
-	// Shards and Members are how many there are.
-	Shards, Members int
-	// Moves is how many shards the plan takes away from members that had them.
-	Moves int
-	// Nobody is how many shards the plan assigns to no member.
-	Nobody int
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions and is safe for concurrent use.
@@ -61,11 +62,13 @@ func New(connect string, opts ...Option) (*Client, error) {
 // the cause of ctx, with the reason why the last server did not grant a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
-	if err == nil && ctx.Err() != nil {
-		err = fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case ctx == nil:
+		return nil, fmt.Errorf("connect to %s: %w", connect, session.ErrNoContext)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
 	}
 	client, err := client.Open(ctx, config)
 	if err != nil {
@@ -116,9 +119,9 @@ func (c *Client) Ready(ctx context.Context) error {
 //
 //	defer client.Close()
 //
-// It tries for at most a second to notify the server. Without a connection, or if the server does not answer,
-// the nodes remain until the session expires. Close is idempotent. Afterwards every call returns
-// [zkrecipes.ErrClosed].
+// It tries for at most a second to notify the server, and to remove parents that calls have created and not used,
+// which servers keep. Without a connection, or if the server does not answer, the ephemeral nodes remain until the
+// session expires, and such parents for good. Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
 // Close of a client made by [Client.Sub] closes only that client: new calls on it fail, while the connection
 // and its state stay.

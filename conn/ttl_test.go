@@ -35,7 +35,7 @@ func TestCreateTTL(t *testing.T) {
 		n, _ := srv.Node("/app/x/idle")
 		require.Equal(t, ttl, n.TTL)
 
-		time.Sleep(9 * time.Minute)
+		time.Sleep(9*time.Minute + 30*time.Second) // the servers look each full minute
 		require.Len(t, srv.Children("/app/x"), 4)
 		_, err = c.Set(t.Context(), "/x/written", nil, -1)
 		require.NoError(t, err)
@@ -44,7 +44,9 @@ func TestCreateTTL(t *testing.T) {
 		require.NoError(t, c.Delete(t.Context(), "/x/parent/child", -1))
 		time.Sleep(time.Minute)
 		require.ElementsMatch(t, []string{"written"}, srv.Children("/app/x"))
-		time.Sleep(8 * time.Minute)
+		time.Sleep(5 * time.Minute)
+		require.Len(t, srv.Children("/app/x"), 1)
+		time.Sleep(2 * time.Minute)
 		require.Empty(t, srv.Children("/app/x"))
 	})
 }

@@ -108,7 +108,7 @@ func ExampleOpenFile() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "tokens")
-	for _, token := range []zkrecipes.Token{34, 33} { // two processes, each with a section of its own
+	for _, token := range []zkrecipes.Token{34, 33} { // two processes, each with its own section
 		store, err := fence.OpenFile(ctx, path) // waits while the other one is in its section
 		if err != nil {
 			panic(err)

@@ -19,7 +19,7 @@ import (
 // [OpenFile] waited.
 var ErrInUse = errors.New("fence file in use")
 
-// The log is written anew when it holds more than both: this many records, and this many for each resource.
+// The log is rewritten when it holds more than both: this many records, and this many for each resource.
 const (
 	rewriteFrom = 1000
 	rewriteEach = 4
@@ -223,8 +223,8 @@ func (f *File) append(resource string, t zkrecipes.Token) error {
 	return nil
 }
 
-// rewrite puts a log with the live records alone in place of the old one, whole or not at all: the new one is on the
-// disk before it gets the name, and the name is on the disk before anything is appended.
+// rewrite replaces the log by one with only the live records, entirely or not at all: the new one is on disk before
+// it gets the name, and the name is on disk before anything is appended.
 func (f *File) rewrite() error {
 	content := []byte(header)
 	for _, resource := range slices.Sorted(maps.Keys(f.highest)) {

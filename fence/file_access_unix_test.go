@@ -24,7 +24,8 @@ func access(t *testing.T, path string) [3]uint32 {
 	return [3]uint32{uint32(info.Mode().Perm()), stat.Uid, stat.Gid}
 }
 
-// TestFile_KeepsItsModeAndOwner when it is opened, and when it is written anew: by root too, who may write all files.
+// TestFile_KeepsItsModeAndOwner when it is opened, and when it is rewritten, including by root, who may write all
+// files.
 func TestFile_KeepsItsModeAndOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
@@ -47,8 +48,8 @@ func TestFile_KeepsItsModeAndOwner(t *testing.T) {
 	assert.Equal(t, want, access(t, path), "written anew")
 }
 
-// TestFile_LinksInASharedDirectory: another user may put links where the files beside it are to be. What they lead to is left
-// alone.
+// TestFile_LinksInASharedDirectory: another user may put links where the files beside it belong. Their targets are
+// left alone.
 func TestFile_LinksInASharedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "tokens"), filepath.Join(dir, "victim")

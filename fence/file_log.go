@@ -39,9 +39,9 @@ func parseRecord(line string) (resource string, t zkrecipes.Token, ok bool) {
 	return resource, zkrecipes.Token(n), err == nil
 }
 
-// replay returns the highest tokens in a log. Each record is on disk before the next one is written. So only the last
-// record can be unfinished. It then lacks its end, or has zeros from blocks that never reached the disk. Any other bad
-// record is [ErrCorrupt].
+// replay returns the highest tokens in a log. Each record is on disk before the next one is written, so only the last
+// record can be unfinished: its end is missing, or it has zeros from blocks that never reached the disk. Any other
+// bad record is [ErrCorrupt].
 func replay(content []byte) (map[string]zkrecipes.Token, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(header))
 	if !ok {

@@ -40,7 +40,7 @@ func TestFile_NothingIsAdmittedThatIsNotOnTheDisk(t *testing.T) {
 	require.Error(t, syncDir("/proc"))
 }
 
-// TestFile_CannotBeClosed: the error is said, since it tells of a descriptor that another part of the program has closed.
+// TestFile_CannotBeClosed: the error is reported, because another part of the program has closed the descriptor.
 func TestFile_CannotBeClosed(t *testing.T) {
 	f, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "tokens"))
 	require.NoError(t, err)

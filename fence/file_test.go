@@ -228,7 +228,7 @@ func TestFile_TokenShownAgain_IsNotWritten(t *testing.T) {
 	require.Equal(t, string(before), string(after))
 }
 
-// There is no room for the new log. The old one stays, and the store says so.
+// There is no room for the new log. The old one stays, and the store reports it.
 func TestFile_CannotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
@@ -335,7 +335,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// TestFile_LogOfManyResources: it is written anew when it holds more than four records for each.
+// TestFile_LogOfManyResources: it is rewritten when it holds more than four records for each.
 func TestFile_LogOfManyResources(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
 	const resources = rewriteFrom
@@ -349,8 +349,8 @@ func TestFile_LogOfManyResources(t *testing.T) {
 	require.Equal(t, resources, f.records)
 }
 
-// TestFile_CannotBeReplaced: the log cannot be written anew, or it is not certain that it was. The store says so, and admits
-// nothing until it is opened again.
+// TestFile_CannotBeReplaced: the log cannot be rewritten, or it is not certain that it was. The store reports it, and
+// admits nothing until it is opened again.
 func TestFile_CannotBeReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		obstruct func(t *testing.T, f *File)

@@ -25,7 +25,7 @@ func init() { sql.Register("fake", fakeDriver{}) }
 
 type fakeDriver struct{}
 
-// Open gives each connection a database of its own: use one connection.
+// Open gives each connection its own database: use one connection.
 func (fakeDriver) Open(string) (driver.Conn, error) {
 	return &fakeConn{db: fakeDB{tokens: make(map[string]int64), balance: 100}}, nil
 }

@@ -18,78 +18,81 @@ runs=(
   "shard|two members and two faults|-DMEMBERS=2 -DFAULTS=2|7 11 13"
 )
 
-# search MODEL OFF DEFINITIONS FLAGS: sets errors, states and seconds.
+# search MODEL OFF DEFINITIONS FLAGS searches in the current folder, and sets errors, states and seconds.
 search() {
   local model=$1 off=$2 definitions=$3 flags=$4
-  (
-    cd "$work"
-    rm -f ./*.trail
-    # shellcheck disable=SC2086
-    spin -DOFF="$off" $definitions -a "$OLDPWD/$model.pml"
-    # shellcheck disable=SC2086
-    gcc -w -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3000 $flags -o pan pan.c
-    ends=
-    [ "$model" = queue ] || ends=-E # only in a queue, to stand still is a fault
-    ./pan -m100000 -w20 $ends >out
-  )
-  errors=$(sed -n 's/.*errors: //p' "$work/out")
-  states=$(sed -n 's/ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/out" | head -1)
-  seconds=$(sed -n 's/.*elapsed time \([0-9.]*\) .*/\1/p' "$work/out")
-  if grep -qE 'max search depth too small|out of memory' "$work/out"; then
+  # shellcheck disable=SC2086
+  spin -DOFF="$off" $definitions -a "$proofs/$model.pml"
+  # shellcheck disable=SC2086
+  gcc -w -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3000 $flags -o pan pan.c
+  ends=
+  [ "$model" = queue ] || ends=-E # only in a queue, to stand still is a fault
+  ./pan -m100000 -w20 $ends >out
+  errors=$(sed -n 's/.*errors: //p' out)
+  states=$(sed -n 's/ *\([0-9.e+]*\) states, stored.*/\1/p' out | head -1)
+  seconds=$(sed -n 's/.*elapsed time \([0-9.]*\) .*/\1/p' out)
+  if grep -qE 'max search depth too small|out of memory' out; then
     echo "$model: the search is not complete" >&2
     exit 1
   fi
 }
 
-# trail MODEL OFF DEFINITIONS: the counterexample, as the model prints it.
+# trail MODEL OFF DEFINITIONS prints the counterexample in the current folder, as the model tells it.
 trail() {
   # shellcheck disable=SC2086
-  spin -DOFF="$2" $3 -t -T -k "$work/$1.pml.trail" "$1.pml" | sed 's/^[ \t]*//' |
+  spin -DOFF="$2" $3 -t -T -k "$1.pml.trail" "$proofs/$1.pml" | sed 's/^[ \t]*//' |
     grep -vE '^(#proc|spin:|queue |[0-9]+ proc|[a-z]+(\[[0-9]+\])?(\.[a-z]+(\[[0-9]+\])?)? = )|^[0-9]+:\s+proc|^$|\.pml:'
 }
 
-{
-  echo '| model | states | seconds |'
-  echo '| --- | --- | --- |'
-} >"$work/table"
-: >"$work/trails"
+# check FOLDER MODEL TITLE DEFINITIONS OFF checks a model, without the premise OFF if that is not 0. What belongs into the page is in the folder.
+check() {
+  set -euo pipefail
+  local model=$2 title=$3 definitions=$4 off=$5 name premise line
+  mkdir "$1"
+  cd "$1"
+  if [ "$off" = 0 ]; then
+    search "$model" 0 "$definitions" -O2
+    printf '%-9s %-32s %9s states %6s s\n' "$model" "$title" "$states" "$seconds"
+    echo "| \`$model.pml\`, $title | $states | $seconds |" >table
+    [ "$errors" = 0 ] || { trail "$model" 0 "$definitions"; echo "$model, $title: fails as above"; exit 1; }
+    return
+  fi
+  line=$(grep -E "^#define [A-Z]+ +\(OFF != $off\)" "$proofs/$model.pml")
+  name=$(awk '{ print $2 }' <<<"$line")
+  premise=$(sed 's/.*\/\* //; s/ \*\/.*//' <<<"$line")
+  search "$model" "$off" "$definitions" '-O0 -DBFS'
+  printf '%-9s without %-24s %9s states %6s s\n' "$model" "$name" "$states" "$seconds"
+  [ "$errors" != 0 ] || { echo "$model: without it the model must fail: $premise"; exit 1; }
+  {
+    printf '\n**`%s` without `%s`**: %s.\n\n```text\n' "$model" "$name" "$premise"
+    trail "$model" "$off" "$definitions"
+    # The trail of a counterexample without a violated assertion is one to a state from which nothing goes on.
+    ! grep -q 'invalid end state (' out || echo 'from here on, nobody can go on'
+    echo '```'
+  } >trails
+}
+export -f search trail check
+export proofs=$PWD
+
 failed=0
+n=100
 for run in "${runs[@]}"; do
   IFS='|' read -r model title definitions premises <<<"$run"
-  search "$model" 0 "$definitions" -O2
-  printf '%-9s %-32s %9s states %6s s\n' "$model" "$title" "$states" "$seconds"
-  echo "| \`$model.pml\`, $title | $states | $seconds |" >>"$work/table"
-  if [ "$errors" != 0 ]; then
-    echo "  fails:"
-    trail "$model" 0 "$definitions"
-    failed=1
-  fi
-  for off in $premises; do
-    line=$(grep -E "^#define [A-Z]+ +\(OFF != $off\)" "$model.pml")
-    name=$(awk '{ print $2 }' <<<"$line")
-    premise=$(sed 's/.*\/\* //; s/ \*\/.*//' <<<"$line")
-    search "$model" "$off" "$definitions" '-O0 -DBFS'
-    printf '  without %-10s %9s states %6s s\n' "$name" "$states" "$seconds"
-    if [ "$errors" = 0 ]; then
-      echo "  without it the model must fail: $premise"
-      failed=1
-      continue
-    fi
-    {
-      printf '\n**`%s` without `%s`**: %s.\n\n```text\n' "$model" "$name" "$premise"
-      trail "$model" "$off" "$definitions"
-      # The trail of a counterexample without a violated assertion is one to a state from which nothing goes on.
-      grep -q 'invalid end state (' "$work/out" && echo 'from here on, nobody can go on'
-      echo '```'
-    } >>"$work/trails"
+  for off in 0 $premises; do
+    printf '%s\0' "$work/$((n++))" "$model" "$title" "$definitions" "$off"
   done
-done
+done | xargs -0 -n5 -P"$(nproc)" bash -c 'check "$@"' check || failed=1
 for model in deadline queue record shard; do # no premise is forgotten
   for off in $(grep -oP '^#define [A-Z]+ +\(OFF != \K\d+' "$model.pml"); do
     printf '%s\n' "${runs[@]}" | grep "^$model|" | cut -d'|' -f4 | grep -qw "$off" || { echo "$model: premise $off is not taken away"; failed=1; }
   done
 done
 if [ "${1:-}" = -w ]; then
+  {
+    printf '%s\n' '| model | states | seconds |' '| --- | --- | --- |'
+    cat "$work"/*/table
+  } >"$work/table"
+  cat "$work"/*/trails >"$work/trails"
   awk -v table="$work/table" -v trails="$work/trails" '
     function paste(file, line) { while ((getline line < file) > 0) print line }
     /<!-- end of/ { skip = 0 }

@@ -179,7 +179,7 @@ func TestDigest_PrintsNoPassword(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, the client neither panics nor takes it for a proof, and never sends the password.
+// Whatever a server sends, the client neither panics nor accepts it as a proof, and never sends the password.
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte(challenge), []byte("rspauth=0"))
 	f.Add([]byte(`nonce="a\`), []byte(nil))

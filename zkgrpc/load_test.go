@@ -29,7 +29,7 @@ var servers = flag.String("servers", "", "measure on these servers, host:port, b
 
 const callers = 8
 
-// cluster is a service on real connections: each server has a client of its own, and the callers share one channel.
+// cluster is a service on real connections: each server has its own client, and the callers share one channel.
 type cluster struct {
 	t       *testing.T
 	srv     *zktest.Server
@@ -147,8 +147,9 @@ func TestLoad_DrainsFailNoCall(t *testing.T) {
 	t.Logf("%d calls by %d callers while each of three servers was drained and replaced: none failed", calls, callers)
 }
 
-// A server is killed: its connections break, and ZooKeeper hears nothing of it. A call can fail only if it was on one of them, so
-// each caller has one failure at most. The callers go on with the others, long before the session expires.
+// A server is killed: its connections break, and ZooKeeper is not notified. A call can fail only if it was on one of
+// them, so each caller has at most one failure. The callers continue with the others, long before the session
+// expires.
 func TestLoad_KillFailsCallsUnderWayAlone(t *testing.T) {
 	c := newCluster(t)
 	victim := c.start("a")
@@ -209,7 +210,7 @@ func TestLoad_AddressesFollowARegistration(t *testing.T) {
 	t.Logf("from Register to the address in the channel: median %v, longest of %d %v", took[len(took)/2], len(took), took[len(took)-1])
 }
 
-// addresses is a channel that tells how many addresses it was given, each time.
+// addresses is a channel that reports how many addresses it was given, each time.
 type addresses chan int
 
 func (a addresses) UpdateState(s resolver.State) error { a <- len(s.Endpoints); return nil }

@@ -22,7 +22,7 @@ import (
 const Scheme = "zk"
 
 const (
-	// patience is how long a channel waits for its first addresses before its calls are told what is in the way.
+	// patience is how long a channel waits for its first addresses before its calls fail with the reason.
 	patience = 5 * time.Second
 	// question is how long it takes to ask what that is.
 	question = time.Second
@@ -115,7 +115,7 @@ type follower struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 
-	told     []endpoint        // what the channel has; nil if it was told of no view since an error
+	told     []endpoint        // what the channel has; nil if it was given no view since an error
 	outdated time.Time         // since when the view is not current; zero if it is
 	skipped  map[string]string // why a node of the last view is not used, by path
 }
@@ -160,7 +160,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow tells the channel one view after the other. It returns nil if none came in time, or if ctx has ended.
+// follow gives the channel one view after another. It returns nil if none came in time, or if ctx has ended.
 func (f *follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,7 +188,7 @@ func (f *follower) ask(ctx context.Context) error {
 func (f *follower) report(err error) {
 	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses", "error", err, "addresses", len(f.told))
 	if len(f.told) == 0 {
-		f.told = nil // the next view must be told, since calls fail with this error until then
+		f.told = nil // the next view must be passed on, because calls fail with this error until then
 	}
 	f.cc.ReportError(fmt.Errorf("zkgrpc: follow service %s below %s: %w", f.service, f.discovery.Base(), err))
 }
@@ -207,7 +207,7 @@ func (f *follower) rest(ctx context.Context) {
 	}
 }
 
-// tell gives the channel the addresses of a view, if they are others.
+// tell gives the channel the addresses of a view, if they differ.
 func (f *follower) tell(view discovery.View) {
 	endpoints := f.endpoints(view)
 	switch {
@@ -230,7 +230,7 @@ func (f *follower) tell(view discovery.View) {
 			return
 		}
 	}
-	_ = f.cc.UpdateState(stateOf(endpoints)) // it asks for another state, which the watch will bring
+	_ = f.cc.UpdateState(stateOf(endpoints)) // it requests another state, which the watch will bring
 }
 
 // endpoints returns what may be called, the oldest first. Of two instances with one address it is the newer: the other has most

@@ -74,7 +74,7 @@ func (w *world) register(t *testing.T, i discovery.Instance) *discovery.Registra
 	return r
 }
 
-// channel is what a resolver tells its channel.
+// channel records what a resolver gives its channel.
 type channel struct {
 	resolver.ClientConn
 	resolver resolver.Resolver
@@ -111,7 +111,7 @@ func resolve(t *testing.T, b resolver.Builder) *channel {
 	return c
 }
 
-// told returns the addresses of all states, when all goroutines rest.
+// told returns the addresses of all states, when all goroutines are idle.
 func (c *channel) told() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -232,7 +232,7 @@ func TestResolver_KeepsTheAddressesWhileDisconnected(t *testing.T) {
 	})
 }
 
-// The connection of the caller is lost and comes back, and nothing has changed meanwhile.
+// The caller's connection is lost and restored, and nothing has changed in the meantime.
 func TestResolver_ReconnectTellsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.register(t, orders("a", 1))

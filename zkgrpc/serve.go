@@ -126,7 +126,7 @@ func Serve(
 		<-running.Done()
 		err = s.unregister(ctx, r, served)
 	} else if running.Err() != nil {
-		err = nil // it was not registered when it was to stop
+		err = nil // it was not registered when it was told to stop
 	}
 	ended, cutOff := s.stop(served)
 	if ended == nil || errors.Is(ended, grpc.ErrServerStopped) {
@@ -189,8 +189,9 @@ func (s *serving) stop(served <-chan error) (ended, cutOff error) {
 	case <-time.After(s.grace):
 	}
 	cutOff = fmt.Errorf("zkgrpc: calls were cut off: they had not ended after %v", s.grace)
-	// Stop returns once the connections are closed, unless handlers go on: it waits for them with grpc.WaitForHandlers, and
-	// always if their connections are gone, since GracefulStop then waits with the lock of the server held.
+	// Stop returns once the connections are closed, unless handlers are still running: it waits for them with
+	// grpc.WaitForHandlers, and always if their connections are gone, because GracefulStop then waits with the lock
+	// of the server held.
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

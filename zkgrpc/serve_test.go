@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The server is out of ZooKeeper at once, goes on for the settle time, and then ends what is under way.
+// The server is removed from ZooKeeper at once, keeps serving for the settle time, and then ends its calls.
 func TestServe_DrainsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network
@@ -204,7 +204,8 @@ func TestServe_ServerEndsByItself(t *testing.T) {
 	})
 }
 
-// The client of the server is cut off from ZooKeeper alone. Its callers leave it when its session has expired, and no call fails.
+// Only the server's client is cut off from ZooKeeper. Its callers leave it when its session has expired, and no call
+// fails.
 func TestServe_IsCutOffFromZooKeeper(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network

@@ -204,7 +204,8 @@ func TestLeader_ClientClosed(t *testing.T) {
 	})
 }
 
-// TestLeader_ManyRequests_ShareQuestions: the first asks alone. The others came after its question, and share the next one.
+// TestLeader_ManyRequests_ShareQuestions: the first has its own query. The others came after its query, and share the
+// next one.
 func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
@@ -233,8 +234,8 @@ func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 	})
 }
 
-// TestLeader_RequestGoes_OthersGetTheirAnswer: requests that ask are given up, one after the other. Each returns at once, and
-// the next asks for itself.
+// TestLeader_RequestGoes_OthersGetTheirAnswer: requests that query are canceled, one after another. Each returns at
+// once, and the next makes its own query.
 func TestLeader_RequestGoes_OthersGetTheirAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
@@ -375,8 +376,8 @@ func TestHealth_SaysWhyItIsNotConnected(t *testing.T) {
 	})
 }
 
-// TestHealth_Proves: a request leaves the session proven, also if it was just resumed and no write has confirmed that, and
-// also while there is a hold.
+// TestHealth_Proves: a request leaves the session proven, even if it was just resumed and no write has confirmed
+// that, and also while there is a hold.
 func TestHealth_Proves(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")

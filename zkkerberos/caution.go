@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fingerprint tells keys apart without keeping them.
+// fingerprint distinguishes keys without keeping them.
 type fingerprint [sha256.Size]byte
 
 // caution keeps a key that the center has refused from being tried again soon: many realms lock a principal after a few wrong keys, and

@@ -127,7 +127,7 @@ func TestCaution_OneAttemptForAll(t *testing.T) {
 	})
 }
 
-// Another key is tried at once, and its refusals have pauses of their own. A key that is taken is not held back later.
+// Another key is tried at once, and its refusals have separate pauses. A key that is accepted is not held back later.
 func TestCaution_KeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	withSource(t, func(t *testing.T, s *fakeSource, ask func() error) {
@@ -204,7 +204,7 @@ func TestCaution_OtherErrors(t *testing.T) {
 	}
 }
 
-// Only the principal's own keys count: a keytab that is written anew with the same keys has the same fingerprint.
+// Only the principal's own keys count: a keytab that is rewritten with the same keys has the same fingerprint.
 func TestKeytab_Fingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(now time.Time, principals map[string]string) fingerprint {

@@ -15,8 +15,8 @@ import (
 
 func environmentConfig() string { return cmp.Or(os.Getenv("KRB5_CONFIG"), "/etc/krb5.conf") }
 
-// readConfig reads the configuration from files, whose names are separated by colons, as MIT's library does. gokrb5 knows no directive
-// that includes another file, and takes the last of two sections with the same name.
+// readConfig reads the configuration from files, whose names are separated by colons, as MIT's library does. gokrb5
+// does not support the directive that includes another file, and uses the last of two sections with the same name.
 func readConfig(names string) (*config.Config, error) {
 	s := sections{lines: map[string][]string{}}
 	for _, name := range filepath.SplitList(names) {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// An ensemble with Kerberos. What the client makes is open to its principal alone.
+// An ensemble with Kerberos. Only its principal can access what the client creates.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

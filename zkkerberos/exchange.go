@@ -21,8 +21,8 @@ import (
 // header begins a token of GSSAPI: the mechanism Kerberos 5, and that a request follows (RFC 4121, section 4.1).
 var header = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02, 0x01, 0x00}
 
-// request returns the first token. It is for one use: servers refuse it the second time. It asks for no answer of Kerberos, because
-// the token that follows proves who the server is.
+// request returns the first token. It can be used once: servers refuse it the second time. It does not request an
+// answer of Kerberos, because the token that follows proves the identity of the server.
 func (t *ticket) request(who principal) ([]byte, error) {
 	if t.key.KeyType == etypeID.RC4_HMAC {
 		return nil, errors.New("the ticket to the server has a key of the kind RC4: give its principal one of the kind AES")
@@ -84,7 +84,7 @@ func (e *exchange) accept(answer []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("an offer that cannot be read: %w", err)
 	}
-	const fromServer = 1 // and neither sealed nor with a key of the server's own: neither was asked for
+	const fromServer = 1 // and neither sealed nor with the server's subkey: neither was requested
 	if offer.Flags != fromServer {
 		return nil, fmt.Errorf("an offer with the flags %#x: want one that is signed with the key of the ticket", offer.Flags)
 	}

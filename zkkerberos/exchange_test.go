@@ -125,7 +125,7 @@ func TestTicket_Request(t *testing.T) {
 	require.ErrorContains(t, err, "RC4")
 }
 
-// Whatever a server sends, the client neither panics nor takes it for a proof.
+// Whatever a server sends, the client neither panics nor accepts it as a proof.
 func FuzzExchange(f *testing.F) {
 	key := fakeTicket().key
 	f.Add(offer(f, key, 1, 1, 1, 0, 0), []byte(nil))

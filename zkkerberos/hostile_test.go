@@ -62,7 +62,7 @@ func TestHostileServer(t *testing.T) {
 	} {
 		meet(t, want, says(token))
 	}
-	meet(t, "goes on after the last token", honest, honest) // it would go on without end
+	meet(t, "goes on after the last token", honest, honest) // it would never end
 	meet(t, "goes on after the last token", honest, says([]byte("more")))
 }
 

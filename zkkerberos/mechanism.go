@@ -13,7 +13,7 @@ import (
 // Mechanism is GSSAPI for one principal. Several clients may share one.
 type Mechanism struct {
 	who     principal
-	server  string // principal, in which _HOST stands for the host
+	server  string // principal, in which _HOST is replaced by the host
 	tickets *tickets
 }
 

@@ -30,7 +30,7 @@ type source interface {
 type secret struct {
 	kdc   *client.Client
 	key   fingerprint             // of the key; zero if login sends no request
-	login func() (*ticket, error) // returns the ticket with which the client asks for others
+	login func() (*ticket, error) // returns the ticket with which the client requests others
 }
 
 // whoIs returns the principal with its realm.
@@ -59,7 +59,7 @@ func (s *keytabSource) read() (*keytab.Keytab, error) {
 	return k, nil
 }
 
-// name returns the principal that was asked for, or the only one of the file.
+// name returns the requested principal, or the only one of the file.
 func (s *keytabSource) name() (principal, error) {
 	k, err := s.read()
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *passwordSource) open(who principal, c *config.Config, settings ...func(
 	return keyed(sha256.Sum256([]byte(s.password)), client.NewWithPassword(who.name, who.realm, s.password, c, settings...)), nil
 }
 
-// keyed returns a secret with which the client asks for a ticket that grants others. The methods of gokrb5 that would keep that ticket start
-// a goroutine.
+// keyed returns a secret with which the client requests a ticket-granting ticket. The methods of gokrb5 that would
+// keep that ticket start a goroutine.
 func keyed(key fingerprint, c *client.Client) *secret {
 	return &secret{c, key, func() (*ticket, error) {
 		request, err := messages.NewASReqForTGT(c.Credentials.Domain(), c.Config, c.Credentials.CName())
@@ -152,7 +152,7 @@ func (s *cacheSource) name() (principal, error) {
 	return principal{c.GetClientPrincipalName().PrincipalNameString(), c.GetClientRealm()}, nil
 }
 
-// open takes the ticket that kinit has brought. Nothing is asked for.
+// open uses the ticket that kinit has obtained. Nothing is requested.
 func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
 	cache, name, err := s.read()
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// tickets are those to servers, by the principal of the server. A ticket that was asked for is renewed until close.
+// tickets are those to servers, by the principal of the server. A requested ticket is renewed until close.
 type tickets struct {
-	center func(server principal) (*ticket, error) // asks for a ticket; see center.ask
+	center func(server principal) (*ticket, error) // requests a ticket; see center.ask
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -30,8 +30,8 @@ func newTickets(center func(principal) (*ticket, error), log *slog.Logger) *tick
 	return &tickets{center: center, log: log, servers: map[principal]*held{}}
 }
 
-// to returns a ticket that is valid. If there is none, it asks the center, and waits until ctx ends. The question goes on then: the next
-// call finds the answer.
+// to returns a valid ticket. If there is none, it queries the center, and waits until ctx ends. The query then
+// continues: the next call finds the answer.
 func (t *tickets) to(ctx context.Context, server principal) (*ticket, error) {
 	t.mu.Lock()
 	h := t.servers[server]

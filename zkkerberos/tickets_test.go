@@ -103,7 +103,7 @@ func TestTickets_AreSharedAndRenewed(t *testing.T) {
 	})
 }
 
-// While no center answers, the old ticket is given out until it ends. The pauses get shorter, and people are told.
+// While no center answers, the old ticket is used until it ends. The pauses get shorter, and the log warns.
 func TestTickets_NoCenterAnswers(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
@@ -183,7 +183,7 @@ func TestTickets_Refused(t *testing.T) {
 	})
 }
 
-// The clock of the center may be behind ours. No ticket is not one.
+// The clock of the center may be behind ours. A missing ticket is not a ticket.
 func TestTickets_EndedAtOnce(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		c.ended = true

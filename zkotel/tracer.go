@@ -140,7 +140,7 @@ func (t *tracer) request(ctx context.Context, r zkrecipes.Request) {
 	span.End(trace.WithTimestamp(r.Sent.Add(r.Took)))
 }
 
-// of returns the attributes that tell one lock, semaphore or election from the others.
+// of returns the attributes that distinguish one lock, semaphore or election from the others.
 func of(recipe, name, path string) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.String("zkrecipes.recipe", recipe), attribute.String("zkrecipes.path", path)}
 	if name != "" {

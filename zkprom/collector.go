@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
 // Collector maintains the metrics of one client. Pass its Tracer to conn.WithTracer, and register the Collector
@@ -33,7 +34,7 @@ type Collector struct {
 	moves *prometheus.CounterVec
 	waits *prometheus.HistogramVec
 
-	deadline, state, stateSeconds, timeout  *prometheus.Desc // worked out when they are asked for
+	deadline, state, stateSeconds, timeout  *prometheus.Desc // computed when they are requested
 	shardsOwned, shardsWaiting, longestWait *prometheus.Desc // as well
 
 	ops map[string]prometheus.Observer // of requests; does not change
@@ -134,8 +135,13 @@ const namespace = "zkrecipes"
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
-		State: c.traceState, Connect: c.traceConnect, Request: c.traceRequest, Shard: c.traceShard, ShardPlan: c.traceShardPlan,
+		State: c.traceState, Connect: c.traceConnect, Request: c.traceRequest,
 	}
+}
+
+// ShardTracer returns the tracer to pass to shard.WithTracer.
+func (c *Collector) ShardTracer() *shard.Tracer {
+	return &shard.Tracer{Change: c.traceShard, Plan: c.traceShardPlan}
 }
 
 func (c *Collector) traceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {

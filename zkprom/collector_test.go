@@ -220,7 +220,7 @@ func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 	t.Run("expired", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv, term, c := start(t)
-			srv.LoseWatch(zktest.Label("a"), term.Path()) // or the server may tell of the deletion first
+			srv.LoseWatch(zktest.Label("a"), term.Path()) // or the server may report the deletion first
 			srv.Expire(srv.SessionOf("a"))
 			<-term.Done()
 			s := scrape(t, c)

@@ -40,8 +40,8 @@
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal
 //     operation, such as no-node for a create below a missing parent.
 //
-// Shards have only the label name, which WithTracerName of the shards sets. Their locks are mutexes of that
-// name. These metrics are present from the first shard, or the first plan, on:
+// Shards need the option shard.WithTracer with [Collector.ShardTracer]. They have only the label name, which
+// WithTracerName of the shards sets. Their locks are mutexes of that name. These metrics are present from the first shard, or the first plan, on:
 //
 //   - zkrecipes_shards_owned{name}: shards that this member has now.
 //   - zkrecipes_shards_waiting{name}: shards that the plan assigns to this member and that it does not have

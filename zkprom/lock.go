@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// labels tell one lock, semaphore or election from the others.
+// labels distinguish one lock, semaphore or election from the others.
 type labels struct{ recipe, name, path string }
 
 // other is the name under which all are counted that are too many.
@@ -71,7 +71,7 @@ func (c *Collector) newLock(of labels) *lock {
 	}
 	l.granted = c.acquire.WithLabelValues(l.with("granted")...)
 	for _, reason := range reasons {
-		c.losses.WithLabelValues(l.with(reason.String())...) // so that it is there with 0
+		c.losses.WithLabelValues(l.with(reason.String())...) // so that it exists with 0
 	}
 	return l
 }

@@ -186,6 +186,7 @@ type site struct {
 	out       journal
 	log       *slog.Logger
 	processes []prometheus.Gatherer
+	metrics   *zkprom.Collector // of the newest process
 }
 
 // options are those of a new process, with metrics.
@@ -194,6 +195,7 @@ func (s *site) options(label string, more []conn.Option) []conn.Option {
 	metrics, err := zkprom.New()
 	require.NoError(s.t, err)
 	s.register(metrics)
+	s.metrics = metrics
 	return append([]conn.Option{
 		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log), conn.WithIdentity(label),
 	}, more...)
@@ -245,7 +247,8 @@ func (s *site) try(client *conn.Client, path string) {
 // member is one process that serves shards.
 func (s *site) member(id string, serve func(context.Context, *shard.Shard) error) *shard.Shards {
 	s.t.Helper()
-	all, err := shard.New(s.dial(id), "/app/parts", shard.WithID(id), shard.WithTracerName("parts"))
+	client := s.dial(id)
+	all, err := shard.New(client, "/app/parts", shard.WithID(id), shard.WithTracerName("parts"), shard.WithTracer(s.metrics.ShardTracer()))
 	require.NoError(s.t, err)
 	go func() { _ = all.Run(s.t.Context(), shard.List("p0"), serve) }() // the end of the test ends it
 	time.Sleep(5 * time.Second)
@@ -258,7 +261,7 @@ func obey(ctx context.Context, _ *shard.Shard) error {
 	return nil
 }
 
-// lead is one process that leads, and goes on to lead until the server is away.
+// lead is one process that leads, and keeps leading until the server is away.
 func (s *site) lead(label string) *election.Election {
 	s.t.Helper()
 	e, err := election.New(s.dial(label), "/leader")
@@ -358,7 +361,7 @@ var provoke = map[string]func(s *site){
 		s.outage(20 * time.Second)
 	},
 	"Lost: expired": func(s *site) {
-		s.srv.LoseWatch(zktest.Label("a"), s.lock("a").Path()) // or the server may tell of the deletion first
+		s.srv.LoseWatch(zktest.Label("a"), s.lock("a").Path()) // or the server may report the deletion first
 		s.srv.Expire(s.srv.SessionOf("a"))
 	},
 	"Lost: node deleted": func(s *site) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
 // shards has the metrics of the shards below one path.
@@ -52,9 +52,9 @@ func (c *Collector) shardsOf(name, path string) *shards {
 	return s
 }
 
-func (c *Collector) traceShard(change zkrecipes.ShardChange) {
+func (c *Collector) traceShard(change shard.Change) {
 	s := c.shardsOf(change.Name, change.Path)
-	if change.To == zkrecipes.ShardOwned {
+	if change.To == shard.StateOwned {
 		s.waits.Observe(change.Lasted.Seconds())
 	}
 	key := change.Member + "\x00" + change.Path + "\x00" + change.Shard
@@ -63,15 +63,15 @@ func (c *Collector) traceShard(change zkrecipes.ShardChange) {
 	delete(s.owned, key)
 	delete(s.waited, key)
 	switch change.To {
-	case zkrecipes.ShardOwned:
+	case shard.StateOwned:
 		s.owned[key] = true
-	case zkrecipes.ShardWaiting:
+	case shard.StateWaiting:
 		s.waited[key] = change.At
-	case zkrecipes.ShardNone:
+	case shard.StateNone:
 	}
 }
 
-func (c *Collector) traceShardPlan(p zkrecipes.ShardPlan) {
+func (c *Collector) traceShardPlan(p shard.Plan) {
 	c.shardsOf(p.Name, p.Path).moves.Add(float64(p.Moves))
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
@@ -18,9 +18,9 @@ func TestCollector_Shards(t *testing.T) {
 		c, err := zkprom.New()
 		require.NoError(t, err)
 		require.NotContains(t, scrape(t, c), `zkrecipes_shards_owned{name="parts"}`)
-		tell := func(shard string, from, to zkrecipes.ShardState, lasted time.Duration) {
-			c.Tracer().Shard(zkrecipes.ShardChange{
-				Name: "parts", Path: "/parts", Member: "a", Shard: shard, From: from, To: to, At: time.Now(), Lasted: lasted,
+		tell := func(name string, from, to shard.State, lasted time.Duration) {
+			c.ShardTracer().Change(shard.Change{
+				Name: "parts", Path: "/parts", Member: "a", Shard: name, From: from, To: to, At: time.Now(), Lasted: lasted,
 			})
 		}
 		requireShards := func(owned, waiting, longest string) {
@@ -45,7 +45,7 @@ func TestCollector_Shards(t *testing.T) {
 		tell("p1", "waiting", "none", time.Minute)
 		tell("p0", "owned", "none", time.Minute)
 		requireShards("0", "0", "0")
-		c.Tracer().ShardPlan(zkrecipes.ShardPlan{Name: "parts", Path: "/parts", Shards: 2, Members: 1, Moves: 2})
+		c.ShardTracer().Plan(shard.Plan{Name: "parts", Path: "/parts", Shards: 2, Members: 1, Moves: 2})
 		got := scrape(t, c)
 		require.Equal(t, "2", got[`zkrecipes_shard_moves_total{name="parts"}`])
 		require.Equal(t, "2", got[`zkrecipes_shard_wait_seconds_count{name="parts"}`])
@@ -61,7 +61,7 @@ func TestCollector_ManyShards_AreBounded(t *testing.T) {
 		c, err := zkprom.New(zkprom.WithMaxNames(2), zkprom.WithPaths())
 		require.NoError(t, err)
 		for i := range 5 {
-			c.Tracer().Shard(zkrecipes.ShardChange{Name: fmt.Sprint("n", i), Path: "/p", Member: "a", Shard: "s" + fmt.Sprint(i), From: "waiting", To: "owned"})
+			c.ShardTracer().Change(shard.Change{Name: fmt.Sprint("n", i), Path: "/p", Member: "a", Shard: "s" + fmt.Sprint(i), From: "waiting", To: "owned"})
 		}
 		got := scrape(t, c)
 		require.Equal(t, "1", got[`zkrecipes_shards_owned{name="n1",path="/p"}`])

@@ -36,7 +36,7 @@ func (w Who) includes(label string, session int64) bool {
 // Request is a request as [Server.Intercept] sees it.
 type Request struct {
 	Client  string // label of the connection
-	Session int64  // 0 while one is asked for
+	Session int64  // 0 while one is being requested
 	Xid     int32
 	Op      Op
 	Path    string   // empty if the operation has none
@@ -118,7 +118,7 @@ func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} 
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
-func Fail(code Code) Action { return Action{kind: actFail, code: proto.Code(code)} }
+func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
 // Before calls fn and then serves the request. fn may use the server, and may block, in which case the
 // connection waits.
@@ -257,7 +257,7 @@ func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Re
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
 	}
-	req := Request{Client: c.Label, Session: c.Session.ID, Xid: xid, Op: Op(op)}
+	req := Request{Client: c.Label, Session: c.Session.ID, Xid: xid, Op: op}
 	req.Path, req.Paths = request.Paths(op, *d)
 	act, hit := c.s.faults.match(req)
 	return act, req, hit

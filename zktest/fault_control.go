@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
@@ -161,7 +160,7 @@ func (s *Server) Up() {
 	s.state.Tracker.Wake()
 }
 
-// pause tells the state whether time passes for sessions and containers. The caller holds mu.
+// pause sets in the state whether time passes for sessions and containers. The caller holds mu.
 func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] followed by [Server.Up], with no time in between.
@@ -208,7 +207,7 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	n := 0
 	for c := range s.conns {
 		if !c.dead && c.Session != nil && who.includes(c.Label, c.Session.ID) {
-			s.state.Notify(c.Client, s.state.Zxid, proto.Event(ev), path, nil)
+			s.state.Notify(c.Client, s.state.Zxid, ev, path, nil)
 			n++
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper.
-// docs/other-servers.md describes which servers do.
+// docs/compatibility.md describes which servers do.
 type Deviation uint
 
 // The deviations.

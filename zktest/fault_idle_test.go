@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ended is a test that keeps what is logged, and ends when it is told.
+// ended is a test that keeps what is logged, and ends on demand.
 type ended struct {
 	testing.TB
 	logged   []string

@@ -70,7 +70,7 @@ func (h *history) list() []Txn {
 
 // remember adds a transaction to the history.
 func (s *Server) remember(r ensemble.Record) {
-	t := Txn{Zxid: r.Zxid, Time: r.Time, Op: Op(r.Op), Path: r.Path, Err: Code(r.Code)}
+	t := Txn{Zxid: r.Zxid, Time: r.Time, Op: r.Op, Path: r.Path, Err: r.Code}
 	if r.Session != nil {
 		t.Session, t.Client = r.Session.ID, r.Session.Label
 	}

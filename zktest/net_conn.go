@@ -174,8 +174,8 @@ func (c *conn) process(frame []byte, first bool) bool {
 	return c.handle(frame)
 }
 
-// end ends the connection when one of its goroutines fails. A connection that is being flushed goes on, because a peer
-// that has closed its direction may still read.
+// end ends the connection when one of its goroutines fails. A connection that is being flushed continues, because a
+// peer that has closed its direction may still read.
 func (c *conn) end() {
 	c.s.lock()
 	defer c.s.unlock()

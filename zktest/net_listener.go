@@ -111,7 +111,7 @@ const (
 	longestWait  = time.Second
 )
 
-// temporary says whether a listener can go on after an error of Accept.
+// temporary reports whether a listener can continue after an error of Accept.
 func temporary(err error) bool {
 	var t interface{ Temporary() bool }
 	return errors.As(err, &t) && t.Temporary()

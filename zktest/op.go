@@ -100,8 +100,8 @@ func (c *conn) handle(frame []byte) bool {
 	return ok
 }
 
-// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, it answers with
-// that alone.
+// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply is only
+// that error.
 func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
 	s := c.s
 	s.lock()

@@ -15,7 +15,7 @@ func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) 
 	defer s.unlock()
 	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
-		return nil, Code(code)
+		return nil, code
 	}
 	return n, nil
 }
@@ -25,15 +25,14 @@ func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) 
 //
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
-	kind := proto.Mode(mode)
-	if kind.Ephemeral() || kind.TTL() {
+	if mode.Ephemeral() || mode.TTL() {
 		return "", CodeBadArguments
 	}
 	op := proto.OpCreate
 	if mode == Container {
 		op = proto.OpCreateContainer
 	}
-	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: kind, TTL: -1}
+	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: mode, TTL: -1}
 	n, err := s.operator(op, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Create(r) })
 	if err != nil {
 		return "", err

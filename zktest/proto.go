@@ -2,109 +2,100 @@ package zktest
 
 import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 
-// Op is an operation code of the wire protocol.
-type Op int32
+// Op is an operation code of the wire protocol. Its String method returns the name that ZooKeeper's sources use.
+type Op = proto.Op
 
 // The operations a client can send. OpConnect is the handshake, which has no code on the wire; it carries the code
 // that ZooKeeper's own transaction log uses.
 const (
-	OpAny                  Op = 0
-	OpCreate               Op = 1
-	OpDelete               Op = 2
-	OpExists               Op = 3
-	OpGetData              Op = 4
-	OpSetData              Op = 5
-	OpGetACL               Op = 6
-	OpSetACL               Op = 7
-	OpGetChildren          Op = 8
-	OpSync                 Op = 9
-	OpPing                 Op = 11
-	OpGetChildren2         Op = 12
-	OpCheck                Op = 13
-	OpMulti                Op = 14
-	OpCreate2              Op = 15
-	OpReconfig             Op = 16
-	OpCheckWatches         Op = 17
-	OpRemoveWatches        Op = 18
-	OpCreateContainer      Op = 19
-	OpDeleteContainer      Op = 20
-	OpCreateTTL            Op = 21
-	OpMultiRead            Op = 22
-	OpAuth                 Op = 100
-	OpSetWatches           Op = 101
-	OpGetEphemerals        Op = 103
-	OpGetAllChildrenNumber Op = 104
-	OpSetWatches2          Op = 105
-	OpAddWatch             Op = 106
-	OpWhoAmI               Op = 107
-	OpConnect              Op = -10
-	OpCloseSession         Op = -11
+	OpAny                  = proto.OpAny
+	OpCreate               = proto.OpCreate
+	OpDelete               = proto.OpDelete
+	OpExists               = proto.OpExists
+	OpGetData              = proto.OpGetData
+	OpSetData              = proto.OpSetData
+	OpGetACL               = proto.OpGetACL
+	OpSetACL               = proto.OpSetACL
+	OpGetChildren          = proto.OpGetChildren
+	OpSync                 = proto.OpSync
+	OpPing                 = proto.OpPing
+	OpGetChildren2         = proto.OpGetChildren2
+	OpCheck                = proto.OpCheck
+	OpMulti                = proto.OpMulti
+	OpCreate2              = proto.OpCreate2
+	OpReconfig             = proto.OpReconfig
+	OpCheckWatches         = proto.OpCheckWatches
+	OpRemoveWatches        = proto.OpRemoveWatches
+	OpCreateContainer      = proto.OpCreateContainer
+	OpDeleteContainer      = proto.OpDeleteContainer
+	OpCreateTTL            = proto.OpCreateTTL
+	OpMultiRead            = proto.OpMultiRead
+	OpAuth                 = proto.OpAuth
+	OpSetWatches           = proto.OpSetWatches
+	OpGetEphemerals        = proto.OpGetEphemerals
+	OpGetAllChildrenNumber = proto.OpGetAllChildrenNumber
+	OpSetWatches2          = proto.OpSetWatches2
+	OpAddWatch             = proto.OpAddWatch
+	OpWhoAmI               = proto.OpWhoAmI
+	OpConnect              = proto.OpConnect
+	OpCloseSession         = proto.OpCloseSession
 )
 
-// String returns the name ZooKeeper's sources use for the operation.
-func (o Op) String() string {
-	return proto.Op(o).String()
-}
-
-// Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not.
-type Code int32
+// Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not. Its
+// Error method returns the code in words and as a number.
+type Code = proto.Code
 
 // The error codes of ZooKeeper.
 const (
-	CodeOK                      Code = 0
-	CodeRuntimeInconsistency    Code = -2
-	CodeMarshallingError        Code = -5
-	CodeUnimplemented           Code = -6
-	CodeOperationTimeout        Code = -7
-	CodeBadArguments            Code = -8
-	CodeNewConfigNoQuorum       Code = -13
-	CodeNoNode                  Code = -101
-	CodeNoAuth                  Code = -102
-	CodeBadVersion              Code = -103
-	CodeNoChildrenForEphemerals Code = -108
-	CodeNodeExists              Code = -110
-	CodeNotEmpty                Code = -111
-	CodeSessionExpired          Code = -112
-	CodeInvalidACL              Code = -114
-	CodeAuthFailed              Code = -115
-	CodeSessionMoved            Code = -118
-	CodeNotReadOnly             Code = -119
-	CodeEphemeralOnLocalSession Code = -120
-	CodeNoWatcher               Code = -121
-	CodeReconfigDisabled        Code = -123
-	CodeNeedsSASL               Code = -124
-	CodeQuotaExceeded           Code = -125
-	CodeThrottled               Code = -127
+	CodeOK                      = proto.CodeOK
+	CodeRuntimeInconsistency    = proto.CodeRuntimeInconsistency
+	CodeMarshallingError        = proto.CodeMarshallingError
+	CodeUnimplemented           = proto.CodeUnimplemented
+	CodeOperationTimeout        = proto.CodeOperationTimeout
+	CodeBadArguments            = proto.CodeBadArguments
+	CodeNewConfigNoQuorum       = proto.CodeNewConfigNoQuorum
+	CodeNoNode                  = proto.CodeNoNode
+	CodeNoAuth                  = proto.CodeNoAuth
+	CodeBadVersion              = proto.CodeBadVersion
+	CodeNoChildrenForEphemerals = proto.CodeNoChildrenForEphemerals
+	CodeNodeExists              = proto.CodeNodeExists
+	CodeNotEmpty                = proto.CodeNotEmpty
+	CodeSessionExpired          = proto.CodeSessionExpired
+	CodeInvalidACL              = proto.CodeInvalidACL
+	CodeAuthFailed              = proto.CodeAuthFailed
+	CodeSessionMoved            = proto.CodeSessionMoved
+	CodeNotReadOnly             = proto.CodeNotReadOnly
+	CodeEphemeralOnLocalSession = proto.CodeEphemeralOnLocalSession
+	CodeNoWatcher               = proto.CodeNoWatcher
+	CodeReconfigDisabled        = proto.CodeReconfigDisabled
+	CodeNeedsSASL               = proto.CodeNeedsSASL
+	CodeQuotaExceeded           = proto.CodeQuotaExceeded
+	CodeThrottled               = proto.CodeThrottled
 )
 
-// Error returns the code in words and as a number.
-func (c Code) Error() string {
-	return proto.Code(c).Error()
-}
-
 // Mode is the kind of node that a create makes; the numbers are the flags of the wire protocol.
-type Mode int32
+type Mode = proto.Mode
 
 // The kinds of nodes.
 const (
-	Persistent              Mode = 0
-	Ephemeral               Mode = 1
-	PersistentSequential    Mode = 2
-	EphemeralSequential     Mode = 3
-	Container               Mode = 4
-	PersistentTTL           Mode = 5
-	PersistentSequentialTTL Mode = 6
+	Persistent              = proto.Persistent
+	Ephemeral               = proto.Ephemeral
+	PersistentSequential    = proto.PersistentSequential
+	EphemeralSequential     = proto.EphemeralSequential
+	Container               = proto.Container
+	PersistentTTL           = proto.PersistentTTL
+	PersistentSequentialTTL = proto.PersistentSequentialTTL
 )
 
 // Event is the type of a watch event.
-type Event int32
+type Event = proto.Event
 
 // The events a watch can bring.
 const (
-	NodeCreated         Event = 1
-	NodeDeleted         Event = 2
-	NodeDataChanged     Event = 3
-	NodeChildrenChanged Event = 4
+	NodeCreated         = proto.NodeCreated
+	NodeDeleted         = proto.NodeDeleted
+	NodeDataChanged     = proto.NodeDataChanged
+	NodeChildrenChanged = proto.NodeChildrenChanged
 )
 
 // ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,

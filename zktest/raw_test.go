@@ -14,7 +14,7 @@ import (
 )
 
 // opSASL has no public name.
-const opSASL = Op(proto.OpSASL)
+const opSASL = proto.OpSASL
 
 // anyone is an access list that allows everything.
 var anyone = []ACL{{proto.PermAll, "world", "anyone"}}
@@ -57,7 +57,7 @@ type raw struct {
 	passwd  []byte
 	timeout time.Duration
 
-	modern, readOnly bool // what the handshake asks for, and what it says
+	modern, readOnly bool // what the handshake requests, and what it reports
 }
 
 // frame is a reply or an event.

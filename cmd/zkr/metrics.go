@@ -22,6 +22,7 @@ import (
 type metricsFlags struct {
 	addresses []string
 	file      string
+	collector *zkprom.Collector // nil if no address asks for metrics
 }
 
 func (m *metricsFlags) add(flags *pflag.FlagSet) {
@@ -89,10 +90,10 @@ func metricsName(path string) string {
 	return cut + end
 }
 
-// newCollector is for the metrics of a client; nil if no address asks for them.
-func (m *metricsFlags) newCollector() (*zkprom.Collector, error) {
-	if len(m.addresses) == 0 {
-		return nil, nil //nolint:nilnil // no collector is one: nothing is counted
+// collect makes the collector if an address asks for metrics.
+func (m *metricsFlags) collect() (err error) {
+	if len(m.addresses) > 0 {
+		m.collector, err = zkprom.New()
 	}
-	return zkprom.New()
+	return err
 }

@@ -44,15 +44,20 @@ func TestMetrics_OfAJob(t *testing.T) {
 	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "the other machine has done it")
 }
 
+// throughSocket asks whoever listens at a socket.
+func throughSocket(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+}
+
 // TestMetrics_OfALeader: they name the election, and its address is no reason not to lead.
 func TestMetrics_OfALeader(t *testing.T) {
 	srv := zktest.Run(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	z := start(t, srv, "a", "elect", "--metrics-http", "unix:"+socket, "/app/leader", "--", "sleep", "300")
 	z.until(t, "started")
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
+	client := throughSocket(socket)
 	status, text := ask(t, client, "/metrics")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, text, `zkrecipes_holds{name="/app/leader",recipe="election"} 1`)

@@ -29,11 +29,11 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *superv
 	if err != nil {
 		return nil, nil, err
 	}
-	collector, err := f.metrics.newCollector()
-	if err != nil {
+	if err := f.metrics.collect(); err != nil {
 		return nil, nil, err
 	}
 	var more []conn.Option
+	collector := f.metrics.collector
 	if collector != nil {
 		more = append(more, conn.WithTracer(collector.Tracer()))
 	}

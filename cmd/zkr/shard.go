@@ -151,7 +151,11 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	}
 	defer r.Close()
 	defer tell()()
-	all, err := shard.New(r.Client(), at, s.options(at)...)
+	shards := s.options(at)
+	if metrics := f.metrics.collector; metrics != nil {
+		shards = append(shards, shard.WithTracer(metrics.ShardTracer()))
+	}
+	all, err := shard.New(r.Client(), at, shards...)
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}

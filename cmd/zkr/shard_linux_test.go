@@ -117,8 +117,11 @@ func (s *shardStage) pids() (all []int) {
 func TestShard_DividesAndHandsOver(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
-	first := s.start("first", long)
+	socket := filepath.Join(t.TempDir(), "s")
+	first := s.start("first", long, "--metrics-http", "unix:"+socket)
 	s.served(map[string]int{"first": 4})
+	_, text := ask(t, throughSocket(socket), "/metrics")
+	assert.Contains(t, text, `zkrecipes_shards_owned{name="/app/parts"} 4`)
 	before := s.pids()
 	second := s.start("second", long)
 	s.served(map[string]int{"first": 2, "second": 2})
@@ -135,9 +138,9 @@ func TestShard_DividesAndHandsOver(t *testing.T) {
 	require.NoError(t, second.Process.Signal(syscall.SIGINT))
 	assert.Equal(t, 0, second.status(t))
 	assert.Empty(t, s.owners())
-	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	log, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	require.NoError(t, err)
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(log) {
 		fields := strings.Fields(string(line))
 		require.Equal(t, fields[0], fields[1])
 		require.Equal(t, "/app/parts/own/"+fields[0], fields[4])

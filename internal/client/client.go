@@ -52,7 +52,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 
 func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
-		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[any]any),
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
 		disturbed: make(chan struct{}, 1),
 	}
 	config.Log = c.log.logger(config.Log)

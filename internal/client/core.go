@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/root"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -43,7 +43,6 @@ type core struct {
 	attempts   attempts         // that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
-	shared     map[any]any // see Shared
 }
 
 // maxEarlier bounds how many sessions a client remembers. The servers have ended all but the last few of so many.
@@ -220,8 +219,8 @@ func (c *core) tries(server lifetime.Server) {
 	c.trying = server.String()
 }
 
-// root is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
-type root struct {
+// place is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
+type place struct {
 	core *core
 	session.Chroot
 }
@@ -231,11 +230,11 @@ func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
 // Root returns where the paths below a chroot begin.
 func (c *core) Root(at session.Chroot) zkrecipes.Root {
-	return zkrecipes.Root(grant.NewRoot(root{c, at}))
+	return zkrecipes.Root(root.New(place{c, at}))
 }
 
 // String names the servers, the node and the session.
-func (r root) String() string {
+func (r place) String() string {
 	c := &Client{core: r.core}
 	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"), uint64(c.Status().Session))
 }

@@ -62,8 +62,8 @@ type creation struct {
 	last    *session.Creation // the newest copy
 }
 
-// Create makes a node in s, and with it parents that are missing. It calls sent, unless that is nil, whenever it has sent the
-// create. So what sent asks for costs no round trip of its own.
+// Create creates a node in s, with missing parents. It calls sent, unless that is nil, whenever it has sent the
+// create, so a request that sent makes costs no extra round trip.
 //
 // The GUID makes the create safe to repeat: if an answer is lost, the node is looked for before it is made again. A node
 // that is found counts only if this session owns it. The caller may go at any time; its node is then removed here.
@@ -106,7 +106,9 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode) && !p.Given:
 			if err = remakes.Pause(ctx, err); err == nil {
-				c.parents, err = p.make(ctx, s)
+				var made []string
+				made, err = p.make(ctx, s)
+				c.parents = append(made, c.parents...)
 			}
 			if err != nil {
 				return c.fail(err)
@@ -133,6 +135,7 @@ func (c *creation) start(ctx context.Context, sent func()) (err error) {
 
 // made returns the node. If a copy of its create may come late, the node remembers that; see sweep.
 func (c *creation) made(n *Node) (*Node, error) {
+	c.session.Used(c.parents)
 	n.Kind = c.want.Kind
 	if c.copies > 0 {
 		n.guid = c.guid
@@ -140,7 +143,7 @@ func (c *creation) made(n *Node) (*Node, error) {
 	return n, nil
 }
 
-// fail returns the error of a create that has made no node. But a copy before it may come late; see sweep.
+// fail returns the error of a create that has created no node. However, an earlier copy may arrive late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
 	if c.copies > 0 || len(c.parents) > 0 {
 		left := *c // a creation that succeeds stays on the stack
@@ -154,7 +157,8 @@ func (c *creation) fail(err error) (*Node, error) {
 	return nil, err
 }
 
-// removeParents removes a parent that was made for a node that was not. What keeps it from that is no error of the create.
+// removeParents removes a parent that was created for a node that was not. A failure to do so is not an error of the
+// create.
 func (c *creation) removeParents(ctx context.Context) {
 	if len(c.parents) > 0 {
 		_ = c.session.RemoveUnused(ctx, c.parents)

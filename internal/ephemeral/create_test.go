@@ -108,7 +108,7 @@ func TestCreate_CallerGone(t *testing.T) {
 	})
 }
 
-// TestRemove_BeforeDelete: the one deletion that succeeded is told, and no other.
+// TestRemove_BeforeDelete: only the one deletion that succeeded is reported.
 func TestRemove_BeforeDelete(t *testing.T) {
 	for _, byHand := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
@@ -134,7 +134,7 @@ func TestRemove_BeforeDelete(t *testing.T) {
 	}
 }
 
-// TestRemove_NotAllowed: the caller learns of it. The removal goes on, and is done once the server allows it.
+// TestRemove_NotAllowed: the caller learns of it. The removal continues, and is done once the server allows it.
 func TestRemove_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		n, err := p.Create(t.Context(), s, member, nil)
@@ -152,7 +152,8 @@ func TestRemove_NotAllowed(t *testing.T) {
 	})
 }
 
-// TestCreate_Refused: the caller is told, and nothing more is sent. That is so too if a parent cannot be made.
+// TestCreate_Refused: the caller gets the error, and nothing more is sent. The same holds if a parent cannot be
+// created.
 func TestCreate_Refused(t *testing.T) {
 	for name, op := range map[string]zktest.Op{"the node": zktest.OpCreate, "a parent": zktest.OpCreateContainer} {
 		t.Run(name, func(t *testing.T) {
@@ -169,8 +170,8 @@ func TestCreate_Refused(t *testing.T) {
 	}
 }
 
-// TestCreate_CannotBeLookedFor: the reply is lost, and what the server says then does not tell whether the node was made. The
-// create is not sent again, and what it made goes.
+// TestCreate_CannotBeLookedFor: the reply is lost, and the server's next answer does not show whether the node was
+// created. The create is not sent again, and what it created is removed.
 func TestCreate_CannotBeLookedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		match  zktest.Match
@@ -226,7 +227,7 @@ func TestCreate_DeletedAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestCreate_FoundInTheirOrder: the first of several nodes is the first that was made, also if the reply was lost.
+// TestCreate_FoundInTheirOrder: the first of several nodes is the first that was created, even if the reply was lost.
 func TestCreate_FoundInTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -253,7 +254,7 @@ func TestCreate_LateCopyHasTheName(t *testing.T) {
 		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
 		go func() {
 			<-searched.Done()
-			_, _ = s.Create(t.Context(), name, nil, zk.FlagEphemeral) // RequireExists below tells
+			_, _ = s.Create(t.Context(), name, nil, zk.FlagEphemeral) // RequireExists below checks that
 		}()
 		n, err := p.Create(t.Context(), s, ephemeral.Spec{Kind: "reader-", Key: "0000000007"}, nil)
 		require.NoError(t, err)
@@ -312,7 +313,7 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 		n, err := p.Create(t.Context(), s, member, nil)
 		require.NoError(t, err)
 		require.NotEqual(t, []string{forged}, n.Paths)
-		synctest.Wait() // the log is written by a goroutine of its own
+		synctest.Wait() // a separate goroutine writes the log
 		require.Equal(t, 1, strings.Count(log.String(), "belongs to another session"), log.String())
 		require.Contains(t, log.String(), forged)
 		n.Remove()
@@ -383,7 +384,7 @@ func TestRemove_Backoff(t *testing.T) {
 			require.LessOrEqual(t, gap, pause*3/2+time.Microsecond)
 			pause = min(pause*3/2, 5*time.Second)
 		}
-		synctest.Wait() // the log is written by a goroutine of its own
+		synctest.Wait() // a separate goroutine writes the log
 		require.NotContains(t, log.String(), "not allowed")
 	})
 }

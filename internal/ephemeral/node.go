@@ -7,15 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node is a node of ours. It ends with its session at the latest. Several that were made in one transaction are one Node: they
-// share the czxid, and none is of use without the others.
+// Node is one of our nodes. It ends with its session at the latest. Several that were created in one transaction are
+// one Node: they share the czxid, and each is useless without the others.
 type Node struct {
 	Parent  *Parent
 	Session *session.Session
@@ -66,8 +66,8 @@ func (n *Node) RequireExists(ctx context.Context) error {
 //
 // It reports whether this call has given the deletion to a connection: what the session sends on that later comes behind it.
 func (n *Node) Remove() (sent bool) {
-	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
-	// would come back into once and wait without an end. The hold has taken it off the session before.
+	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this
+	// node's hold would re-enter once and deadlock. The hold has unregistered it from the session before.
 	n.once.Do(func() {
 		deleted := func() {}
 		if n.BeforeDelete != nil {
@@ -145,7 +145,7 @@ func (n *Node) Removed() {
 
 // WaitRemoved returns when the removal is complete, or the session over.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. The removal goes on all the same.
+// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal continues.
 func (n *Node) WaitRemoved(ctx context.Context) error {
 	if ctx == nil {
 		return session.ErrNoContext
@@ -154,7 +154,7 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	case <-n.settled:
 	case <-ctx.Done():
 		select {
-		case <-n.settled: // that counts, also if ctx has ended
+		case <-n.settled: // that counts, even if ctx has ended
 		default:
 			return context.Cause(ctx)
 		}
@@ -164,8 +164,8 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	return n.refusal
 }
 
-// delete deletes all paths. Several are deleted in one transaction. If one of them is gone the transaction fails, and they
-// are deleted one by one.
+// delete deletes all paths, several of them in one transaction. If one of them is gone the transaction fails, and
+// they are deleted one by one.
 func (n *Node) delete(ctx context.Context) error {
 	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {
@@ -185,8 +185,9 @@ func (n *Node) delete(ctx context.Context) error {
 	return nil
 }
 
-// isDone turns the answer to a delete into whether there is more to do. A copy of the delete before may have been applied. The
-// name has a GUID of its own, so no other node can have come there, and a node that is gone is what the caller wants.
+// isDone converts the answer to a delete into whether there is more to do. An earlier copy of the delete may have
+// been applied. The name contains a GUID, so no other node can have taken its place, and a node that is gone is what
+// the caller wants.
 func isDone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -197,7 +198,7 @@ func isDone(err error) error {
 // untilDone repeats f, with backoff, until it returns nil or ctx, the session's, ends. A refusal is logged once, because
 // others wait for what is to be removed.
 func (p *Parent) untilDone(ctx context.Context, f func() error) {
-	var pause backoff.BackOff // most succeed at once
+	var pauses *pause.Growing // most succeed at once
 	logged := false
 	for {
 		err := f()
@@ -209,10 +210,9 @@ func (p *Parent) untilDone(ctx context.Context, f func() error) {
 			p.Client.Logger().Warn("zookeeper: not allowed to remove our node: others wait for it until this session ends",
 				"path", p.Path, "error", err)
 		}
-		if pause == nil {
-			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
-				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+		if pauses == nil {
+			pauses = pause.New(10*time.Millisecond, 5*time.Second, 1.5)
 		}
-		_ = session.Sleep(ctx, pause.NextBackOff()) // the loop looks at ctx
+		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop looks at ctx
 	}
 }

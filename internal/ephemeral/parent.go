@@ -1,6 +1,6 @@
-// Package ephemeral makes and removes ephemeral nodes, so that none is left behind. If the answer to a create is lost, the node
-// is found by the GUID in its name. If the caller has gone, its node is removed. A removal goes on until it is done, or
-// the session is over.
+// Package ephemeral creates and removes ephemeral nodes, so that none is left behind. If the reply to a create is
+// lost, the node is found by the GUID in its name. If the caller has given up, its node is removed. A removal
+// continues until it is done, or the session is over.
 package ephemeral
 
 import (
@@ -39,7 +39,8 @@ func (p *Parent) owner(s *session.Session) int64 {
 // Child returns the path of a child. The parent may be "/", as the root of a client made by Sub.
 func (p *Parent) Child(name string) string { return strings.TrimSuffix(p.Path, "/") + "/" + name }
 
-// make makes the parent, which is missing, and what is missing above it. It returns the containers that it has made.
+// make creates the parent, which is missing, and everything missing above it. It returns the containers that it has
+// created.
 func (p *Parent) make(ctx context.Context, s *session.Session) (made []string, err error) {
 	if p.Plain {
 		return nil, s.Ensure(ctx, p.Path, p.Seed)
@@ -68,5 +69,5 @@ const prefix = "_c_"
 // Prefix returns what a name begins with. The GUID is how the node is found again.
 func Prefix(guid string) string { return prefix + guid + "-" }
 
-// ErrGone says that a node of ours was deleted, by hand or with its parent.
+// ErrGone reports that one of our nodes was deleted, by hand or with its parent.
 var ErrGone = errors.New("the node was deleted")

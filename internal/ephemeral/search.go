@@ -13,10 +13,10 @@ import (
 
 // find looks for what was made with the GUID. Nil and no error says that this session has nothing of it.
 //
-// The barrier makes what is read newer than any create whose answer is lost, so none is on its way. A sync would not do:
-// the leader that answers it may have been replaced by the one that has the create. One create can still come late. A
-// server may hang while it has the create, and take the session back when it goes on, after we tried again in vain; see
-// sweep.
+// The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not
+// suffice: the leader that answers it may have been replaced by the one that has the create. One create can still
+// arrive late. A server may hang while it has the create, and resume the session afterwards, when we have already
+// tried again without success; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	if !p.Lasting {
 		s.Found(p.Child(Prefix(guid)), paths...)
 	}
-	slices.Sort(paths) // they differ in their numbers alone, and the first must be the first
+	slices.Sort(paths) // they differ only in their numbers, and the first must be the first
 	return p.newNode(s, paths, zxid), nil
 }
 

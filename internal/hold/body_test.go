@@ -59,7 +59,7 @@ func TestBoth_LooksAtTheClock(t *testing.T) {
 		} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h, _ := newHold(t.Context(), proven{time.Now().Add(time.Second)})
+					h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Second)})
 					ctx := combine(t, h.Context())
 					require.NoError(t, ctx.Err())
 					time.Sleep(time.Second)
@@ -115,7 +115,7 @@ func TestBoth_EndWakesTheWaiter(t *testing.T) {
 // Work that ends with its context returns the loss itself. It was in the error twice, and so on two lines of the log.
 func TestDo_SaysALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, lose := newHold(t.Context(), proven{time.Now().Add(time.Minute)})
+		h, lose := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
 		err := Under(t.Context(), h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 			lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
 			<-ctx.Done()
@@ -149,10 +149,10 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 			t.Run(name+", "+ending, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				h, lose := newHold(ctx, proven{time.Now().Add(time.Minute)})
+				h, lose := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				if ending == "inside a hold that is lost" {
 					ctx = h.Context()
-					h, _ = newHold(ctx, proven{time.Now().Add(time.Minute)})
+					h, _ = zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				}
 				err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 					if ending == "cancelled, then lost" {
@@ -180,7 +180,7 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 // TestDo_Cancelled: what the function says of its cancellation is what the caller gets.
 func TestDo_Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	h, _ := newHold(ctx, proven{time.Now().Add(time.Minute)})
+	h, _ := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 	stopped := errors.New("stopped")
 	err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		cancel()
@@ -202,7 +202,7 @@ func TestBoth_EndedByItsOwner(t *testing.T) {
 	require.Equal(t, why, context.Cause(ctx))
 	require.Zero(t, process.Waiting())
 
-	h, _ := newHold(t.Context(), proven{time.Now().Add(time.Minute)})
+	h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
 	require.NoError(t, Under(process, h, func(context.Context, *zkrecipes.Hold) error { return nil }))
 	require.Zero(t, process.Waiting())
 }

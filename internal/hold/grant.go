@@ -14,7 +14,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -42,13 +41,6 @@ type Grant struct {
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
 }
-
-// newHold makes a hold.
-//
-//nolint:errcheck // a constructor of another type ends every program and test here
-var newHold = grant.NewHold.(func(
-	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
 
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
 // names for the same paths.
@@ -187,7 +179,7 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes
 	if g.ended {
 		return nil, false
 	}
-	sh.hold, sh.end = newHold(context.WithValue(ctx, shareKey{}, sh), sh)
+	sh.hold, sh.end = zkrecipes.NewHold(context.WithValue(ctx, shareKey{}, sh), sh)
 	g.holds = append(g.holds, sh)
 	return sh.hold, true
 }
@@ -256,24 +248,24 @@ func (g *Grant) detach() {
 	})
 }
 
-// Path is part of grant.Backing.
+// Path is part of zkrecipes.Backing.
 func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
 
-// Token is part of grant.Backing.
+// Token is part of zkrecipes.Backing.
 func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
 
-// ValidUntil is part of grant.Backing.
+// ValidUntil is part of zkrecipes.Backing.
 func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
 
-// OnExpiring is part of grant.Backing.
+// OnExpiring is part of zkrecipes.Backing.
 func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	return sh.grant.Node.Session.OnExpiring(lead, f)
 }
 
-// Revoked is part of grant.Backing.
+// Revoked is part of zkrecipes.Backing.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 
-// Release is part of grant.Backing.
+// Release is part of zkrecipes.Backing.
 func (sh *share) Release(ctx context.Context) error {
 	g, n := sh.grant, sh.grant.Node
 	held, handsOver := sh.letGo()
@@ -293,7 +285,7 @@ func (sh *share) Release(ctx context.Context) error {
 	return nil
 }
 
-// Lapse is part of grant.Backing.
+// Lapse is part of zkrecipes.Backing.
 func (sh *share) Lapse(until time.Time) {
 	sh.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
 }
@@ -332,7 +324,7 @@ func (sh *share) letGo() (held, handsOver bool) {
 	return false, handsOver
 }
 
-// Check is part of grant.Backing: a read that is as new as the leader.
+// Check is part of zkrecipes.Backing: a read that is as new as the leader.
 func (sh *share) Check(ctx context.Context) error {
 	n := sh.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
@@ -395,7 +387,7 @@ func Guard(h *zkrecipes.Hold) (answered func(error), err error) {
 	return sh.endTxn, sh.beginTxn()
 }
 
-// Txn is part of grant.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
+// Txn is part of zkrecipes.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for: see beginTxn.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	if err := sh.beginTxn(); err != nil {

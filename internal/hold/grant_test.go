@@ -151,7 +151,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 			_ = h.Release(h.Context())
 		}, ""},
 		"released with the context of another that was lost": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
-			other, lose := newHold(context.Background(), proven{time.Now().Add(time.Minute)})
+			other, lose := zkrecipes.NewHold(context.Background(), proven{time.Now().Add(time.Minute)})
 			lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
 			_ = h.Release(other.Context())
 		}, ""},

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -26,8 +25,7 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 	if ctx == nil {
 		return session.ErrNoContext
 	}
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
+	pauses := pause.New(firstPause, lastPause, 2)
 	for ctx.Err() == nil {
 		h, err := acquire(ctx)
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, zkrecipes.ErrAuthFailed)) {
@@ -39,12 +37,12 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 				return err
 			}
 			if time.Since(began) >= brief {
-				pause.Reset()
+				pauses.Reset()
 				continue
 			}
 		}
 		select {
-		case <-time.After(pause.NextBackOff()):
+		case <-time.After(pauses.NextBackOff()):
 		case <-ctx.Done():
 		}
 	}

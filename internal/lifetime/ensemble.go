@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 )
 
 // Ensemble is what the sessions of a client share: the options, and what they have learned of the servers.
@@ -58,8 +58,7 @@ func (e *Ensemble) NewBackOff() BackOff {
 	}
 	const shortest = 50 * time.Millisecond
 	longest := min(max(e.Timeout()/6, shortest), longestPause)
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
-		backoff.WithMaxElapsedTime(0))
+	return pause.New(shortest, longest, 1.5)
 }
 
 // refused notes that a server has hung up on a connect request.

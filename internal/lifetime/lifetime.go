@@ -42,6 +42,9 @@ type Listener interface {
 	Down(heard time.Time)
 	// Event is told on the goroutine that reads from the connection.
 	Event(zk.Event)
+	// Closing is told that the session has ended here, and is to be closed on the server. It calls then when what it asks before that has
+	// been answered, or cannot be. Ask reports false if the connection is gone. Closing must not wait.
+	Closing(ask func(...Request) bool, then func())
 }
 
 // Lifetime is one ZooKeeper session: it connects to one server after the other, keeps the proof fresh, and ends for ever.

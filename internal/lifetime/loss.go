@@ -1,6 +1,7 @@
 package lifetime
 
 import (
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -110,11 +111,16 @@ func (d lossNotices) deliver() {
 	}
 }
 
-// closeOn closes the session on the server, and then the connection, at the latest after a second.
+// closeOn closes the session on the server, and then the connection, at the latest after a second. What the listener asks for before that
+// has half of it: waiters count on the close.
 func (l *Lifetime) closeOn(c *link.Connection) {
-	if l.sendOn(l.ctx, c, []Request{{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }}}) {
-		time.AfterFunc(time.Second, c.Drop)
-	}
+	ask := func(requests ...Request) bool { return c.AskLast(l.appendTraced(l.ctx, nil, requests)) }
+	end := sync.OnceFunc(func() {
+		ask(Request{Op: wire.OpClose, Path: "/", Frame: wire.CloseFrame(), Done: func(link.Reply, error) { c.Drop() }})
+	})
+	time.AfterFunc(time.Second/2, end)
+	time.AfterFunc(time.Second, c.Drop)
+	l.listener.Closing(ask, end)
 }
 
 // over reports that the session has ended and that all callbacks have returned; no callback is added any more. Called with

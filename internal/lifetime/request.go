@@ -44,14 +44,17 @@ func (l *Lifetime) SendNow(ctx context.Context, sent func(), requests []Request)
 // sendOn sends the requests on a connection, in this order. On one that is closed it reports false and does nothing. The context
 // is for tracers.
 func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, requests []Request) bool {
-	asked := make([]link.Request, 0, 4) // so that few take no memory of the heap
+	return c.Ask(l.appendTraced(ctx, make([]link.Request, 0, 4), requests)) // few take no memory of the heap
+}
+
+func (l *Lifetime) appendTraced(ctx context.Context, asked []link.Request, requests []Request) []link.Request {
 	for _, r := range requests {
 		if tracers := l.opts.Tracers; tracers.ObserveRequests() {
 			r.Done = traced(ctx, tracers, r)
 		}
 		asked = append(asked, link.Request{Op: r.Op, Frame: r.Frame, Done: r.Done})
 	}
-	return c.Ask(asked)
+	return asked
 }
 
 // SyncRequest makes the server catch up with the leader before it serves what is sent later. Of the two paths, the first is that of

@@ -1,5 +1,5 @@
-// Package link has one connection to one server: what is on its way, in which order, and how the connection ends. It knows
-// no session. Its owner does, and learns from it what the server says.
+// Package link is one connection to one server: what is in flight, in which order, and how the connection ends. It
+// does not know the session; its owner does, and learns from it what the server sends.
 package link
 
 import (
@@ -21,7 +21,7 @@ import (
 type Owner interface {
 	// NextXid returns the number of the next request. It must not wait.
 	NextXid() int32
-	// Saw takes the zxid of a reply or an event, before anything else of it is told.
+	// Saw receives the zxid of a reply or an event before the rest of it is reported.
 	Saw(zxid int64)
 	// Answered takes what an answer shows: of which opcode, with which error code, and when request and answer were on
 	// their way. It is called before Done of the request.
@@ -35,9 +35,9 @@ type Owner interface {
 	Down(c *Connection)
 }
 
-// Connection is one connection to one server. Two goroutines work for it: one reads, one writes what callers leave in the
-// queue. So no caller ever waits until the server takes a request. If a socket certainly has room for a request, the caller
-// writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
+// Connection is one connection to one server, with two goroutines: one reads, and one writes what callers leave in
+// the queue, so no caller ever waits for the server to accept a request. If the socket certainly has room for a
+// request, the caller writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
 type Connection struct {
 	conn   net.Conn
 	owner  Owner
@@ -55,12 +55,13 @@ type Connection struct {
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
 	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
 
-	wake chan struct{} // tells the writing goroutine that something is queued; holds one
+	wake chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone chan struct{} // closed with the connection
 
 	mu         sync.Mutex
 	why        error      // why the connection is closed; nil while it is open
-	failing    int        // goroutines that are telling the owner that the connection is down
+	ending     bool       // see AskLast
+	failing    int        // goroutines that are notifying the owner that the connection is down
 	pending    []pending  // oldest first: replies come in this order
 	few        [8]pending // memory for pending while they are few
 	queue      [][]byte   // frames to be written
@@ -178,9 +179,9 @@ var errDropped = errors.New("closed by this client")
 // Drop closes the connection; the owner learns of it at once.
 func (c *Connection) Drop() { c.Fail(errDropped) }
 
-// Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is down, also
-// if another goroutine closed it first. The holds that end with the connection end before the unanswered calls fail: another
-// goroutine may still be ending them, so the last goroutine to come back from there fails the calls.
+// Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is
+// down, even if another goroutine closed it first. The holds that end with the connection end before the unanswered
+// calls fail: another goroutine may still be ending them, so the last goroutine to return from there fails the calls.
 func (c *Connection) Fail(why error) {
 	c.mu.Lock()
 	c.refuse(why)

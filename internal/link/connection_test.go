@@ -69,7 +69,7 @@ func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 	require.Equal(t, int32(42), c.pending[0].xid)
 }
 
-// The oldest sync without an answer decides when the connection is given up, also if others were answered or came before.
+// The oldest unanswered sync decides when the connection is abandoned, even if others were answered or came before.
 func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	t.Parallel()
 	c := newConnection(&alone{}, nil, "", time.Hour)
@@ -87,7 +87,8 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	}
 }
 
-// What a request was asked with may keep its answer in memory. So nothing is left of it when it is answered, also if there were many.
+// A request's input may keep its answer in memory, so nothing of it remains after the answer, even if there were
+// many.
 func TestTake_Answered_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1, 8, 9, 100} {
@@ -121,7 +122,7 @@ func TestFail_NothingIsLeft(t *testing.T) {
 	}
 }
 
-// Windows has a number of its own for a connection that was reset.
+// Windows has a different error number for a connection that was reset.
 func TestHungUp(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{io.EOF, syscall.ECONNRESET, syscall.Errno(10054)} {

@@ -84,7 +84,7 @@ func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) 
 	}
 	g, err := readGrant(raw)
 	if g.ID == 0 {
-		return err // or there is no such session any more
+		return err // or no such session exists any more
 	}
 	frame, err := readFrame(raw, wire.MaxConnectReply)
 	if err != nil {

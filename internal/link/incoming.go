@@ -96,10 +96,11 @@ func (c *Connection) skip(size int, tooLarge error) error {
 	return err
 }
 
-// requestOf tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
+// requestOf reports to the owner that a reply arrived now, and returns the request that it answers; a zero one for an
+// event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid, code)
-	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
+	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not requested
 		return pending{}, err
 	}
 	c.owner.Answered(r.op, code, r.sent, now)
@@ -165,8 +166,8 @@ func (c *Connection) heardNow() {
 	c.watchdog.Reset(c.patience)
 }
 
-// note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
-// that is no reason to give the connection up: the same reply would be as slow on the next.
+// note records that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes
+// late. That is no reason to abandon the connection: the same reply would be as slow on the next.
 func (c *Connection) note() {
 	now := time.Now()
 	c.newest.Store(&now)

@@ -33,11 +33,24 @@ type pending struct {
 	done func(Reply, error)
 }
 
-// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
-// and does nothing.
+// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection, and after AskLast, it
+// reports false and does nothing.
 func (c *Connection) Ask(requests []Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return !c.ending && c.send(requests)
+}
+
+// AskLast is Ask for the requests that end the session. What is asked for by Ask comes before the first of them, or is refused.
+func (c *Connection) AskLast(requests []Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	return c.send(requests)
+}
+
+// send is called with mu held.
+func (c *Connection) send(requests []Request) bool {
 	if c.why != nil {
 		return false
 	}
@@ -73,7 +86,7 @@ func (c *Connection) flush() {
 	if c.socket && c.unanswered <= room {
 		c.writeQueue()
 	}
-	if len(c.queue) > 0 { // also what came meanwhile, which may be more than a socket has room for
+	if len(c.queue) > 0 { // including what was queued in the meantime, which may be more than a socket has room for
 		select {
 		case c.wake <- struct{}{}:
 		default:
@@ -120,8 +133,8 @@ func (c *Connection) start() {
 	c.flush()
 }
 
-// keepAlive sends a ping when the newest sync or write that has been answered was sent an interval ago, until the connection is
-// closed. So a client that keeps a hold proven needs none.
+// keepAlive sends a ping when the newest sync or write that was answered is an interval old, until the connection is
+// closed. A client that keeps a hold proven therefore needs none.
 //
 // Source: each request touches the session (ZooKeeperServer.submitRequestNow of ZooKeeper), and the Java client pings only when
 // it has sent nothing else (SendThread.run of ClientCnxn). An answer is waited for here, because a server may refuse a request

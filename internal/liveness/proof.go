@@ -1,5 +1,5 @@
-// Package liveness has the rule of C2: up to when a session is proven to be alive, and what keeps the proof fresh. It has no clock,
-// no lock and no I/O. The session asks it, under a lock of its own, and does what is due.
+// Package liveness has the rule of C2: until when a session is proven to be alive, and what keeps the proof fresh. It
+// has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
 package liveness
 
 import (
@@ -22,20 +22,22 @@ import (
 //
 // T is the least timeout that was ever negotiated.
 //
-// The lag is at least half a tick, since the leader that served the request may have been replaced. It goes on answering for
-// up to a tick and a half.
+// The lag is at least half a tick, because the leader that served the request may have been replaced. It continues to
+// answer for up to a tick and a half.
 //
-// The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect answer
-// for a resumed session does not. The leader touches the session when it gives it, but it may have been replaced without
-// knowing it. Then it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A
-// write that is answered afterwards shows that no successor had begun when the session was touched.
+// The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect
+// answer for a resumed session does not. The leader touches the session when it grants it, but it may have been
+// replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts
+// from its own start. A write that is answered afterwards shows that no successor had started when the session was
+// touched.
 //
-// A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with that
-// from then on, also downwards, whether or not its answer arrives. The next leader goes back to the timeout of the
-// transaction which created the session. So the least of all grants counts, and a grant that is not known counts as the
-// least that it can be:
+// A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with
+// that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the timeout
+// of the transaction which created the session. Therefore the least of all grants counts, and an unknown grant counts
+// as the least that it can be:
 //
-//   - The client asks for what it was granted. The server keeps that within its limits, so only its maximum can make it less.
+//   - The client requests what it was granted. The server keeps that within its limits, so only its maximum can
+//     reduce it.
 //   - An operator who may lower the maximum below that says so with WithLeastTimeout. That is the bound.
 //   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
 //   - The bound counts from the sending, since no server touches a session before it is asked to.
@@ -84,9 +86,10 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	p.Answered(sent, at, AnyServer)
 }
 
-// beat is how far apart syncs are to go out: about an eleventh of the timeout. Each proves the newest contact that was answered a
-// lag before. So a lag is a whole number of beats less a round trip: else the contact is nearly a beat older than it could be. The
-// round trip may take an eleventh of the lag, and then the contact is one beat older.
+// beat is the interval between syncs: about an eleventh of the timeout. Each proves the newest contact that was
+// answered a lag before. A lag should therefore be a whole number of beats less a round trip: otherwise the contact
+// is nearly a beat older than it could be. The round trip may take an eleventh of the lag, and then the contact is
+// one beat older.
 func beat(least, lag time.Duration) time.Duration {
 	beats := max(1, (11*lag+least/2)/least)
 	return min(max(12*lag/(11*beats), least/12), least/8)
@@ -119,8 +122,9 @@ func (p *Proof) Hopeless() bool {
 // one lag old.
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
-// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time, and a
-// 16th. If the lag is so long that the deadline never gets that far, a grant rests on what an eighth leaves of it.
+// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
+// time, and a 16th. If the lag is so long that the deadline never gets that far, a grant depends on what an eighth
+// leaves of it.
 func (p *Proof) enough() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
@@ -211,7 +215,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Terms are the options that the deadline rests on.
+// Terms are the options that the deadline depends on.
 type Terms struct {
 	Tick         time.Duration // of the ensemble; 0 is unknown
 	LeastTimeout time.Duration // that a server may grant; 0 is the least that one has granted

@@ -180,9 +180,9 @@ func proofRule(timeout, lag time.Duration) rule {
 // tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the
 // timeout from the arrival of a report, and of a re-attachment.
 //
-// With six ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before: it
-// answers all but writes, for a tick and a half, and what it hears counts for nothing. The one that has replaced it counts
-// from its own beginning.
+// With six ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before:
+// it answers everything but writes for a tick and a half, and what it receives counts for nothing. The one that has
+// replaced it counts from its own start.
 func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
@@ -358,7 +358,7 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 	}
 }
 
-// The same for rules that are wrong only where a leader that has been replaced goes on answering.
+// The same for rules that are wrong only where a leader that has been replaced continues to answer.
 func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 	const timeout, tick = 8 * time.Second, time.Second
 	t.Run("a tick", func(t *testing.T) {
@@ -418,8 +418,8 @@ func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
 	require.False(t, p.Hopeless())
 }
 
-// How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout is given
-// up: when what an eighth of the timeout between two syncs leaves is no 16th.
+// How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout
+// is abandoned: when what an eighth of the timeout between two syncs leaves is no 16th.
 func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 	const least = 16 * time.Second
 	s := func(seconds float64) time.Duration { return at(seconds).Sub(zero) }

@@ -2,8 +2,8 @@ package liveness
 
 import "time"
 
-// Upkeep is a proof, and what keeps it fresh. It says what is due at a moment, and when to ask next. It works that out anew
-// each time, so asking more often does no harm.
+// Upkeep is a proof and what keeps it fresh. It reports what is due at a moment, and when to query it next. It
+// recomputes that each time, so querying it more often does no harm.
 type Upkeep struct {
 	Proof
 	retained int // by holds and acquisitions; while there is one, a sync goes out every beat
@@ -25,7 +25,7 @@ type Line struct {
 // Step is what is due at a moment.
 type Step struct {
 	Warn   []func()  // to be called
-	Sync   bool      // a sync is to be sent now; the upkeep takes it for sent
+	Sync   bool      // a sync must be sent now; the upkeep records it as sent
 	Drop   bool      // a sync is without an answer for too long, so the connection is to be dropped
 	Silent time.Time // from then on nothing will have come for a whole timeout, and the session is over
 	Next   time.Time // when to ask again, at the latest
@@ -111,7 +111,7 @@ type Warning struct {
 	call func()
 }
 
-// Expect makes a warning due as soon as at most lead is left of ValidUntil, also if that moves back.
+// Expect makes a warning due as soon as at most lead is left of ValidUntil, even if that moves back.
 func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {

@@ -77,7 +77,7 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 	}
 }
 
-// While a sync is on its way, no other is due, also if the clock says so.
+// While a sync is in flight, no other is due, even if the clock says so.
 func TestUpkeep_Sync_IsDueAgainWhenItIsDone(t *testing.T) {
 	u, up := upkept(), Line{Up: true}
 	u.retained = 1

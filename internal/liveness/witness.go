@@ -8,14 +8,14 @@ type Witness int
 const (
 	// AnyServer may be a follower that is cut off.
 	AnyServer Witness = iota
-	// Leader is the leader, or a server that takes itself for the leader.
+	// Leader is the leader, or a server that believes it is the leader.
 	Leader
 	// Quorum has applied a write.
 	Quorum
 )
 
-// WitnessOf says which server stands behind an answer to the opcode. The code comes from applying the request ([wire.FromTree]): other
-// answers are no proof, since a follower may give them itself.
+// WitnessOf returns the server behind an answer to the opcode. The code comes from applying the request
+// ([wire.FromTree]): other answers are no proof, because a follower may give them itself.
 func WitnessOf(op, code int32) Witness {
 	switch op {
 	case wire.OpSync:

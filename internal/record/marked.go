@@ -15,12 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Marked updates one node, and each update exactly once for as long as its session lives. An ephemeral child of the node,
-// the marker, holds the number of the newest update. One transaction writes both. So after a lost reply the marker tells
-// whether the update was applied.
+// Marked applies each update of one node exactly once for as long as its session lives. An ephemeral child of the
+// node, the marker, holds the number of the newest update, and one transaction writes both. After a lost reply the
+// marker therefore shows whether the update was applied.
 //
-// The marker also tells that the node is still the same one: while it has a child, the node cannot be deleted. So a version
-// that was read after the marker was made is never the version of another incarnation.
+// The marker also shows that the node is still the same one: while it has a child, the node cannot be deleted. A
+// version that was read after the marker was created is therefore never the version of another incarnation.
 type Marked struct {
 	client *client.Client
 	path   string
@@ -106,8 +106,8 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 	}
 }
 
-// fate tells the fate of w by the node, which holds now, and by the marker, which is read here. Both readings are needed,
-// in this order.
+// fate determines the fate of w from the node, which holds now, and from the marker, which is read here. Both reads
+// are needed, in this order.
 //
 // If the marker has the number of the update, a copy was applied. If it has another number, none had been applied when the
 // marker was read. If the node had another version before, none can ever be. If the node has the version still, only one of
@@ -127,7 +127,8 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 	}
 }
 
-// send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
+// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
+// was lost.
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
 	sent := time.Now()
 	results, err := s.Multi(ctx,
@@ -153,9 +154,9 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 
 // keep keeps what an update has left for the next one, which then need not read.
 //
-// Such an update follows the last one within a round trip, and another client needs one between its reading and its write. So
-// it would never come between. Therefore each client that shares the node reads again after its turn. That leaves a gap of a
-// round trip. How many share the node is told by the markers, which are its children.
+// Such an update follows the last one within a round trip, and another client needs a round trip between its read and
+// its write, so it would never get its turn. Therefore each client that shares the node reads again after its turn,
+// which leaves a gap of a round trip. The markers, which are children of the node, show how many share it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%turn != 0 {
 		m.left = &left
@@ -207,8 +208,8 @@ func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 
 // Close deletes the marker. The next update makes another.
 //
-// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends. ErrClosed if the client was
-// made by Sub and is closed: the marker goes with the session.
+// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal continues until the session ends. ErrClosed if
+// the client was made by Sub and is closed: the marker ends with the session.
 func (m *Marked) Close(ctx context.Context) error {
 	if ctx == nil {
 		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: session.ErrNoContext}

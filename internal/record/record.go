@@ -1,5 +1,6 @@
-// Package record writes the data of one node, which other clients write too. It belongs to no queue. Each write names the
-// version that it replaces. So if a reply is lost, the same write may be sent again, and only one of its copies is applied.
+// Package record writes the data of one node, which other clients write too. It belongs to no queue. Each write names
+// the version that it replaces, so if a reply is lost, the same write may be sent again, and only one of its copies
+// is applied.
 package record
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Load returns what the server at hand knows of path.
+// Load returns what the current server knows of path.
 func Load(ctx context.Context, c *client.Client, path string) (session.Node, error) {
 	data, stat, err := c.Get(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -32,17 +33,18 @@ type write struct {
 	remakes  session.Remakes
 }
 
-// A fate is what a reading tells of the copies in doubt.
+// A fate is what a read shows of the copies in doubt.
 type fate int
 
 const (
 	open    fate = iota // none was applied yet, and one may still be: the same write is sent again
 	applied             // one was
 	refused             // none was, and none can be: what comes next is another write
-	unknown             // the reading does not tell
+	unknown             // the read does not show it
 )
 
-// lost notes that the outcome of a copy is unknown. It reports whether a reading may tell more, and waits a moment for that.
+// lost records that the outcome of a copy is unknown. It reports whether another read may show more, and waits a
+// moment for that.
 func (w *write) lost(ctx context.Context, doubt error) bool {
 	w.doubt = doubt
 	if ctx.Err() != nil || !session.ReplyLost(doubt) {
@@ -52,7 +54,7 @@ func (w *write) lost(ctx context.Context, doubt error) bool {
 	return true
 }
 
-// exactly returns the operation for the version that was read, also if that is -1.
+// exactly returns the operation for the version that was read, even if that is -1.
 func exactly(op zkrecipes.Op) zkrecipes.Op {
 	op.Exact = true
 	return op

@@ -24,7 +24,7 @@ func at(czxid int64, version int32, data string) session.Node {
 	return session.Node{Exists: true, Data: []byte(data), Stat: zk.Stat{Czxid: czxid, Version: version}}
 }
 
-// TestReplacement_Fate: what a reading tells of copies whose replies were lost.
+// TestReplacement_Fate: what a read shows of copies whose replies were lost.
 func TestReplacement_Fate(t *testing.T) {
 	missing := session.Node{}
 	for name, tt := range map[string]struct {
@@ -113,8 +113,8 @@ func add(ctx context.Context, m *Marked) error {
 	return err
 }
 
-// TestMarked_EachSessionHasItsMarker: the session is lost to the client, and the server has not noticed. The marker of that
-// session will go with it, so it tells nothing to the next one.
+// TestMarked_EachSessionHasItsMarker: the client has lost the session, and the server has not noticed. The marker of
+// that session will end with it, so it shows nothing to the next one.
 func TestMarked_EachSessionHasItsMarker(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
@@ -139,7 +139,8 @@ func TestMarked_EachSessionHasItsMarker(t *testing.T) {
 	})
 }
 
-// TestMarked_MakingTheMarkerIsGivenUp: the next update makes another, and none stays behind. It was no update that failed.
+// TestMarked_MakingTheMarkerIsGivenUp: the next update creates another, and none is left behind. No update has
+// failed.
 func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
@@ -194,7 +195,8 @@ func TestMarked_Close_NothingToDelete(t *testing.T) {
 	}
 }
 
-// TestMarked_Close_Refused: the caller learns that it is not allowed. The removal goes on, also after a fault of the server.
+// TestMarked_Close_Refused: the caller learns that it is not allowed. The removal continues, also after a fault of
+// the server.
 func TestMarked_Close_Refused(t *testing.T) {
 	for code, is := range map[zktest.Code]error{zktest.CodeNoAuth: zk.ErrNoAuth, zktest.CodeRuntimeInconsistency: nil} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
@@ -231,7 +233,7 @@ func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 	})
 }
 
-// TestReplacement_SessionEndsBeforeItIsSent: the write goes on in the next session.
+// TestReplacement_SessionEndsBeforeItIsSent: the write continues in the next session.
 func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
@@ -239,7 +241,7 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
-			synctest.Wait() // the client knows of it, and sends nothing
+			synctest.Wait() // the client knows that, and sends nothing
 			time.AfterFunc(time.Second, func() {
 				srv.Expire(first)
 				srv.Accept(zktest.Label("a"))
@@ -381,7 +383,8 @@ func TestMarked_Cost(t *testing.T) {
 	})
 }
 
-// TestReplacement_Cost: one reading and one write, also if the write makes the node. If the node goes in between, both again.
+// TestReplacement_Cost: one read and one write, even if the write creates the node. If the node disappears in
+// between, both again.
 func TestReplacement_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		write := func(path string) int {
@@ -483,8 +486,8 @@ func TestMarked_NodeDeletedByHand(t *testing.T) {
 	}
 }
 
-// TestMarked_NodeDeletedAfterALostReply: with it went the marker, so nothing tells whether the update was applied. It is not
-// applied to another node.
+// TestMarked_NodeDeletedAfterALostReply: the marker was deleted with it, so nothing shows whether the update was
+// applied. It is not applied to another node.
 func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)

@@ -10,10 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// Remove deletes the node at path, whatever it holds. It is no error if there is none.
+// Remove deletes the node at path, whatever it holds. A missing node is not an error.
 //
-// Each delete is for the version of the node that was read before. So if a reply is lost, the delete may be sent again: see
-// [client.Client.DeleteRead].
+// Each delete is for the version of the node that was read before, so if a reply is lost, the delete may be sent
+// again: see [client.Client.DeleteRead].
 //
 // Errors: ErrUnknownOutcome if a reply was lost, and another client has written since; otherwise what the server said.
 func Remove(ctx context.Context, c *client.Client, path string) error {

@@ -66,11 +66,11 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	}
 }
 
-// fate tells the fate of w by what the node holds now.
+// fate determines the fate of w from what the node holds now.
 //
-// If the node has the version that was to be replaced, no copy was applied. If one write followed on that version, and its
-// data are others, the copies were refused. Otherwise nothing tells. That includes a missing node: a copy may have made it, and
-// another client may have deleted it since.
+// If the node has the version that was to be replaced, no copy was applied. If one write followed on that version
+// with different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a
+// copy may have created it, and another client may have deleted it since.
 //
 // No reading is too old for that: a session reads nothing older than it has read, and neither does the next session.
 func (r Replacement) fate(w *write, now session.Node) fate {
@@ -87,7 +87,8 @@ func (r Replacement) fate(w *write, now session.Node) fate {
 	}
 }
 
-// send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
+// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
+// was lost.
 func (r Replacement) send(ctx context.Context, w *write) (written session.Node, again bool, err error) {
 	sent := time.Now()
 	stat, err := r.write(ctx, w.old, w.data)
@@ -139,7 +140,7 @@ func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) (results []
 	return results, err
 }
 
-// missing reports that there is no node, or no parent.
+// missing reports that the node or its parent does not exist.
 func (r Replacement) missing(err error) bool {
 	var failed *session.OpError
 	return errors.Is(err, zk.ErrNoNode) && errors.As(err, &failed) && failed.Path == r.Path

@@ -24,19 +24,21 @@ const (
 
 // beaten waits before the next attempt: another client was faster, and the refusal took so long.
 //
-// Of all attempts that overlap, one succeeds. Each of the others costs the server a reading and a write in vain. Without
-// pauses the attempts of all clients overlap, so one update of 64 clients costs 64 attempts. Pauses make attempts rarer.
+// Of all overlapping attempts, one succeeds. Each of the others costs the server a wasted read and a wasted write.
+// Without pauses the attempts of all clients overlap, so one update of 64 clients costs 64 attempts. Pauses make
+// attempts rarer.
 //
-// The pause is random, because clients that were refused together would otherwise come back together. It is counted in round
-// trips, because an attempt can be beaten for as long as one, from its reading to its write. The round trip to a busy server is
-// mostly the queue in front of it. So all pause longer when that queue grows, and it shrinks. A fixed pause would suit one
-// speed of servers.
+// The pause is random, because clients that were refused together would otherwise return together. It is measured in
+// round trips, because an attempt can be beaten for as long as one, from its read to its write. The round trip to a
+// busy server is mostly the queue in front of it, so all clients pause longer when that queue grows, and it shrinks.
+// A fixed pause would suit only one speed of servers.
 //
-// The pause doubles, since nobody knows how many clients there are. A caller out of luck would wait ever longer, while others
-// are served again and again. Therefore it stops doubling, and who was refused often comes back sooner than the rest.
-// It does not come back at once: if there are too many clients for the server, all of them were refused often.
+// The pause doubles, because nobody knows how many clients there are. An unlucky caller would wait ever longer, while
+// others are served again and again. Therefore the doubling stops, and a caller that was refused often returns sooner
+// than the rest. It does not return at once: if there are too many clients for the server, all of them were refused
+// often.
 //
-// A client alone is never refused, and never pauses.
+// A client without rivals is never refused, and never pauses.
 func (w *write) beaten(ctx context.Context, took time.Duration) {
 	longest := min(firstPause*took<<min(w.refusals, doublings), longestPause)
 	if w.refusals >= patience {

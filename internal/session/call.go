@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -169,17 +170,25 @@ const RetryPause = 10 * time.Millisecond
 // the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
-// Repeats are the pauses of one call before its request is sent again. The first is RetryPause. While the server sheds load, each
-// is twice as long as the one before, a second at most. After a lost connection it is RetryPause: to connect takes its own time.
-type Repeats struct{ last time.Duration }
+// Repeats are the pauses of one call before its request is sent again. While the server sheds load they grow, to about a second.
+// After a lost connection it is RetryPause: to connect takes its own time.
+type Repeats struct{ growing *pause.Growing }
 
 // Pause comes before the request is sent again; why says what happened to the request. Errors: the cause of ctx.
 func (r *Repeats) Pause(ctx context.Context, why error) error {
 	if !errors.Is(why, zkrecipes.CodeThrottled) {
-		r.last = 0
+		r.growing = nil
+		return Sleep(ctx, RetryPause)
 	}
-	r.last = min(max(RetryPause, 2*r.last), time.Second)
-	return Sleep(ctx, r.last)
+	return Sleep(ctx, nextPause(&r.growing))
+}
+
+// nextPause returns the next of pauses that grow to about a second. Most calls need none.
+func nextPause(growing **pause.Growing) time.Duration {
+	if *growing == nil {
+		*growing = pause.New(RetryPause, time.Second, 2)
+	}
+	return (*growing).NextBackOff()
 }
 
 // Sleep waits for d, or for the end of ctx.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -21,12 +24,13 @@ func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // if its parent is missing too, it goes up until one can be made, then down. If the server reaps one in between, the create that
 // follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	_, err := s.TryContainers(ctx, path)
+	made, err := s.TryContainers(ctx, path)
+	s.Used(made) // the caller wants them there
 	return err
 }
 
 // TryContainers is MakeContainers for a caller that knows path to be missing, and may find no use for it. It also returns the absolute
-// paths of those that it has made, or may have made, the lowest first: see RemoveUnused.
+// paths of those that it has made, or may have made, the lowest first. For these the caller calls Used or RemoveUnused.
 func (s *Session) TryContainers(ctx context.Context, path string) (made []string, err error) {
 	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
 	if path == "/" {
@@ -34,8 +38,11 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	}
 	try := func(path string) {
 		var mine bool
+		s.unused.add(path) // before it can be there
 		if mine, err = s.makeContainer(ctx, path); mine {
 			made = append([]string{path}, made...)
+		} else {
+			s.unused.remove(path)
 		}
 	}
 	var below []string
@@ -76,15 +83,30 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 	return mine, err
 }
 
+// Used takes that what TryContainers has made has had a child, so that the server reaps it, or is to stay without one.
+func (s *Session) Used(made []string) {
+	if len(made) > 0 {
+		s.unused.remove(made...)
+	}
+}
+
 // RemoveUnused removes a container that TryContainers has made, if it never had a child: the server keeps that one, unless
 // znode.container.maxNeverUsedIntervalMs is set. It is the lowest that exists. Those above have had a child, so the server reaps them.
+// What the end of the session interrupts is done when the session is closed.
 //
 // Another client that is about to use the container finds it missing and makes it again, as after a reaping. A node with data is not
 // ours.
 //
 // Source: ContainerManager of ZooKeeper skips containers with a cversion of 0.
 func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
-	s = s.Absolute()
+	err := s.Absolute().removeLowest(ctx, made)
+	if err == nil || s.Err() == nil {
+		s.unused.remove(made...)
+	}
+	return err
+}
+
+func (s *Session) removeLowest(ctx context.Context, made []string) error {
 	if err := s.Barrier(ctx); err != nil { // a create may be in doubt
 		return err
 	}
@@ -93,7 +115,7 @@ func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
 		switch {
 		case err != nil:
 			return err
-		case exists && stat.Cversion == 0 && stat.DataLength == 0:
+		case exists && neverUsed(stat):
 			return s.Delete(ctx, path, 0)
 		case exists:
 			return nil
@@ -102,11 +124,67 @@ func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
 	return nil
 }
 
+func neverUsed(stat zk.Stat) bool { return stat.Cversion == 0 && stat.DataLength == 0 }
+
+// unused are the containers that calls of a session make for children that may never come, by absolute path: how many calls.
+type unused struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (u *unused) add(path string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.calls == nil {
+		u.calls = make(map[string]int)
+	}
+	u.calls[path]++
+}
+
+func (u *unused) remove(paths ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, path := range paths {
+		if u.calls[path]--; u.calls[path] <= 0 {
+			delete(u.calls, path)
+		}
+	}
+}
+
+// removeAllUnused is RemoveUnused for all calls at once, when the session has ended. It does not wait, and calls then in the end.
+func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
+	s.unused.mu.Lock()
+	paths := slices.Collect(maps.Keys(s.unused.calls))
+	s.unused.mu.Unlock()
+	if len(paths) == 0 {
+		then()
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(len(paths)))
+	done := func() {
+		if left.Add(-1) == 0 {
+			then()
+		}
+	}
+	absolute := &Session{session: s}
+	var requests []request
+	for _, path := range paths {
+		requests = append(requests, absolute.existsRequest(path, false, func(e existence, err error) {
+			remove := absolute.deleteRequest(path, 0, func(error) { done() })
+			if err != nil || !e.exists || !neverUsed(e.stat) || !ask(remove) {
+				done()
+			}
+		}))
+	}
+	ask(requests...)
+}
+
 // Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the
-// parents before they have a child. A server that goes on answering "no node" gets growing pauses, a second at most.
+// parents before they have a child. A server that goes on answering "no node" gets growing pauses of up to about a second.
 type Remakes struct {
-	made int
-	last time.Duration
+	made    int
+	growing *pause.Growing
 }
 
 // Pause comes before the parents are made because of why. Errors: the cause of ctx.
@@ -114,8 +192,7 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 	if r.made++; r.made <= 5 {
 		return nil
 	}
-	r.last = min(max(RetryPause, 2*r.last), time.Second)
-	if ended := Sleep(ctx, r.last); ended != nil {
+	if ended := Sleep(ctx, nextPause(&r.growing)); ended != nil {
 		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // what was in the way is no answer to this call
 	}
 	return nil

@@ -39,7 +39,8 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals ephemerals
-	turns      turns        // nil without a bound
+	turns      turns // nil without a bound
+	unused     unused
 	awaiting   atomic.Int64 // calls of AwaitChange
 }
 
@@ -70,6 +71,9 @@ func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard})
 
 // Event tells the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
+
+// Closing removes the containers that would stay for ever.
+func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
 // What a session sends, and what comes back.
 type (

@@ -167,18 +167,6 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	return !slices.ContainsFunc(keysOf(mine.key.path), func(key watchKey) bool { return w.set[key] != nil })
 }
 
-// Share says that so many more callers wait for a watch, each of which may drop it with Unwatch; nil is none.
-func (s *Session) Share(w *Watch, callers int) {
-	if w == nil {
-		return
-	}
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	if a, ok := s.watches.set[w.key]; ok && &a.Watch == w {
-		a.users += callers
-	}
-}
-
 // mostKept is how many watches a session keeps on the server for calls that may come. A session that has used many paths would
 // otherwise have a watch on each of them.
 const mostKept = 100

@@ -14,7 +14,6 @@ type Tracers struct {
 	all                    []*zkrecipes.Tracer
 	holds, state, requests bool
 	connects               bool
-	shards                 bool
 }
 
 // With returns the tracers with another one.
@@ -25,8 +24,7 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 		return nil, errors.New("tracer: nil")
 	}
 	holds := tracer.AcquireStart != nil || tracer.AcquireEnd != nil || tracer.HoldStart != nil || tracer.HoldEnd != nil
-	shards := tracer.Shard != nil || tracer.ShardPlan != nil
-	if !holds && !shards && tracer.State == nil && tracer.Connect == nil && tracer.Request == nil {
+	if !holds && tracer.State == nil && tracer.Connect == nil && tracer.Request == nil {
 		return nil, errors.New("tracer: all hooks are nil: want at least one")
 	}
 	var all Tracers
@@ -35,7 +33,6 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	}
 	all.all = append(slices.Clip(all.all), tracer)
 	all.holds = all.holds || holds
-	all.shards = all.shards || shards
 	all.state = all.state || tracer.State != nil
 	all.connects = all.connects || tracer.Connect != nil
 	all.requests = all.requests || tracer.Request != nil
@@ -53,9 +50,6 @@ func (t *Tracers) ObserveConnects() bool { return t != nil && t.connects }
 
 // ObserveRequests reports whether a tracer wants to know of requests.
 func (t *Tracers) ObserveRequests() bool { return t != nil && t.requests }
-
-// ObserveShards reports whether a tracer wants to know of shards or of their plans.
-func (t *Tracers) ObserveShards() bool { return t != nil && t.shards }
 
 // AcquireStart passes the call on, as the methods below do. Each tracer gets the context of the one before.
 func (t *Tracers) AcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
@@ -118,24 +112,6 @@ func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	for _, tracer := range t.all {
 		if tracer.Request != nil {
 			tracer.Request(ctx, r)
-		}
-	}
-}
-
-// Shard tells of a change.
-func (t *Tracers) Shard(c zkrecipes.ShardChange) {
-	for _, tracer := range t.all {
-		if tracer.Shard != nil {
-			tracer.Shard(c)
-		}
-	}
-}
-
-// ShardPlan tells of a plan.
-func (t *Tracers) ShardPlan(p zkrecipes.ShardPlan) {
-	for _, tracer := range t.all {
-		if tracer.ShardPlan != nil {
-			tracer.ShardPlan(p)
 		}
 	}
 }

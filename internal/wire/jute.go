@@ -52,7 +52,7 @@ func SetFrame(path string, data []byte, version int32) []byte {
 	return seal(appendSet(newFrame(OpSetData, len(path)+len(data)+12), path, data, version))
 }
 
-// ReadFrame asks for data, children or existence.
+// ReadFrame requests data, children or existence.
 func ReadFrame(op int32, path string, watch bool) []byte {
 	return seal(appendBool(appendString(newFrame(op, len(path)+5), path), watch))
 }
@@ -60,7 +60,7 @@ func ReadFrame(op int32, path string, watch bool) []byte {
 // SyncFrame asks the server to catch up with the leader.
 func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync, len(path)+4), path)) }
 
-// ACLFrame asks for the access list of a node.
+// ACLFrame requests the access list of a node.
 func ACLFrame(path string) []byte {
 	return seal(appendString(newFrame(OpGetACL, len(path)+4), path))
 }
@@ -156,7 +156,7 @@ func appendPathVersion(b []byte, path string, version int32) []byte {
 	return appendInt32(appendString(b, path), version)
 }
 
-// appendData writes nil data as null, which servers tell from empty data.
+// appendData writes nil data as null, which servers distinguish from empty data.
 func appendData(b, data []byte) []byte {
 	if data == nil {
 		return appendInt32(b, -1)

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// TestFrames_AreTheLibrarys compares ours with what the library would have sent, byte for byte behind the xid.
+// TestFrames_AreTheLibrarys compares our frames with what the library would have sent, byte for byte behind the xid.
 func TestFrames_AreTheLibrarys(t *testing.T) {
 	acl := []zk.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}, {Perms: 1, Scheme: "digest", ID: "u:p"}}
 	ops := []any{

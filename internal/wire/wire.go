@@ -69,8 +69,9 @@ func IsRead(op int32) bool {
 	}
 }
 
-// ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid yet
-// hangs up. So does a server that is cut off and reads only, since we ask for one that writes; servers log a client that does not say.
+// ConnectFrame requests the session with the id, or a new one if the id is 0. A server that has not seen lastZxid yet
+// hangs up. So does a server that is cut off and read-only, because we request one that writes; servers log a client
+// that does not say.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)

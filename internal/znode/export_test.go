@@ -1,7 +1,5 @@
 package znode
 
-import "weak"
-
 // SetShortcuts switches the shortcuts and the armed waiters, for queues made from now on.
 func SetShortcuts(on bool) { useShortcuts = on }
 
@@ -10,12 +8,9 @@ func Arrange(children []string, kinds ...string) ([]Contender, []string) {
 	return arrange(children, kinds)
 }
 
-// Shared returns what the queue shares, without keeping it.
-func (q *Queue) Shared() weak.Pointer[sharedQueues] { return weak.Make(q.shared) }
-
 // PlacesKept returns how many entries the places of the newest session have.
 func (q *Queue) PlacesKept() int {
-	p := &q.shared.newest.places
+	p := &q.newest.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.handedOver) + len(p.names) + len(p.added)

@@ -2,7 +2,6 @@ package znode
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,20 +22,18 @@ type listing struct {
 	err    error
 	behind *listing // of another queue, sent after this one; see Queue.behind
 
-	asked *session.Session // by whose names the error has its path; nil if there is none
-
 	atOnce  bool      // it was sent as its only caller asked for it, and did not wait for another
 	callers int       // who have asked for it; settled before it is read
 	once    sync.Once // guards the order of a listing of several callers, which does not change after that
 }
 
-func newListing(asked *session.Session) *listing {
-	return &listing{done: make(chan struct{}), sent: make(chan struct{}), asked: asked}
+func newListing() *listing {
+	return &listing{done: make(chan struct{}), sent: make(chan struct{})}
 }
 
 // listingOf returns a listing of children that have been read.
 func (q *Queue) listingOf(names []string) *listing {
-	l := newListing(nil)
+	l := newListing()
 	l.queue, l.others = pick(names, q.kinds)
 	close(l.done)
 	return l
@@ -50,24 +47,12 @@ func (l *listing) sentOnce() bool { return l.sends.Load() == 1 }
 func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	select {
 	case <-l.done:
-		return namedFor(s, l.asked, l.err)
+		return l.err
 	case <-ctx.Done():
 		return s.ExplainUnanswered(context.Cause(ctx))
 	case <-s.Done():
 		return s.Err()
 	}
-}
-
-// namedFor returns the error of a reading that asked has made as the client of s names its path: a client made by Sub may share the
-// reading. Asked is nil if there was no request.
-func namedFor(s, asked *session.Session, err error) error {
-	var failed *session.OpError
-	if asked == nil || asked.Chroot == s.Chroot || !errors.As(err, &failed) {
-		return err
-	}
-	named := *failed
-	named.Path = s.Rel(asked.Abs(failed.Path))
-	return &named
 }
 
 // locate returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
@@ -103,16 +88,13 @@ func (l *listing) index(c Contender) int {
 	return i
 }
 
-// sharedQueue reads one queue in one session, for all callers of the client that wait in it or observe it. They may have come through
-// different objects, and through clients made by Sub.
+// sharedQueue is what the callers of a Queue share in one session.
 type sharedQueue struct {
-	queue    *Queue           // of the first caller, and so is the view of the session
-	session  *session.Session // for requests; a caller reads in its own view
+	queue    *Queue
+	session  *session.Session
 	shortcut *shortcut
-	places   places         // of the contenders of the session
-	listings turns[listing] // for waiters
-	heads    turns[headReading]
-	line     line // belongs to the reading of a head that is on its way
+	places   places
+	listings turns
 }
 
 func newShared(q *Queue, s *session.Session) *sharedQueue {
@@ -121,7 +103,7 @@ func newShared(q *Queue, s *session.Session) *sharedQueue {
 
 // list returns a listing that begins after this call.
 func (sq *sharedQueue) list() *listing {
-	l, begins := sq.listings.join(sq.newListing, func(l *listing) { l.callers++ })
+	l, begins := sq.listings.join(sq.newListing)
 	if begins {
 		l.atOnce = true // nobody else has it
 		sq.read(l)
@@ -130,7 +112,7 @@ func (sq *sharedQueue) list() *listing {
 }
 
 func (sq *sharedQueue) newListing() *listing {
-	l := newListing(sq.session)
+	l := newListing()
 	if sq.queue.behind != nil {
 		l.behind = sq.queue.behind.sharedIn(sq.session).listBehind(l)
 	}
@@ -147,8 +129,7 @@ func (sq *sharedQueue) read(l *listing) {
 	listed := func(children []string, _ zk.Stat, err error) {
 		l.queue, l.others = pick(children, sq.queue.kinds)
 		l.err = err
-		next := sq.listings.end(func(*listing) { close(l.done) })
-		if next != nil {
+		if next := sq.listings.end(); next != nil {
 			sq.read(next)
 		}
 	}
@@ -159,7 +140,7 @@ func (sq *sharedQueue) read(l *listing) {
 
 // listBehind returns a listing that is sent after that of another queue in the same session.
 func (sq *sharedQueue) listBehind(other *listing) *listing {
-	l := newListing(sq.session)
+	l := newListing()
 	l.callers = 2 // as other may have: whoever finds it done finds it in order
 	if !sq.session.Go(func(ctx context.Context) {
 		defer close(l.done)

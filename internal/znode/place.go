@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// places are the contenders of one session in one queue, as its waiters see them. They may have come through different objects of
-// the client. If the hold of one is released, the waiter just behind it has its turn at once, without waiting for the deletion.
+// places are the contenders of one Queue in one session, as its waiters see them. If the hold of one is released, the waiter just behind it has its turn at once, without waiting for the deletion.
 //
 // Why that is safe:
 //
 //  1. The hold was granted, so no other contender was in the way of it. The list of the waiter shows no other between the two. Or
-//     it shows that this contender alone is in the way. The objects of both count the same kinds: see Queue.sharedIn.
+//     it shows that this contender alone is in the way.
 //  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
 //     holds have ended.
 //  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last. If a

@@ -47,25 +47,14 @@ func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
 	return q
 }
 
-// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms. With an
-// object each they had 50.
+// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms.
 func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
-	for name, prefixes := range map[string][]string{"one object": nil, "an object each": {""}, "clients made by Sub": {"", "/app"}} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv, "a")
-				queues := slices.Repeat([]*znode.Queue{at(t, c, "")}, 16)
-				for i := range queues {
-					if prefixes != nil {
-						queues[i] = at(t, c, prefixes[i%len(prefixes)])
-					}
-				}
-				section(t, queues[0])
-				srv.SetLatency(10 * time.Millisecond)
-				require.Greater(t, sections(t, 3*time.Second, queues), 3*480)
-			})
-		})
-	}
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		srv.SetLatency(10 * time.Millisecond)
+		require.Greater(t, sections(t, 3*time.Second, slices.Repeat([]*znode.Queue{q}, 16)), 3*480)
+	})
 }
 
 // sections returns how many sections callers have, one for each queue.
@@ -350,64 +339,14 @@ func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 	})
 }
 
-// TestPlace_ThroughOtherObjects_HandsOver: to the next of the session, whichever object and whichever options its caller has, and only
-// to that.
-func TestPlace_ThroughOtherObjects_HandsOver(t *testing.T) {
-	for name, next := range map[string]func(t *testing.T, c *client.Client) *znode.Queue{
-		"another object": func(t *testing.T, c *client.Client) *znode.Queue { t.Helper(); return at(t, c, "") },
-		"a sub":          func(t *testing.T, c *client.Client) *znode.Queue { t.Helper(); return at(t, c, "/app") },
-		"a sub that is closed then": func(t *testing.T, c *client.Client) *znode.Queue {
-			t.Helper()
-			q := at(t, c, "/app")
-			release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // the reader is its own
-			require.NoError(t, q.Client().Close())
-			return at(t, c, "")
-		},
-		"loss on suspend": func(t *testing.T, c *client.Client) *znode.Queue {
-			t.Helper()
-			q, err := znode.New(c, path, recipe.Config{LossOnSuspend: true}, znode.Lock)
-			require.NoError(t, err)
-			return q
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv, "a")
-				q := next(t, c)
-				holder := acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)
-				waiting := acquire(t.Context(), q)
-				waiting.Waits(t)
-				behind := acquire(t.Context(), queue(t, srv, "b"))
-				behind.Waits(t)
-				last := acquire(t.Context(), at(t, c, "/app"))
-				last.Waits(t)
-				gate := make(chan struct{})
-				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				_ = holder.Release(ended)
-				h := waiting.Granted(t, 0)
-				_ = h.Release(ended)
-				behind.Waits(t)
-				last.Waits(t)
-				close(gate)
-				release(t, behind.Granted(t, 0))
-				release(t, last.Granted(t, 0))
-				requireEmpty(t, srv)
-			})
-		})
-	}
-}
-
-// TestPlace_LostOnSuspend_HandsNothingOver: the hold of one object has ended with the connection. The caller of the other waits until its
-// node has gone.
+// TestPlace_LostOnSuspend_HandsNothingOver: the hold has ended with the connection. The waiter waits until its node has gone.
 func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		q, err := znode.New(c, path, recipe.Config{LossOnSuspend: true}, znode.Lock)
 		require.NoError(t, err)
 		holder := acquire(t.Context(), q).Granted(t, time.Hour)
-		waiting := acquire(t.Context(), at(t, c, ""))
+		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
@@ -424,9 +363,9 @@ func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 func TestPlace_SessionLostBetween(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
-		one, two := at(t, c, ""), at(t, c, "/app")
-		holder := acquire(t.Context(), one).Granted(t, time.Hour)
-		waiting := acquire(t.Context(), two)
+		q := at(t, c, "")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)
@@ -436,20 +375,20 @@ func TestPlace_SessionLostBetween(t *testing.T) {
 		srv.Heal(zktest.Label("a"))
 		h := waiting.Granted(t, time.Minute)
 		require.ErrorIs(t, holder.Release(t.Context()), zkrecipes.ErrLost)
-		again := acquire(t.Context(), one)
+		again := acquire(t.Context(), q)
 		again.Waits(t)
 		release(t, h)
 		release(t, again.Granted(t, 0))
 	})
 }
 
-// TestPlace_SharedWithKazooAndNot: the two are queues of their own. Neither hands over to the other, and each waits for the other.
-func TestPlace_SharedWithKazooAndNot(t *testing.T) {
+// TestPlace_OtherObjects: an object hands over to its own callers alone. Those of another wait for the deletion.
+func TestPlace_OtherObjects(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		kazoo, err := znode.New(c, path, recipe.Config{}, znode.Lock, znode.KazooLock)
 		require.NoError(t, err)
-		for _, queues := range [][]*znode.Queue{{kazoo, at(t, c, "")}, {at(t, c, ""), kazoo}} {
+		for _, queues := range [][]*znode.Queue{{kazoo, at(t, c, "")}, {at(t, c, ""), kazoo}, {at(t, c, ""), at(t, c, "/app")}} {
 			holder := acquire(t.Context(), queues[0]).Granted(t, time.Hour)
 			waiting := acquire(t.Context(), queues[1])
 			waiting.Waits(t)
@@ -476,10 +415,11 @@ func TestPlace_SharedWithKazooAndNot(t *testing.T) {
 func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
-		holder := acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)
+		q := at(t, c, "")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		inner, ok := at(t, c, "/app").Held(holder.Context(), znode.Lock)
 		require.True(t, ok)
-		waiting := acquire(t.Context(), at(t, c, ""))
+		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
 		release(t, holder)
 		waiting.Waits(t)
@@ -488,25 +428,21 @@ func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are let in, a writer is not, whichever
-// objects they came through.
+// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are let in, a writer is not.
 func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
-		rw := func() *znode.Queue {
-			q, err := znode.New(c, path, recipe.Config{}, znode.Read, znode.Write)
-			require.NoError(t, err)
-			return q
-		}
+		rw, err := znode.New(c, path, recipe.Config{}, znode.Read, znode.Write)
+		require.NoError(t, err)
 		write, read := znode.Entry{Kind: znode.Write, Rule: znode.First}, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
-		writer := acquireAs(t.Context(), rw(), write).Granted(t, time.Hour)
-		waiting := acquireAs(t.Context(), rw(), write)
+		writer := acquireAs(t.Context(), rw, write).Granted(t, time.Hour)
+		waiting := acquireAs(t.Context(), rw, write)
 		waiting.Waits(t)
-		reader, err := rw().Downgrade(writer.Context(), znode.Write, read)
+		reader, err := rw.Downgrade(writer.Context(), znode.Write, read)
 		require.NoError(t, err)
 		release(t, writer)
 		waiting.Waits(t)
-		behind := acquireAs(t.Context(), rw(), read)
+		behind := acquireAs(t.Context(), rw, read)
 		behind.Waits(t)
 		release(t, reader)
 		release(t, waiting.Granted(t, 0))

@@ -23,8 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use. Queues of one client
-// and path share one sharedQueue in each session.
+// Queue has the contenders under one parent. It is safe for concurrent use. In each session its callers share one sharedQueue.
 type Queue struct {
 	parent    *ephemeral.Parent
 	name      string // what errors and tracers call it: its path, or the path of its semaphore
@@ -36,12 +35,6 @@ type Queue struct {
 	behind    *Queue    // is listed behind each listing of this one; nil is none
 	skipped   sync.Once // logs children that are no contenders
 
-	joining sync.Once // guards the setting of shared
-	shared  *sharedQueues
-}
-
-// sharedQueues are what the queues of a client share that are one queue on the server, with the same kinds.
-type sharedQueues struct {
 	mu     sync.Mutex
 	newest *sharedQueue // of the newest session
 }
@@ -108,23 +101,18 @@ func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context
 	return hold.Begin(ctx, q.parent.Client, start)
 }
 
-// sharedIn returns what the queue shares with others in s. It is one for all queues of the client that agree on what decides who is
-// granted. A waiter keeps it, and a hold does: so it lives as long as there is a contender to find.
+// sharedIn returns what the callers of the queue share in s.
 func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
-	q.joining.Do(func() {
-		of := fmt.Sprint(q.kinds, q.behind != nil, q.shortcuts) // what is behind stands at a path of its own
-		q.shared = client.Shared[sharedQueues](q.Client(), q.Path(), of)
-	})
-	q.shared.mu.Lock()
-	defer q.shared.mu.Unlock()
-	switch newest := q.shared.newest; {
-	case newest != nil && newest.session.ID() == s.ID():
-		return newest
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.newest != nil && q.newest.session.ID() == s.ID():
+		return q.newest
 	case s.Err() != nil: // a caller that comes late must not part those of the next session
 		return newShared(q, s)
 	}
-	q.shared.newest = newShared(q, s)
-	return q.shared.newest
+	q.newest = newShared(q, s)
+	return q.newest
 }
 
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the

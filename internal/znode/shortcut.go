@@ -17,8 +17,7 @@ import (
 //
 // Why the new contender is first, as long as the parent is the same:
 //
-//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow. All objects of the
-//     session that count this kind alone share one, so our last contender may have come through any of them.
+//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow.
 //  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all ahead of
 //     it had left, or had been released by this session, and none came ahead of it later.
 //  3. The new one has the next number, so none was created in between.

@@ -74,23 +74,19 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 	})
 }
 
-// TestAcquire_ThroughOtherObjects_DoesNotList: the vacancy is the session's, whichever of its objects leaves it.
-func TestAcquire_ThroughOtherObjects_DoesNotList(t *testing.T) {
+// TestAcquire_ThroughAnotherObject_IsListed: an object knows nothing of the contenders of another, also in its own session.
+func TestAcquire_ThroughAnotherObject_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
-		queues := []*znode.Queue{at(t, c, ""), at(t, c, "/app"), at(t, c, "")}
-		use := func() {
-			for _, q := range queues {
-				section(t, q)
-			}
+		q, other := at(t, c, ""), at(t, c, "/app")
+		for range 4 {
+			section(t, q)
 		}
-		use()
-		use()
-		requireLists(t, srv, 0, use)
-		other := join(t, srv)
-		waiting := acquire(t.Context(), queues[1])
+		requireLists(t, srv, 0, func() { section(t, q) })
+		holder := acquire(t.Context(), other).Granted(t, time.Hour)
+		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
-		require.NoError(t, srv.Delete(other))
+		release(t, holder)
 		release(t, waiting.Granted(t, time.Hour))
 	})
 }

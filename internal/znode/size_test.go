@@ -1,11 +1,11 @@
 package znode_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,7 +37,7 @@ func TestAcquire_WaitersThatComeOneByOne_AreSmall(t *testing.T) {
 	})
 }
 
-// TestAcquire_ManyPathsOnceEach_LeaveNothing: what the objects of a path share goes with the last of them.
+// TestAcquire_ManyPathsOnceEach_LeaveNothing: the client keeps no object that was used.
 func TestAcquire_ManyPathsOnceEach_LeaveNothing(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -47,31 +47,13 @@ func TestAcquire_ManyPathsOnceEach_LeaveNothing(t *testing.T) {
 			require.NoError(t, err)
 			section(t, q)
 			section(t, q)
-			shared := q.Shared()
-			forgotten = append(forgotten, func() bool { return shared.Value() == nil })
+			object := weak.Make(q)
+			forgotten = append(forgotten, func() bool { return object.Value() == nil })
 		}
 		bubble.Heap()
 		for _, gone := range forgotten {
 			require.True(t, gone())
 		}
-	})
-}
-
-// TestPlace_ObjectIsGone_HandsOver: the hold is left of the object that it came through, and the next caller has another.
-func TestPlace_ObjectIsGone_HandsOver(t *testing.T) {
-	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, "a")
-		holder := acquire(t.Context(), at(t, c, "/app")).Granted(t, time.Hour)
-		bubble.Heap()
-		waiting := acquire(t.Context(), at(t, c, ""))
-		waiting.Waits(t)
-		gate := make(chan struct{})
-		defer close(gate)
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_ = holder.Release(ended)
-		waiting.Granted(t, 0)
 	})
 }
 

@@ -2,35 +2,34 @@ package znode
 
 import "sync"
 
-// turns lets callers share readings. A caller gets a reading that begins after its question, and shares it with the others that
-// asked before it began. So however many ask at once, there are at most two readings: the one on its way and the next.
-type turns[R any] struct {
+// turns lets callers share listings. A caller gets a listing that begins after its question, and shares it with the others that
+// asked before it began. So however many ask at once, there are at most two listings: the one on its way and the next.
+type turns struct {
 	mu            sync.Mutex
-	running, next *R
+	running, next *listing
 }
 
-// join returns the next reading, which fresh makes for the first of its callers. It tells each caller to joined, under the lock. Begins says
-// that no reading is on its way: the caller begins this one.
-func (t *turns[R]) join(fresh func() *R, joined func(*R)) (r *R, begins bool) {
+// join returns the next listing, which fresh makes for the first of its callers. Begins says that none is on its way: the caller
+// begins this one.
+func (t *turns) join(fresh func() *listing) (l *listing, begins bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.next == nil {
 		t.next = fresh()
 	}
-	r = t.next
-	joined(r)
+	l = t.next
+	l.callers++
 	if begins = t.running == nil; begins {
-		t.running, t.next = r, nil
+		t.running, t.next = l, nil
 	}
-	return r, begins
+	return l, begins
 }
 
-// end ends the reading on its way with what ended does under the lock. It returns the next one, which its caller begins; nil if
-// nobody waits for one.
-func (t *turns[R]) end(ended func(*R)) (next *R) {
+// end ends the listing on its way. It returns the next one, which its caller begins; nil if nobody waits for one.
+func (t *turns) end() (next *listing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ended(t.running)
+	close(t.running.done)
 	t.running, t.next = t.next, nil
 	return t.running
 }

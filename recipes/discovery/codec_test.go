@@ -73,7 +73,7 @@ func TestGolden_Curator(t *testing.T) {
 	}
 }
 
-// TestEncode_CuratorText: a text of ours is escaped as Jackson escapes it.
+// TestEncode_CuratorText: our text is escaped as Jackson escapes it.
 func TestEncode_CuratorText(t *testing.T) {
 	full, err := discovery.Curator().Decode("full", discovery.Node{Data: golden(t, "curator-full")})
 	require.NoError(t, err)
@@ -85,7 +85,8 @@ func TestEncode_CuratorText(t *testing.T) {
 	require.Contains(t, string(n.Data), `"payload":{"text":`+theirs)
 }
 
-// TestGolden_Spring: the same for Spring Cloud; and an instance of ours has the same bytes, but for the order of the metadata.
+// TestGolden_Spring: the same for Spring Cloud; our instance has the same bytes, except for the order of the
+// metadata.
 func TestGolden_Spring(t *testing.T) {
 	data := golden(t, "spring")
 	i, err := discovery.Spring().Decode("golden-spring", discovery.Node{Name: "spring-1", Data: data})

@@ -145,7 +145,7 @@ func object(metadata map[string]string) string {
 	return b.String()
 }
 
-// objectOf returns the fields of an object that metadata can have; nil if it is no object.
+// objectOf returns the fields of an object that metadata can have; nil if it is not an object.
 func objectOf(payload json.RawMessage) map[string]string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(payload, &fields) != nil || fields == nil {

@@ -156,7 +156,7 @@ func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOpti
 				return
 			}
 			now := decoder.view(v)
-			if told != nil && told.same(now) { // a node that is no instance has changed
+			if told != nil && told.same(now) { // a node that is not an instance has changed
 				continue
 			}
 			told = &now

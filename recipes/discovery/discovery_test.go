@@ -63,7 +63,7 @@ func register(t *testing.T, d *discovery.Discovery, i discovery.Instance, opts .
 	return r
 }
 
-// views collects what Watch tells.
+// views collects what Watch yields.
 type views struct {
 	mu   sync.Mutex
 	list []discovery.View
@@ -202,8 +202,8 @@ func TestTaken(t *testing.T) {
 	})
 }
 
-// TestReconnect_WritesNothing: whatever breaks the connection, an instance stays as it is while its session lives, and a client that
-// follows it is told of nothing.
+// TestReconnect_WritesNothing: whatever breaks the connection, an instance is unchanged while its session lives, and
+// a client that follows it sees no change.
 func TestReconnect_WritesNothing(t *testing.T) {
 	self := zktest.Label("a")
 	for name, breaks := range map[string]func(srv *zktest.Server){
@@ -283,7 +283,7 @@ func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
 	})
 }
 
-// TestUpdate: followers are told once; the id and the service stay.
+// TestUpdate: followers see one change; the id and the service stay.
 func TestUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -335,8 +335,8 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 	})
 }
 
-// TestUpdate_NameHasTheData: Dubbo's data is the name of the node. The new node comes before the old one goes, and those who watch the
-// registration are told of the new one.
+// TestUpdate_NameHasTheData: Dubbo's data is the name of the node. The new node is created before the old one is
+// deleted, and watchers of the registration learn of the new one.
 func TestUpdate_NameHasTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
@@ -449,7 +449,7 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 				require.NoError(t, r.Close(t.Context()))
 				require.Empty(t, srv.Children(base+"/org.Orders/providers"))
 			} else {
-				_ = r.Close(hasty) // it goes on
+				_ = r.Close(hasty) // it continues
 			}
 			if err := <-updated; err != nil {
 				require.ErrorIs(t, err, zkrecipes.ErrClosed)
@@ -519,7 +519,7 @@ func TestUpdate_WaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestRegister_ContextEnds: the context bounds the waiting for the node alone.
+// TestRegister_ContextEnds: the context only bounds the wait for the node.
 func TestRegister_ContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -531,7 +531,8 @@ func TestRegister_ContextEnds(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the last view is told again at once when it is current no more, and when it is current again.
+// TestWatch_Disconnected: the last view is yielded again at once when it is no longer current, and when it is current
+// again.
 func TestWatch_Disconnected(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
@@ -563,7 +564,7 @@ func TestWatch_MadeAgain(t *testing.T) {
 			require.NoError(t, err)
 		}
 		var czxids []int64
-		for v, err := range d.Watch(t.Context(), "orders") { // while the caller is busy, nothing is told
+		for v, err := range d.Watch(t.Context(), "orders") { // nothing is yielded while the caller is busy
 			require.NoError(t, err)
 			now, _ := srv.Node(at)
 			require.Equal(t, now.Stat.Czxid, v.Entries[0].Czxid)
@@ -626,7 +627,7 @@ func TestWatch_DecodesWhatHasChanged(t *testing.T) {
 	})
 }
 
-// TestWatch_EntryThatDoesNotDecode: the others are still shown, and what is no instance is not.
+// TestWatch_EntryThatDoesNotDecode: the others are still shown, and a node that is not an instance is not.
 func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
@@ -725,7 +726,7 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 				break
 			}
 			slices.Reverse(v.Entries)
-			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent) // it is no instance: nothing is told
+			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent) // it is not an instance: nothing is yielded
 			require.NoError(t, err)
 			synctest.Wait()
 			time.AfterFunc(time.Second, func() { _, _ = d.Register(t.Context(), orders("3", 3)) }) // never fails here
@@ -819,7 +820,7 @@ func TestCost_ManyFollowers(t *testing.T) {
 		var r *discovery.Registration
 		count("one joins", 2+2**followers, 2+2**followers, *instances+1, func() { r = register(t, d, orders("new", 1)) })
 		count("one changes", 3+2**followers, 3+2**followers, *instances+1, func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
-		// The server tells a follower of two watches. If it lists between the two, it lists again.
+		// The server fires two watches of a follower. If it lists between the two, it lists again.
 		count("one leaves", 2+*followers, 2+2**followers, *instances, func() { require.NoError(t, r.Close(t.Context())) })
 	})
 }

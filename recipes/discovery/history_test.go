@@ -41,8 +41,8 @@ func instants(srv *zktest.Server, folder string) map[int64][]int64 {
 	return lists
 }
 
-// TestRandom runs storms of faults on instances that come, change and go, and on a client that follows them. Each view must be one
-// instant of the server's history, and the last one what is there when the storm is over.
+// TestRandom runs storms of faults on instances that come, change and go, and on a client that follows them. Each
+// view must be one instant of the server's history, and the last one the state after the storm.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -87,7 +87,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 				i.Disabled = !i.Disabled
 				_ = r.Update(ctx, i) // Curator's says that it cannot, and faults are faults
 			default:
-				_ = r.Close(ctx) // it goes on
+				_ = r.Close(ctx) // it continues
 				delete(here, l)
 			}
 			return nil
@@ -139,7 +139,8 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 }
 
-// requireTrue requires that each view was what the server had at one instant, and that none was told twice in a row.
+// requireTrue requires that each view is the state of the server at one instant, and that no view repeats the one
+// before.
 func requireTrue(t *testing.T, truth map[int64][]int64, views []discovery.View) {
 	t.Helper()
 	require.Greater(t, len(views), 20)

@@ -42,7 +42,7 @@ type Instance struct {
 // Type is Curator's ServiceType.
 type Type string
 
-// The types. [Discovery.Register] makes dynamic instances alone.
+// The types. [Discovery.Register] creates only dynamic instances.
 const (
 	Dynamic           Type = "DYNAMIC"            // an ephemeral node
 	DynamicSequential Type = "DYNAMIC_SEQUENTIAL" // an ephemeral node whose name ends in a number of the server

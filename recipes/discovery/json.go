@@ -143,7 +143,7 @@ func (r *reader) integer(name string, bits int) int64 {
 
 func (r *reader) port(name string) int { return int(r.integer(name, 32)) }
 
-// boolean returns otherwise if there is no such field. Null is false, and of numbers zero alone is.
+// boolean returns otherwise if there is no such field. Null is false, and of the numbers only zero is.
 func (r *reader) boolean(name string, otherwise bool) bool {
 	if _, ok := r.fields[name]; !ok {
 		return otherwise

@@ -33,7 +33,7 @@ type Registration struct {
 	instance Instance
 	node     string
 	member   *group.Membership
-	before   *group.Membership // what Update has replaced last: its removal may go on; nil if there is none
+	before   *group.Membership // what Update has replaced last: its removal may still be running; nil if there is none
 }
 
 // RegisterOption configures [Discovery.Register].
@@ -162,7 +162,7 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 			member := r.now()
 			for state, err := range member.Watch(ctx) {
 				if err != nil && member != r.now() {
-					break // Update has made another node
+					break // Update has created another node
 				}
 				if !yield(state, err) {
 					return
@@ -229,7 +229,7 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 		return err
 	}
 	r.put(i, n, now, member)
-	if r.closing.Err() != nil { // Close may have seen the old node alone
+	if r.closing.Err() != nil { // Close may have seen only the old node
 		return errors.Join(now.Close(ctx), member.Close(ctx))
 	}
 	return member.Close(ctx)
@@ -254,7 +254,7 @@ func (r *Registration) Close(ctx context.Context) error {
 	select {
 	case r.turn <- struct{}{}: // an Update has ended
 		defer func() { <-r.turn }()
-	case <-ctx.Done(): // it is about to end, and removes what it has made
+	case <-ctx.Done(): // it is about to end, and removes what it has created
 	}
 	r.mu.Lock()
 	member, before := r.member, r.before

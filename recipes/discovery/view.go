@@ -60,7 +60,7 @@ func (v View) Instances() []Instance {
 type decoder struct {
 	codec   Codec
 	service string
-	known   map[string]Entry // by path; a node that is no instance has ErrNoInstance
+	known   map[string]Entry // by path; a node that is not an instance has ErrNoInstance
 }
 
 func (d *decoder) view(v group.View) View {
@@ -89,7 +89,7 @@ func (d *decoder) entry(m group.Member) Entry {
 	return Entry{Instance: i, Path: m.Path, Data: m.Data, Czxid: m.Czxid, Session: m.Session, Since: m.Since, Err: err}
 }
 
-// same reports whether a caller that was told of v need not be told of the other.
+// same reports whether a caller that has v need not be given the other.
 func (v View) same(other View) bool {
 	return v.Current == other.Current && slices.EqualFunc(v.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Path == b.Path && a.Czxid == b.Czxid && bytes.Equal(a.Data, b.Data)

@@ -451,7 +451,7 @@ func TestTerm(t *testing.T) {
 	})
 }
 
-// TestCampaign_BesideAMutexOfTheClient: with the layout Selector the two are one queue, so a release hands over without a round trip.
+// TestCampaign_BesideAMutexOfTheClient: with the layout Selector the two are one queue.
 func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -465,16 +465,11 @@ func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
 		synctest.Wait()
 		again := bubble.Start(t.Context(), m.Lock)
 		again.Waits(t)
-		gate := make(chan struct{})
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_ = h.Release(ended)
-		term := elected(t, candidate)
-		_ = term.Release(ended)
-		h = again.Granted(t, 0)
-		close(gate)
 		require.NoError(t, h.Release(t.Context()))
+		term := elected(t, candidate)
+		again.Waits(t)
+		require.NoError(t, term.Release(t.Context()))
+		require.NoError(t, again.Granted(t, 0).Release(t.Context()))
 	})
 }
 

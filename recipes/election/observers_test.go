@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,8 +41,7 @@ func (m metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWatch_ManyObserversOfManyCandidates: at a resignation each session reads two nodes, however many observe through it, and none
-// lists the candidates.
+// TestWatch_ManyObserversOfManyCandidates: at a resignation each observer reads two nodes, and none lists the candidates.
 func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 	const sessions, observers, candidates = 10, 10, 100
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -79,8 +77,8 @@ func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 		}
 		t.Logf("%d lists, %d reads, %d bytes", lists.Hits(), reads.Hits(), m.bytes.Load())
 		require.Zero(t, lists.Hits())
-		require.Equal(t, 3*sessions, reads.Hits(), "the old leader, and the new one, for who asks first; the new one for all others")
-		require.Less(t, m.bytes.Load(), int64(sessions*1000))
+		require.Equal(t, 2*sessions*observers, reads.Hits(), "the old leader and the new one")
+		require.Less(t, m.bytes.Load(), int64(sessions*observers*200))
 
 		time.Sleep(10 * bubble.Timeout) // all look again, since an event may have been lost
 		require.Zero(t, lists.Hits())
@@ -155,7 +153,7 @@ func TestWatch_AnotherParent(t *testing.T) {
 
 // TestWatch_SomeObserversStop: the others of their session hear nothing of it, and all of the next leader.
 func TestWatch_SomeObserversStop(t *testing.T) {
-	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		srv.SetLatency(time.Millisecond)
 		ctx, stop := context.WithCancel(t.Context())
 		var stopped sync.WaitGroup
@@ -169,7 +167,6 @@ func TestWatch_SomeObserversStop(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		require.Equal(t, 1, lists.Hits(), "the second reading goes by the list of the first")
 		sent := bubble.Requests(srv)
 		stop()
 		stopped.Wait()
@@ -183,9 +180,9 @@ func TestWatch_SomeObserversStop(t *testing.T) {
 	})
 }
 
-// TestWatch_LastObserverStops: its watch leaves the server. The next observer goes by what the session knows.
+// TestWatch_LastObserverStops: its watch leaves the server.
 func TestWatch_LastObserverStops(t *testing.T) {
-	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		e := observer(t, c)
 		for _, leader := range []string{"latch-0000000007", "latch-0000000008", "latch-0000000009"} {
 			for view, err := range e.Watch(t.Context()) {
@@ -193,7 +190,6 @@ func TestWatch_LastObserverStops(t *testing.T) {
 				require.Equal(t, leader, view.Leader.Name)
 				break
 			}
-			require.Equal(t, 1, lists.Hits())
 			synctest.Wait()
 			watches, _ := srv.Watches()
 			require.Zero(t, watches)
@@ -202,7 +198,7 @@ func TestWatch_LastObserverStops(t *testing.T) {
 	})
 }
 
-// TestWatch_MoreCandidatesThanAreKept: a session keeps the first 100. When these have gone, it lists again.
+// TestWatch_MoreCandidatesThanAreKept: an observer keeps the first 100. When these have gone, it lists again.
 func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		const first, last = 7, 157
@@ -220,104 +216,35 @@ func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
 	})
 }
 
-// TestWatch_ThroughASub: what is read is shared, and each error has the path as its client names it.
-func TestWatch_ThroughASub(t *testing.T) {
-	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
-		sub, err := c.Sub("/app")
-		require.NoError(t, err)
-		e, err := election.New(sub, strings.TrimPrefix(path, "/app"))
-		require.NoError(t, err)
-		srv.SetLatency(time.Millisecond)
-		outer, inner := observe(t, observer(t, c)), observe(t, e)
-		time.Sleep(time.Second)
-		require.Equal(t, []string{"latch-0000000007"}, outer())
-		require.Equal(t, []string{"latch-0000000007"}, inner())
-		require.Equal(t, 1, lists.Hits())
-
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: 2}, zktest.Fail(zktest.CodeNoAuth))
-		require.NoError(t, srv.Set(path+"/latch-0000000007", nil))
-		time.Sleep(time.Second)
-		require.Contains(t, outer()[1], "get "+path+"/latch-0000000007: ")
-		require.Contains(t, inner()[1], "get "+strings.TrimPrefix(path, "/app")+"/latch-0000000007: ")
-	})
-}
-
-// TestWatch_OneObserverGivesUp_WhileAllWait: the answer that was on its way is for the others.
-func TestWatch_OneObserverGivesUp_WhileAllWait(t *testing.T) {
-	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
-		lists.Remove()
-		answers := make(chan struct{})
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReplyUntil(answers))
-		ctx, giveUp := context.WithCancel(t.Context())
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			for view, err := range observer(t, c).Watch(ctx) {
-				t.Error("a view after the end", view, err)
-			}
-		}()
-		synctest.Wait()
-		told := observe(t, observer(t, c))
-		giveUp()
-		<-over
-		require.Empty(t, told())
-		close(answers)
-		require.Equal(t, []string{"latch-0000000007"}, told())
-	})
-}
-
-// Who gives up during a reading that others wait for is not counted among those that watch what it finds.
-func TestWatch_GivesUpDuringAReading_LeavesNoWatch(t *testing.T) {
-	for _, all := range []bool{false, true} {
-		inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
-			answers := make(chan struct{})
-			srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(answers))
-			var stops []context.CancelFunc
-			for range 3 {
-				ctx, stop := context.WithCancel(t.Context())
-				stops = append(stops, stop)
-				go func() {
-					for _, err := range observer(t, c).Watch(ctx) { // until it is stopped
-						assert.NoError(t, err)
-					}
-				}()
-			}
-			synctest.Wait()
-			stops[0]()
-			if all {
-				stops[1]()
-				stops[2]()
-			}
-			synctest.Wait()
-			close(answers)
-			time.Sleep(time.Second)
-			stops[1]()
-			stops[2]()
-			time.Sleep(time.Second)
-			total, _ := srv.Watches()
-			require.Zero(t, total, "all give up: %v", all)
-		})
-	}
-}
-
-// TestWatch_AsksLater_IsToldWhatIsNewer: an answer that was on its way is older than the question of another observer.
-func TestWatch_AsksLater_IsToldWhatIsNewer(t *testing.T) {
+// TestWatch_GivesUpDuringAReading: the others of its session go on, and take the watch with them.
+func TestWatch_GivesUpDuringAReading(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		answers := make(chan struct{})
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(answers))
-		first := observe(t, observer(t, c))
-		require.Empty(t, first())
-		require.NoError(t, srv.Delete(path+"/latch-0000000007"))
-		time.Sleep(time.Second)
-		second := observe(t, observer(t, c))
-		require.Empty(t, second())
+		var stops []context.CancelFunc
+		for range 3 {
+			ctx, stop := context.WithCancel(t.Context())
+			stops = append(stops, stop)
+			go func() {
+				for _, err := range observer(t, c).Watch(ctx) { // until it is stopped
+					assert.NoError(t, err)
+				}
+			}()
+		}
+		synctest.Wait()
+		stops[0]()
+		synctest.Wait()
 		close(answers)
-		require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000008"}, first())
-		require.Equal(t, []string{"latch-0000000008"}, second())
+		time.Sleep(time.Second)
+		stops[1]()
+		stops[2]()
+		time.Sleep(time.Second)
+		total, _ := srv.Watches()
+		require.Zero(t, total)
 	})
 }
 
-// TestWatch_ReadingFails: all that wait for it are told. If the session ends instead, the next one answers.
+// TestWatch_ReadingFails: the observer is told. If the session ends instead, the next one answers.
 func TestWatch_ReadingFails(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		lists.Remove()
@@ -338,23 +265,5 @@ func TestWatch_ReadingFails(t *testing.T) {
 		require.NoError(t, c.Close())
 		list := told()
 		require.Contains(t, list[len(list)-1], zkrecipes.ErrClosed.Error())
-	})
-}
-
-// TestWatch_ViewsAreTheCallers: one that changes the data of its view does not change those of the others.
-func TestWatch_ViewsAreTheCallers(t *testing.T) {
-	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
-		srv.SetLatency(time.Millisecond)
-		for range 5 {
-			go func() {
-				for view, err := range observer(t, c).Watch(t.Context()) {
-					if err == nil && string(view.Leader.Data) != "latch-0000000007" {
-						t.Errorf("data %q", view.Leader.Data)
-					}
-					clear(view.Leader.Data)
-				}
-			}()
-		}
-		time.Sleep(time.Second)
 	})
 }

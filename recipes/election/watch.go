@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // Leadership is a view of which candidate leads, if any.
@@ -31,7 +32,7 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	var leader zkrecipes.Participant
 	var found bool
 	err := e.queue.Client().InSession(ctx, "leader", e.queue.Path(), func(s *session.Session) (err error) {
-		leader, found, _, err = e.queue.Head(ctx, s)
+		leader, found, _, err = e.queue.Head(ctx, s, new(znode.Line))
 		return err
 	})
 	if err == nil && !found {
@@ -49,8 +50,9 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 // answers again, Watch yields a current view. A current view reflects one server, which may lag behind its
 // leader; [Election.Leader] asks for the newest.
 //
-// Any number of observers may share a client, and they share its reads too. After a change, a session reads the
-// leader or the next candidate that it knows of. It lists the candidates only if both are gone.
+// Each call reads by itself: after a change it reads the leader or the next candidate that it knows of, and lists
+// the candidates only if both are gone. If many parts of a program observe one election, call Watch once and
+// distribute its views.
 //
 // The iteration ends as described in package zkrecipes, under "Conventions".
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
@@ -58,8 +60,9 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)
 	}
 	return func(yield func(Leadership, error) bool) {
+		var known znode.Line
 		head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
-			leader, found, w, err := e.queue.SharedHead(ctx, s)
+			leader, found, w, err := e.queue.Head(ctx, s, &known)
 			return Leadership{Leader: leader, Exists: found}, w, err
 		}
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was

@@ -47,7 +47,7 @@ func join(t *testing.T, g *group.Group, id, data string, opts ...group.JoinOptio
 	return m
 }
 
-// joined returns the member of a client of its own, whose label is the id.
+// joined returns the member of a new client, whose label is the id.
 func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
 	t.Helper()
 	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)
@@ -62,7 +62,7 @@ func ids(v group.View) []string {
 	return list
 }
 
-// views collects what Watch tells.
+// views collects what Watch yields.
 type views struct {
 	mu   sync.Mutex
 	list []group.View
@@ -383,8 +383,8 @@ func TestJoin_CancelledLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestJoin_AgainAfterAnError: the client cannot reach a server, so that Join fails, and what it has sent has to be settled first. A
-// caller that tries again is told what is in the way, and joins as soon as a server is there.
+// TestJoin_AgainAfterAnError: the client cannot reach a server, so Join fails, and the outcome of its request must be
+// settled first. A caller that tries again learns the reason, and joins as soon as a server is available.
 func TestJoin_AgainAfterAnError(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"))
@@ -513,8 +513,8 @@ func TestMembers_AsksTheLeader(t *testing.T) {
 	})
 }
 
-// TestRead_MemberGoesMeanwhile: between the list and the look at the member, it goes, or it is made anew. The view is of one
-// instant all the same.
+// TestRead_MemberGoesMeanwhile: between the list and the read of the member, it leaves or is created again. The view
+// still reflects one instant.
 func TestRead_MemberGoesMeanwhile(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for _, watching := range []bool{false, true} {
@@ -621,7 +621,7 @@ func TestWatch_LeavesNoWatchOnTheList(t *testing.T) {
 	}
 }
 
-// TestWatch_MadeAnew: a member that goes and comes back between two views has another incarnation.
+// TestWatch_MadeAnew: a member that leaves and returns between two views has another incarnation.
 func TestWatch_MadeAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
@@ -638,7 +638,7 @@ func TestWatch_MadeAnew(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the last view is told again at once, also if it was just being read again.
+// TestWatch_Disconnected: the last view is yielded again at once, even while it was being read again.
 func TestWatch_Disconnected(t *testing.T) {
 	for _, reading := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -669,7 +669,8 @@ func TestWatch_Disconnected(t *testing.T) {
 	}
 }
 
-// TestWatch_Disconnected_SaysHowOldItIs: a view that was told long ago was true until shortly before the connection was lost.
+// TestWatch_Disconnected_SaysHowOldItIs: a view yielded long ago was true until shortly before the connection was
+// lost.
 func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -685,7 +686,7 @@ func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
 	})
 }
 
-// TestWatch_EventLost: what was not told is found.
+// TestWatch_EventLost: a change whose event was lost is still found.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
@@ -738,7 +739,8 @@ func TestWatch_Payloads(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle: a change is told when nothing has changed for a while, and at the latest after a longer while.
+// TestWatch_Settle: a change is reported once nothing has changed for a while, and after a longer while at the
+// latest.
 func TestWatch_Settle(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet, most = 10 * time.Second, time.Minute
@@ -788,7 +790,7 @@ func TestWatch_Settle(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		require.LessOrEqual(t, len(at), 1)
-		// What has gone back to what was told is told as current again, without settling.
+		// A group that has returned to the reported state is reported as current again, without settling.
 		for len(at)+len(outdated) > 0 {
 			select {
 			case <-at:
@@ -809,7 +811,7 @@ func TestWatch_Settle(t *testing.T) {
 		join(t, b, "churn", "")
 		require.Zero(t, <-outdated)
 		require.Equal(t, quiet, next())
-		// A lost connection is told at once.
+		// A lost connection is reported at once.
 		began = time.Now()
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
@@ -817,8 +819,9 @@ func TestWatch_Settle(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_SparesReadings: a thousand members come within a second. Without settling each of them costs a list. With it, the list is
-// read at most four times in the quiet time, and the caller is told that the last view is not current meanwhile.
+// TestWatch_Settle_SparesReadings: a thousand members join within a second. Without settling each of them costs a
+// list. With it, the list is read at most four times in the quiet time, and the caller learns in the meantime that
+// the last view is not current.
 func TestWatch_Settle_SparesReadings(t *testing.T) {
 	const members, quiet = 1000, time.Second
 	for _, settles := range []bool{false, true} {
@@ -860,8 +863,8 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 	}
 }
 
-// TestWatch_Settle_BusyGroup: the members change more often than a reading takes. What is new is told in time all the same, and
-// as current only if nothing has changed since it was read.
+// TestWatch_Settle_BusyGroup: the members change faster than they can be read. Changes are still reported in time,
+// and as current only if nothing has changed since the read.
 func TestWatch_Settle_BusyGroup(t *testing.T) {
 	const quiet, most, roundTrip, busy = time.Second, 5 * time.Second, 20 * time.Millisecond, time.Minute
 	const bound = most + quiet/4 + 3*roundTrip
@@ -905,7 +908,7 @@ func TestWatch_Settle_BusyGroup(t *testing.T) {
 	}
 }
 
-// TestWatch_Settle_NotCurrentMeanwhile: while a change settles, what was told before it is not current.
+// TestWatch_Settle_NotCurrentMeanwhile: while a change settles, the view before it is not current.
 func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet = 10 * time.Second
@@ -927,8 +930,8 @@ func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_PutOff_IsNotCurrent: the event of a change that is no longer there has been read. When the next comes soon, its
-// reading is put off, and the caller is told at once that the view is not current.
+// TestWatch_Settle_PutOff_IsNotCurrent: a change was undone before its event was read. If another follows soon, its
+// read is postponed, and the caller learns at once that the view is not current.
 func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -945,8 +948,8 @@ func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_ConnectedAgain: what is read after an interruption is told as current at once, also if a reading was put off
-// when it began.
+// TestWatch_Settle_ConnectedAgain: what is read after an interruption is reported as current at once, even if a read
+// was postponed when it began.
 func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 	interruptions := map[string]func(srv *zktest.Server){
 		"connection": func(srv *zktest.Server) { srv.Cut(zktest.Label("w")) },
@@ -1094,8 +1097,8 @@ func TestWatch_SlowCaller(t *testing.T) {
 	})
 }
 
-// TestWatch_ConnectedAgainWhileTheCallerIsBusy: the view that it was told is confirmed on the new connection. So when that is
-// lost, too, the view was true until then.
+// TestWatch_ConnectedAgainWhileTheCallerIsBusy: the new connection confirms the view that the caller has. When that
+// connection is lost too, the view was true until then.
 func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")

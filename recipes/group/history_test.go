@@ -53,8 +53,8 @@ func czxids(v group.View) []int64 {
 	return list
 }
 
-// requireTrue requires that each view was what the server had at one instant, that views are in order, and that none was told
-// twice in a row.
+// requireTrue requires that each view is the state of the server at one instant, that views are in order, and that no
+// view repeats the one before.
 func requireTrue(t *testing.T, srv *zktest.Server, views []group.View) {
 	t.Helper()
 	truth := instants(srv)
@@ -70,8 +70,8 @@ func requireTrue(t *testing.T, srv *zktest.Server, views []group.View) {
 	}
 }
 
-// TestRandom runs storms of faults on members that come and go, and on a client that watches them. Each view must be one
-// instant of the server's history, and the last one what is there when the storm is over.
+// TestRandom runs storms of faults on members that join and leave, and on a client that watches them. Each view must
+// be one instant of the server's history, and the last one the state after the storm.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -115,7 +115,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon())
 			defer cancel()
 			if m := members[id]; m != nil {
-				_ = m.Close(ctx) // it goes on
+				_ = m.Close(ctx) // it continues
 				delete(members, id)
 			} else if m, err := groups[id].Join(ctx, id, []byte(id)); err == nil {
 				members[id] = m

@@ -46,7 +46,7 @@ func shows(t *testing.T, srv *zktest.Server, v *newest) {
 	}
 }
 
-// newest is the last view that a watch told. A test looks at it when nothing runs.
+// newest is the last view of a watch. Tests read it when nothing else runs.
 type newest struct{ view group.View }
 
 func follow(t *testing.T, g *group.Group, opts ...group.WatchOption) *newest {
@@ -115,7 +115,7 @@ func TestHostile_ManyMembers(t *testing.T) {
 	})
 }
 
-// TestHostile_DeletedAndMadeAgain: a member comes and goes for as long as a slow reader does not come back.
+// TestHostile_DeletedAndMadeAgain: a member joins and leaves for as long as a slow reader is busy.
 func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 	hostile(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, path+"/a", nil)
@@ -154,7 +154,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
-// TestHostile_SessionThatExpiresEachSecond: every member is read anew in each session, and no more than that.
+// TestHostile_SessionThatExpiresEachSecond: every member is read again in each session, and only once.
 func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 	hostile(t, func(t *testing.T, srv *zktest.Server) {
 		const members, seconds = 200, 60

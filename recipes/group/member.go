@@ -84,7 +84,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if err := n.Ready(ctx); err != nil {
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.Farewell)
 		defer cancel()
-		_ = n.Close(waiting) // it goes on after that
+		_ = n.Close(waiting) // it continues after that
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	return &Membership{layout: g.layout, id: id, node: n}, nil

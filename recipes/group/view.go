@@ -60,7 +60,7 @@ type reader struct {
 	list     *session.Watch    // fires when the list that was read last has changed
 	known    map[string]*entry // by name of the node
 	seen     map[string]int64  // czxids of members that were read before, by name of the node
-	arrived  func(*entry)      // is called with each entry that has a watch of its own; may be nil
+	arrived  func(*entry)      // is called with each entry that has its own watch; may be nil
 }
 
 // entry is a member with a watch that fires when its node changes or is deleted.

@@ -75,7 +75,7 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 	}
 }
 
-// watcher reads the group on a goroutine of the client, and tells the newest view on the caller's.
+// watcher reads the group on a goroutine of the client, and yields the newest view on the caller's.
 type watcher struct {
 	group       *Group
 	payloads    bool
@@ -84,14 +84,15 @@ type watcher struct {
 	mu      sync.Mutex
 	newest  *reading
 	putOff  bool          // the members have changed since, and are not read yet
-	late    bool          // when it was read, it was to be told already
+	late    bool          // when it was read, it was already due
 	last    time.Time     // when the members changed last
-	first   time.Time     // when they changed first since the caller was told; zero if they have not
+	first   time.Time     // when they first changed after the last view that was yielded; zero if they have not
 	err     error         // why there will be nothing newer
 	changed chan struct{} // closed, and replaced, when one of the above changes
 }
 
-// follow reads in one session after the other. ctx ends with the client, too. If it ended with the caller, nobody is told.
+// follow reads in one session after another. ctx also ends with the client. If it ends with the caller, there is
+// nobody left to notify.
 func (w *watcher) follow(ctx context.Context) {
 	err := w.group.client.InSessions(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
 	if ctx.Err() != nil { // the session has ended at the same moment, and either may have been seen first
@@ -147,7 +148,7 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChange bool, err error) {
 	recheck := time.Now().Add(r.session.RecheckAfter())
 	for {
-		// The list's watch fires also if the connection was away since the read, and is back.
+		// The list's watch also fires if the connection was lost and restored since the read.
 		told, err := r.session.AwaitChange(ctx, time.Until(recheck), r.list.Fired(), dirty)
 		switch {
 		case err != nil:
@@ -208,7 +209,7 @@ func (w *watcher) broadcast() {
 	w.changed = make(chan struct{})
 }
 
-// tell tells the caller what it has to know, until ctx ends or the caller stops.
+// tell yields views to the caller until ctx ends or the caller breaks.
 func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 	var t told
 	for {
@@ -230,7 +231,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 	}
 }
 
-// told is what the caller knows.
+// told is the last view that was yielded.
 type told struct {
 	reading *reading // nil at first
 	current bool
@@ -251,11 +252,11 @@ func (w *watcher) state() state {
 	return state{w.newest, w.putOff, w.late, w.err, w.changed, w.due()}
 }
 
-// next returns the view that the caller is to be told next, if there is one. There are three:
+// next returns the next view to yield, if there is one. There are three:
 //
-//   - Other members, when it is time to tell them. They may have changed since they were read. Then they are not current.
+//   - Other members, once they are due. They are not current if they may have changed since they were read.
 //   - The members that the caller knows, which are current again.
-//   - The view that the caller was told last, which is current no more: the connection is lost, or other members are to be told.
+//   - The last view again, no longer current: the connection is lost, or other members are due.
 func (w *watcher) next(t *told, now state) (View, bool) {
 	if now.newest == nil {
 		return View{}, false
@@ -263,8 +264,8 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 	view := now.newest.now()
 	known, connected := !t.isNew(now), view.Current
 	view.Current = connected && !now.putOff
-	// If a reading is put off, that one is told, so that it has a chance to be current. The members may change again before
-	// this goroutine runs, each time: then what is late is told as it is.
+	// A postponed read is awaited, so that its view has a chance to be current. The members may change again each
+	// time before this goroutine runs: then a view that is late is yielded as it is.
 	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
 	switch {
 	case !known && ready, known && view.Current && !t.current:
@@ -288,7 +289,7 @@ func (t *told) isNew(now state) bool {
 	return t.reading == nil || t.reading != now.newest && !t.reading.view.same(now.newest.view)
 }
 
-// wait waits until there may be something to tell.
+// wait waits until there may be a view to yield.
 func (t *told) wait(ctx context.Context, now state) {
 	var down <-chan struct{}
 	var settled, look <-chan time.Time
@@ -310,7 +311,7 @@ func (t *told) wait(ctx context.Context, now state) {
 	}
 }
 
-// due returns when the newest view is to be told. Called with mu held.
+// due returns when the newest view becomes due. Called with mu held.
 func (w *watcher) due() time.Time {
 	soonest, latest := w.last.Add(w.quiet), w.first.Add(w.most)
 	if latest.Before(soonest) {
@@ -319,7 +320,7 @@ func (w *watcher) due() time.Time {
 	return soonest
 }
 
-// settledWith notes that the caller is being told of a view.
+// settledWith records that a view is being yielded.
 func (w *watcher) settledWith(told *reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

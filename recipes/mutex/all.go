@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Holds are the holds on several mutexes that were locked together.
@@ -37,6 +38,9 @@ type Holds struct {
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 	if len(ms) == 0 || slices.Contains(ms, nil) {
 		return nil, errors.New("lock all: want one or more mutexes, none of them nil")
+	}
+	if ctx == nil {
+		return nil, fmt.Errorf("lock all: %w", session.ErrNoContext)
 	}
 	all := &Holds{ctx: context.WithoutCancel(ctx)}
 	for _, m := range inOrder(ms) {
@@ -108,6 +112,9 @@ func (hs *Holds) ValidUntil() time.Time {
 
 // Of returns the hold on a mutex, or nil if the mutex was not passed to [LockAll].
 func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
+	if m == nil {
+		return nil
+	}
 	if i := slices.IndexFunc(hs.taken, m.same); i >= 0 {
 		return hs.holds[i]
 	}

@@ -59,14 +59,14 @@
 // # Cost
 //
 // Each caller has one node. A holder watches its own node, and a waiter the node just ahead of it. A waiter
-// also watches its own node if it is next, or behind a caller of its session. Callers in one process that wait
+// also watches its own node if it is next, or behind a caller of the same object. Callers in one process that wait
 // for the same node share the watch.
 //
 //   - An uncontended Lock takes one round trip, and a release another.
 //   - Joining a queue takes one more. If a waiter was next when it joined, the event of the release grants it.
 //     A waiter further back lists the queue once when it is woken, and that list grows with the queue.
-//   - If the next waiter uses the same client, or one that its Sub made, a release hands over to it at once,
-//     without a round trip. Objects with WithKazoo and objects without it do not hand over to each other. Until
+//   - If the next waiter uses the same object, a release hands over to it at once, without a round trip. Use one
+//     Mutex for a path: two of them exclude each other, but pay the round trips of two processes. Until
 //     the server has deleted the node of the last hold, others see that node at the head. If a Hold.Txn is
 //     unanswered, the release hands nothing over, and the waiter waits for the deletion. This does not cover a
 //     transaction in which the caller checks the node itself: write with Hold.Txn.

@@ -63,7 +63,7 @@ func ExampleNode_Watch() {
 	// there
 }
 
-// A process that was started anew takes the place of its predecessor, whose session has not expired yet.
+// A restarted process takes the place of its predecessor, whose session has not expired yet.
 func ExampleWithReplace() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -34,7 +34,7 @@ var blows = func() map[string]func(*zktest.Server) zktest.Action {
 			"restarted":   func(srv *zktest.Server) { srv.Restart() },
 			"cut":         func(srv *zktest.Server) { srv.Cut(zktest.Label("a")) },
 			"reaped":      func(srv *zktest.Server) { srv.Reap() },
-			"deleted":     func(srv *zktest.Server) { _ = srv.Delete(path) }, // if it is there
+			"deleted":     func(srv *zktest.Server) { _ = srv.Delete(path) }, // if it exists
 			"all deleted": func(srv *zktest.Server) { _ = srv.DeleteAll("/app") },
 			"written":     func(srv *zktest.Server) { _ = srv.Set(path, []byte("x")) },
 		} {
@@ -78,7 +78,7 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 		require.NoError(t, n.Set(ctx, []byte{data}))
 		time.Sleep(2 * time.Second)
 	}
-	time.Sleep(3 * bubble.Timeout) // what goes on in the background comes to rest
+	time.Sleep(3 * bubble.Timeout) // background work comes to rest
 	requireNode(t, srv, n, "4")
 	require.NoError(t, n.Close(ctx))
 	time.Sleep(2 * bubble.Timeout)
@@ -125,7 +125,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			return func() { srv.Heal(zktest.Label("a")) }
 		},
 		func() func() { srv.Reap(); return nil },
-		func() func() { _ = srv.Delete(path); return nil }, // if it is there
+		func() func() { _ = srv.Delete(path); return nil }, // if it exists
 		func() func() { _ = srv.Set(path, []byte("x")); return nil },
 		func() func() { srv.LoseWatch(zktest.Label("a"), path); return nil },
 		func() func() { srv.SendEvent(zktest.Label("a"), zktest.NodeDeleted, path); return nil },

@@ -25,8 +25,8 @@ const frozenServer = "ZKRECIPES_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestFrozenProcess stops a process for longer than its session lives. When it goes on, the first look does not
-// say that the node is there, and the node is made again.
+// TestFrozenProcess stops a process for longer than its session lives. When it resumes, its first check must not
+// report that the node exists, and the node is created again.
 func TestFrozenProcess(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		keepAndLook(t, addr)
@@ -55,8 +55,8 @@ func TestFrozenProcess(t *testing.T) {
 	require.Equal(t, []string{"state: said to be there false", "state: again"}, lines)
 }
 
-// keepAndLook keeps a node, stops its own process until the parent lets it go on, and looks. It has one processor, so hardly
-// any other goroutine has run when it looks.
+// keepAndLook keeps a node, stops its own process until the parent resumes it, and checks. It has one processor, so
+// hardly any other goroutine has run when it checks.
 func keepAndLook(t *testing.T, addr string) {
 	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout))
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func keepAndLook(t *testing.T, addr string) {
 	fmt.Println("there")
 	last := time.Now()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread goes on for a moment
+	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread runs on for a moment
 		last = now
 	}
 	s := n.State()

@@ -12,8 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// How many children the parent has is no matter to a kept node, which reads only itself; see TestCost. What a session that expires
-// each second costs is in TestSession_ExpiresEachSecond, what deletions in a loop cost in TestDeleted_InALoop.
+// The number of the parent's children does not matter to a kept node, which reads only itself; see TestCost.
+// TestSession_ExpiresEachSecond shows the cost of sessions that expire every second, TestDeleted_InALoop that of
+// deletions in a loop.
 
 // TestHostile_Megabyte: a node of nearly 1 MiB is kept, set and made again, and its data is sent once for each.
 func TestHostile_Megabyte(t *testing.T) {

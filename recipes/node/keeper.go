@@ -177,11 +177,11 @@ func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
 	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
 }
 
-// remove deletes the node if there is one of ours, including one of an earlier session. It retries until that
-// is certain or the session is over.
+// remove deletes our node if there is one, including one of an earlier session. It retries until that is certain or
+// the session is over.
 func (k *keeper) remove(ctx context.Context) {
 	k.since = time.Time{}
-	k.backOff.Reset()
+	k.pauses.Reset()
 	for {
 		gone, err := k.removeOnce(ctx)
 		if gone || k.session.Err() != nil {
@@ -200,9 +200,9 @@ func (k *keeper) remove(ctx context.Context) {
 	}
 }
 
-// removeOnce reports whether nothing of ours is left. If the reply to a create was lost, it reads behind a
-// barrier, so that no create is still in flight, and once more after it has deleted a node: a server may have
-// hung with the first of two creates.
+// removeOnce reports whether no node of ours is left. If the reply to a create was lost, it reads behind a barrier,
+// so that no create is still in flight, and again after it has deleted a node: a server may have delayed the first of
+// two creates.
 func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 	if k.doubt {
 		if err := k.session.Barrier(ctx); err != nil {

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -43,11 +43,11 @@ type Node struct {
 
 	set chan struct{} // holds one: there is new data
 
-	// Of the goroutine alone, see run.
-	trying  int // the newest data when the present try began
-	backOff backoff.BackOff
-	since   time.Time // since when the present node has stood as it is to be; zero if it does not
-	stood   bool      // the node was there once
+	// Used only by the goroutine, see run.
+	trying int // the newest data when the present try began
+	pauses *pause.Growing
+	since  time.Time // since when the present node has stood as it is to be; zero if it does not
+	stood  bool      // the node was there once
 }
 
 // Option configures [New].
@@ -118,7 +118,7 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 		client: client, path: path, refuse: cfg.refuse, replace: cfg.replace,
 		data: bytes.Clone(data), wanted: 1, state: State{Err: errNotYet},
 		done: make(chan struct{}), changed: make(chan struct{}), set: make(chan struct{}, 1),
-		backOff: newBackOff(),
+		pauses: pause.New(firstPause, lastPause, 2),
 	}
 	if err := n.check(data); err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ import (
 
 const path = "/app/workers/w1"
 
-// inBubble runs f with a server, in virtual time. Afterwards client a must have written and deleted nodes of its own alone.
+// inBubble runs f with a server, in virtual time. Afterwards client a must have written and deleted only its own
+// nodes.
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +109,7 @@ func creates() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
 }
 
-// log collects what a Node tells.
+// log collects the states of a Node.
 type log struct {
 	mu     sync.Mutex
 	states []node.State
@@ -231,7 +232,7 @@ func TestNode_IsOursWithItsData(t *testing.T) {
 	})
 }
 
-// TestCreate_ReplyLost: the node that is found in our session is ours, and no second one is made.
+// TestCreate_ReplyLost: a node found in our session is ours, and no second one is created.
 func TestCreate_ReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +252,7 @@ func TestCreate_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestCreate_ReplyLost_SessionExpires: the node of the dead session is not taken for ours.
+// TestCreate_ReplyLost_SessionExpires: the node of the dead session is not mistaken for ours.
 func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -283,7 +284,7 @@ func TestSession_Expires(t *testing.T) {
 		n := ready(t, keep(t, srv, "1"))
 		l := follow(t, n)
 		old := srv.SessionOf("a")
-		srv.SetLatency(time.Millisecond) // so that the loss is told before the next session is there
+		srv.SetLatency(time.Millisecond) // so that the loss is reported before the next session opens
 		require.True(t, srv.Expire(old))
 		time.Sleep(time.Second)
 		requireNode(t, srv, n, "1")
@@ -310,8 +311,8 @@ func TestSession_ExpiresEachSecond(t *testing.T) {
 	})
 }
 
-// TestSession_OfBefore_IsReplaced: the servers still have the session that the client has given up. Its node is replaced in
-// one transaction.
+// TestSession_OfBefore_IsReplaced: the servers still have the session that the client has given up. Its node is
+// replaced in one transaction.
 func TestSession_OfBefore_IsReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -338,7 +339,7 @@ func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 		srv.Down()
 		time.Sleep(bubble.Timeout + time.Second)
 		replacing := creates()
-		replacing.Skip, replacing.Times = 1, 2 // the node of before is in the way of the first; the second try follows at once
+		replacing.Skip, replacing.Times = 1, 2 // the old node makes the first try fail; the second follows at once
 		srv.Intercept(replacing, zktest.Fail(zktest.CodeNoAuth))
 		srv.Up() // all sessions get a whole timeout
 		require.ErrorIs(t, n.Ready(t.Context()), zk.ErrNoAuth)
@@ -347,8 +348,8 @@ func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 	})
 }
 
-// TestForeign_PersistentAfterAnAttemptWithoutASession: a server has ended a new session before it had an id. A persistent node, whose owner is
-// 0, is not ours for that.
+// TestForeign_PersistentAfterAnAttemptWithoutASession: a server has ended a new session before it had an id. A
+// persistent node, whose owner is 0, is not ours because of that.
 func TestForeign_PersistentAfterAnAttemptWithoutASession(t *testing.T) {
 	for name, opts := range map[string][]node.Option{"wait": nil, "refuse": {node.WithRefusal()}} {
 		t.Run(name, func(t *testing.T) {
@@ -368,8 +369,8 @@ func TestForeign_PersistentAfterAnAttemptWithoutASession(t *testing.T) {
 	}
 }
 
-// TestSession_OfBefore_AnotherClientIsFaster: the servers end the session before, another client makes its node, and the server
-// that ours reads from does not know it yet. Both nodes have the same version.
+// TestSession_OfBefore_AnotherClientIsFaster: the servers expire the previous session, another client creates its
+// node, and the server that we read from does not know it yet. Both nodes have the same version.
 func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
 	for name, next := range map[string]func(t *testing.T, n *node.Node){
 		"keep":  func(*testing.T, *node.Node) {},
@@ -439,7 +440,7 @@ func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// TestDeleted_InALoop: no storm, and all is told.
+// TestDeleted_InALoop: no storm of requests, and every state is reported.
 func TestDeleted_InALoop(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -483,7 +484,8 @@ func TestOverwritten(t *testing.T) {
 	})
 }
 
-// TestOverwritten_NowAndThen: once in a minute is no loop. The data is back at once each time, and so is the node after that.
+// TestOverwritten_NowAndThen: once a minute is not a loop. The data is restored at once each time, and so is the node
+// after that.
 func TestOverwritten_NowAndThen(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -540,7 +542,7 @@ func TestDeleted_BeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// TestForeign_IsWaitedFor: the node of another session is left alone, and ours comes when that goes.
+// TestForeign_IsWaitedFor: the node of another session is left alone, and ours follows when it is gone.
 func TestForeign_IsWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := foreign(t, srv, "theirs")
@@ -566,7 +568,7 @@ func TestForeign_IsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestForeign_CostsNoWrites: what the other client does with its node costs reads alone.
+// TestForeign_CostsNoWrites: what the other client does with its node costs only reads.
 func TestForeign_CostsNoWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		foreign(t, srv, "theirs")
@@ -583,7 +585,8 @@ func TestForeign_CostsNoWrites(t *testing.T) {
 	})
 }
 
-// TestForeign_IsLoggedOnce: the other client writes into its node all the time. That is told, and not logged each time.
+// TestForeign_IsLoggedOnce: the other client writes to its node all the time. That is reported, but not logged each
+// time.
 func TestForeign_IsLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := bubble.Dial(t, srv, "b")
@@ -615,7 +618,7 @@ func TestForeign_Close(t *testing.T) {
 	})
 }
 
-// TestForeign_InOurSession: what the application makes at the path by itself is not ours either.
+// TestForeign_InOurSession: a node that the application creates at the path itself is not ours either.
 func TestForeign_InOurSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -649,7 +652,7 @@ func TestForeign_Refused(t *testing.T) {
 		require.NoError(t, n.Close(t.Context()))
 		n = ready(t, keepOf(t, c, "ours", node.WithRefusal()))
 		time.Sleep(30 * time.Second)
-		// Once it was there, it waits.
+		// Once it exists, it waits.
 		m := creates()
 		srv.Intercept(m, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create(path, []byte("theirs"), zktest.Persistent)
@@ -726,8 +729,8 @@ func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
 	})
 }
 
-// TestForeign_ReplacesBack: two processes believe that the node is theirs. Neither replaces the node of the other without a pause,
-// which grows.
+// TestForeign_ReplacesBack: two processes believe that the node is theirs. Neither replaces the other's node without
+// a pause, which grows.
 func TestForeign_ReplacesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -841,8 +844,8 @@ func TestState_EventDuringAPause(t *testing.T) {
 	})
 }
 
-// TestClose_CreateComesLate: the answer to a create was lost. So the removal looks behind a barrier, and once more after it has
-// deleted: a server that hung may have the first copy of a create that was sent again.
+// TestClose_CreateComesLate: the reply to a create was lost. The removal reads behind a barrier, and again after it
+// has deleted, because a slow server may have the first copy of a create that was sent again.
 func TestClose_CreateComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -945,7 +948,7 @@ func TestClose_WhileCutOff(t *testing.T) {
 	})
 }
 
-// TestClose_BetweenSessions returns at once. That the Node has to wait for a session no more is no reason to warn.
+// TestClose_BetweenSessions returns at once. A Node that need not wait for a session is no reason to warn.
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
@@ -969,7 +972,8 @@ func TestClose_BetweenSessions(t *testing.T) {
 	})
 }
 
-// TestClose_OfTheSub: the Node gets no next session from a client made by Sub that was closed. So it ends with its session.
+// TestClose_OfTheSub: the Node gets no next session from a client made by Sub that was closed, so it ends with its
+// session.
 func TestClose_OfTheSub(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := bubble.Dial(t, srv, "a").Sub("/app")
@@ -992,7 +996,7 @@ func TestClose_OfTheSub(t *testing.T) {
 	})
 }
 
-// TestClose_NotAllowed says so, and goes on. It is logged once.
+// TestClose_NotAllowed reports it and continues. It is logged once.
 func TestClose_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
@@ -1021,7 +1025,8 @@ func TestClose_CannotBeRead(t *testing.T) {
 	})
 }
 
-// TestClose_AfterARefusal: the pauses between tries to make the node have grown. Those between tries to remove it begin anew.
+// TestClose_AfterARefusal: the pauses between tries to create the node have grown. Those between tries to remove it
+// start again from the shortest.
 func TestClose_AfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		m := creates()
@@ -1048,7 +1053,8 @@ func TestClose_NodeHasStood(t *testing.T) {
 	})
 }
 
-// TestCredentialsRefused: the servers refuse the client for a while. The state says so, and the node is made when they let it in.
+// TestCredentialsRefused: the servers refuse the client for a while. The state says so, and the node is created when
+// they accept it.
 func TestCredentialsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p")), "1"))
@@ -1062,7 +1068,7 @@ func TestCredentialsRefused(t *testing.T) {
 	})
 }
 
-// TestReplace_NoSync: what the server has read may be old. So nothing is deleted if there is no answer to the sync.
+// TestReplace_NoSync: what the server has read may be old, so nothing is deleted without an answer to the sync.
 func TestReplace_NoSync(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := bubble.Dial(t, srv, "b")
@@ -1143,7 +1149,7 @@ func TestSet_AfterARefusal(t *testing.T) {
 	})
 }
 
-// TestSet_WhileCutOff: the data counts from then on, also if the call gives up.
+// TestSet_WhileCutOff: the data takes effect even if the call gives up.
 func TestSet_WhileCutOff(t *testing.T) {
 	for _, expires := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1258,7 +1264,7 @@ func TestWatch_SlowReader(t *testing.T) {
 	})
 }
 
-// TestWatch_AnotherReason: the node is not there before and after, and the caller is told of each reason.
+// TestWatch_AnotherReason: the node is missing before and after, and the caller learns each reason.
 func TestWatch_AnotherReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
@@ -1275,7 +1281,7 @@ func TestWatch_AnotherReason(t *testing.T) {
 	})
 }
 
-// TestNew_WhileTheNodeBeforeIsRemoved: the client would take one for the other, because the session owns both.
+// TestNew_WhileTheNodeBeforeIsRemoved: the client would mistake one for the other, because the session owns both.
 func TestNew_WhileTheNodeBeforeIsRemoved(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")

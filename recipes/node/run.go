@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// run is the goroutine of a Node: it keeps the node in one session after the other. ctx ends with the Node, client with the
-// client. It is not [client.Client.InSessions], because after refused credentials and after each end of a session it tells what became
-// of the node.
+// run is the goroutine of a Node: it keeps the node in one session after another. ctx ends with the Node, client with
+// the client. It is not [client.Client.InSessions], because after refused credentials and after each end of a session
+// it reports the state of the node.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
 		_, n.trying = n.desired()
@@ -26,15 +24,15 @@ func (n *Node) run(ctx, client context.Context) {
 			}
 		case ctx.Err() != nil || errors.Is(err, zkrecipes.ErrClosed):
 			return
-		default: // the credentials are refused, and the client goes on trying
+		default: // the credentials are refused, and the client keeps trying
 			n.failed(State{}, nil, err)
 			n.sleep(ctx, nil, nil)
 		}
 	}
 }
 
-// awaitClaim waits until the Node before, which was closed, has removed its node. A Node that is closed itself waits, too: the next
-// one waits for it alone.
+// awaitClaim waits until the previous Node, which was closed, has removed its node. A Node that is closed itself
+// waits too, because the next one waits only for it.
 func (n *Node) awaitClaim(client context.Context) {
 	before := n.claim.Before()
 	if before == nil {
@@ -85,7 +83,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	}
 }
 
-// failed tells and logs why the node is not there, or does not have its data.
+// failed reports and logs why the node does not exist, or does not have its data.
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
 		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Exists, "error", err)
@@ -94,8 +92,8 @@ func (n *Node) failed(seen State, r *session.Age, err error) {
 	n.tell(seen, r, 0)
 }
 
-// sameReason reports whether err needs no log line after was. The data of one node that is in the way may change all the time,
-// and so may the number of bytes of a session that is full.
+// sameReason reports whether err needs no log line after was. The data of the node that another client has at the
+// path may change all the time, and so may the number of bytes of a session that is full.
 func sameReason(was, err error) bool {
 	var before, now *zkrecipes.TakenError
 	if errors.As(was, &before) && errors.As(err, &now) {
@@ -116,14 +114,14 @@ func (n *Node) end() {
 	n.broadcast()
 }
 
-// desired returns the data that the node is to have, and its number.
+// desired returns the data that the node should have, and its number.
 func (n *Node) desired() ([]byte, int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.data, n.wanted
 }
 
-// tell notes a state, what it was read by, and the number of the data that the server has had.
+// tell records a state, the session that it was read in, and the number of the data that the server has had.
 func (n *Node) tell(s State, r *session.Age, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,10 +144,10 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
 	if stood {
-		n.backOff.Reset()
+		n.pauses.Reset()
 		return
 	}
-	timer := time.NewTimer(n.backOff.NextBackOff())
+	timer := time.NewTimer(n.pauses.NextBackOff())
 	defer timer.Stop()
 	fired := look.Fired()
 	for {
@@ -166,7 +164,7 @@ func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Wa
 	}
 }
 
-// made notes that there is a node of ours now.
+// made records that our node exists now.
 func (n *Node) made() {
 	n.since, n.stood = time.Now(), true
 }
@@ -177,8 +175,3 @@ const (
 	lastPause  = 5 * time.Second
 	steady     = 10 * time.Second
 )
-
-func newBackOff() backoff.BackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
-}

@@ -40,7 +40,7 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 		require.Equal(t, []bool{false, false, true, true, false}, writes)
 		require.Equal(t, []bool{true, true, false, false, false}, holds)
 		require.ErrorContains(t, l.Revoke(t.Context()), reader)
-		<-first.Revoked() // ours is asked all the same
+		<-first.Revoked() // ours is asked anyway
 
 		release(t, first)
 		ours.Waits(t)
@@ -58,7 +58,7 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 	})
 }
 
-// TestWithoutKazoo_ContenderOfKazoo_IsRefused: a reader of kazoo keeps out writers, and would not see ours.
+// TestWithoutKazoo_ContenderOfKazoo_IsRefused: a reader of kazoo excludes writers, and would not see ours.
 func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
 	for _, name := range []string{"__rlock__", "__lock__"} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {

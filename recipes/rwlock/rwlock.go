@@ -241,7 +241,7 @@ func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 		c := l.queue.Parse(p.Path)
 		contenders[i] = Contender{
 			Participant: p, Write: c.Writes(),
-			// A reader may stand at the place of its own writer.
+			// A reader may have the place of its own writer.
 			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key),
 		}
 		if writer == "" && c.Writes() {

@@ -146,7 +146,8 @@ func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
 	})
 }
 
-// The write hold ends between the look at it and the reader's node: a writer may have been let in, so the reader must not.
+// The write hold ends between the check and the reader's node: a writer may have been granted, so the reader must not
+// be.
 func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zktest.Server, *zkrecipes.Hold){
 		"released": func(t *testing.T, _ *zktest.Server, h *zkrecipes.Hold) { assert.NoError(t, h.Release(t.Context())) },
@@ -164,7 +165,7 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 				reader.Waits(t)
 				go func() {
 					if name == "deleted" {
-						srv.LoseWatch(zktest.Label("a"), writer.Path()) // the holder is not told
+						srv.LoseWatch(zktest.Label("a"), writer.Path()) // the holder is not notified
 					}
 					end(t, srv, writer)
 				}()
@@ -378,7 +379,7 @@ func TestReplyLost_IsOneNode(t *testing.T) {
 	})
 }
 
-// The write hold lives, and its reader must not stand in line behind it.
+// The write hold lives, and its reader must not queue behind it.
 func TestDowngrade_ReaderDeletedByHand_IsMadeAgain(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
@@ -712,7 +713,7 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	})
 }
 
-// The lock was deleted with its writer, who is not told. Another writer has the same number in the new one.
+// The lock was deleted with its writer, who is not notified. Another writer has the same number in the new one.
 func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)

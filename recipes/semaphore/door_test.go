@@ -321,7 +321,7 @@ func TestAcquire_RoundTrips(t *testing.T) {
 					return took(began, try)
 				}
 				require.Equal(t, c.behind, behind(s, 0))
-				behind(s, 50) // the numbers tell too little where much else goes on: it learns that
+				behind(s, 50) // the numbers show too little where there is much other traffic: it learns that
 				require.Equal(t, c.busy, behind(s, 50))
 				require.Equal(t, c.behind, behind(newSemaphore(t, client, 5, c.opts...), 0), "without a watch on the parent yet")
 			})
@@ -526,8 +526,8 @@ func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 	})
 }
 
-// A client that died at the door stands there until its session expires. A try does not wait for that, though all leases
-// are free.
+// A client that died at the door stays there until its session expires. A try does not wait for that, although all
+// leases are free.
 func TestTryAcquire_BehindADeadClientAtTheDoor_IsBusyAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // makes the parents
@@ -561,8 +561,8 @@ func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
 	})
 }
 
-// An event that is no departure comes to a waiter at the door, and its list is late. The leases are counted behind that
-// list, so it keeps its place when the client ahead has taken leases meanwhile.
+// A waiter at the door gets an event that is not a departure, and its list is late. The leases are counted behind
+// that list, so it keeps its place when the client ahead has taken leases in the meantime.
 func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 	for name, late := range map[string]zktest.Action{
 		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),

@@ -63,7 +63,7 @@ func traced(ends chan<- zkrecipes.AcquireEnd) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { ends <- a }})
 }
 
-// TestErrors_BehindADeadClientAtTheDoor: if enough leases are left, those that have the others are not in the way.
+// TestErrors_BehindADeadClientAtTheDoor: if enough leases are left, the holders of the others do not matter.
 func TestErrors_BehindADeadClientAtTheDoor(t *testing.T) {
 	node := []semaphore.Option{semaphore.WithLimitNode("/limit")} // holds 3
 	for name, c := range map[string]struct {

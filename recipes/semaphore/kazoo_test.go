@@ -76,7 +76,8 @@ func TestWithKazoo_BothCountTheLeasesOfTheOther(t *testing.T) {
 	})
 }
 
-// kazoo counts and creates in two requests. A client without the door may slip in; then ours gives its lease back.
+// kazoo counts and creates in two requests. A client without the door may slip in between; ours then returns its
+// lease.
 func TestWithKazoo_LeaseOfKazooComesWithoutTheDoor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithKazoo())

@@ -603,7 +603,8 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	}
 }
 
-// TestLimitNode_OfText_IsRefused: what an operator types in zkCli. Read as four bytes, all of it would let everybody in.
+// TestLimitNode_OfText_IsRefused: what an operator types in zkCli. Read as four bytes, any of it would admit
+// everybody.
 func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", nil, zktest.Persistent)
@@ -677,7 +678,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ReplyLostAndSetByOthers: that some limit is there says nothing of ours.
+// TestSetLimit_ReplyLostAndSetByOthers: an existing limit does not show that it is ours.
 func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -693,7 +694,7 @@ func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	})
 }
 
-// TestSetLimit_Refused: also if the limit is what was asked for, and if the node cannot be created.
+// TestSetLimit_Refused: even if the limit is the requested one, and if the node cannot be created.
 func TestSetLimit_Refused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -748,8 +749,8 @@ func TestLimitNode_CannotBeRead(t *testing.T) {
 	})
 }
 
-// TestLimitNode_CannotBeReadAgain: the limit was changed, and the server refuses to tell it. Nothing is granted on the old one,
-// and nothing stays.
+// TestLimitNode_CannotBeReadAgain: the limit was changed, and the server refuses to return it. Nothing is granted on
+// the old one, and nothing is left behind.
 func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	const node = "/limit"
 	change := func(t *testing.T, srv *zktest.Server) {
@@ -780,7 +781,7 @@ func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	}
 }
 
-// TestAcquire_LeasesCannotBeCountedAgain: the limit has changed as well, and was read. That is no count.
+// TestAcquire_LeasesCannotBeCountedAgain: the limit has changed as well, and was read. That is not a count.
 func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
 	const node = "/limit"
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A strategy that never comes to rest costs ten plans a second at most, also if nothing is to settle.
+// A strategy that never settles costs at most ten plans a second, even without settling.
 func TestWithSettle_NoneAndAStrategyThatNeverRests(t *testing.T) {
 	for name, alternative := range map[string]string{"the shard moves": "b", "the shard has no owner now and then": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestRecall_LockThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_OverWhileItSettles: what the leader waits for then is the settling alone.
+// TestReturnGrace_OverWhileItSettles: from then on the leader waits only for the settling.
 func TestReturnGrace_OverWhileItSettles(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		m := f.prepare("b")

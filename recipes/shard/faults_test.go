@@ -87,7 +87,7 @@ func TestLeader_MayNotRead(t *testing.T) {
 	}
 }
 
-// If one leader may not read who is there, another one leads, and the shards of a member that has gone are served.
+// If one leader may not read the members, another one leads, and the shards of a member that has left are served.
 func TestLeader_GivesWay(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
@@ -172,7 +172,7 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 	})
 }
 
-// TestRun_CredentialsAreRefused: the session and its holds end, and Run goes on when the servers take them again.
+// TestRun_CredentialsAreRefused: the session and its holds end, and Run continues when the servers accept them again.
 func TestRun_CredentialsAreRefused(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.prepare("a")
@@ -246,7 +246,8 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	}
 }
 
-// TestSource_FailsAndThePlanHasNamesThatCannotBe: such names are no shards, also if nothing else tells the set.
+// TestSource_FailsAndThePlanHasNamesThatCannotBe: such names are not shards, even if the set is known only from the
+// plan.
 func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		m := f.prepare("a")
@@ -257,7 +258,7 @@ func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	})
 }
 
-// TestSource_TellsInTime: a leader whose source tells the set soon does not plan for that of the last plan.
+// TestSource_TellsInTime: a leader whose source soon yields the set does not plan for the set of the last plan.
 func TestSource_TellsInTime(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a")
@@ -315,7 +316,8 @@ func TestPlan_CannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestMember_CannotSayWhatItIs: a member whose node cannot be written goes on to try, and says why others do not know that it leaves.
+// TestMember_CannotSayWhatItIs: a member whose node cannot be written keeps trying, and reports why others do not
+// know that it is leaving.
 func TestMember_CannotSayWhatItIs(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.join("a")
@@ -386,7 +388,7 @@ func TestRecall_ServerFault(t *testing.T) {
 	}
 }
 
-// TestOwners_CannotReadThePlan: the error comes alone.
+// TestOwners_CannotReadThePlan: only the error is returned.
 func TestOwners_CannotReadThePlan(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a")

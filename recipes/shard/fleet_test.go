@@ -36,7 +36,8 @@ type fleet struct {
 	srv    *zktest.Server
 	shards []string
 	start  time.Time
-	tracer *zkrecipes.Tracer // of all members; nil is none
+	tracer *zkrecipes.Tracer // of all clients; nil is none
+	diary  *shard.Tracer     // of all members; nil is none
 	log    journal
 
 	mu      sync.Mutex
@@ -46,7 +47,7 @@ type fleet struct {
 	ops     map[string]*check.Op       // what is recorded of the holds that are held, by path
 	taken   map[string]bool            // paths of holds that the server has ended by itself
 	starts  int                        // of functions
-	stops   int                        // that go on although their context has ended, now
+	stops   int                        // that are running now although their context has ended
 	most    int                        // the most of them at a time
 }
 
@@ -89,7 +90,7 @@ type mate struct {
 	err    error // valid once ended is closed
 	// serve is called in the function, after the recording. It returns when its context ends.
 	serve func(ctx context.Context, s *shard.Shard) error
-	// linger is how long the function goes on after its context has ended.
+	// linger is how long the function keeps running after its context has ended.
 	linger time.Duration
 }
 
@@ -149,7 +150,7 @@ func (f *fleet) judge() {
 	}
 }
 
-// prepare returns a member that does not run yet, with a client of its own.
+// prepare returns a member with its own client, which does not run yet.
 func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
 	f.Helper()
 	return f.prepareAs(id, id, opts...)
@@ -168,6 +169,9 @@ func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	c, err := conn.New(f.srv.Addr(), options...) // it does not wait for the server, which may be down
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() }) // never fails
+	if f.diary != nil {
+		opts = append(opts, shard.WithTracer(f.diary))
+	}
 	m := &mate{fleet: f, id: id, label: label, client: c, ended: make(chan struct{})}
 	m.serve = func(ctx context.Context, _ *shard.Shard) error {
 		<-ctx.Done()
@@ -324,7 +328,7 @@ func (f *fleet) depose() {
 	}
 }
 
-// planned returns the plan as it stands in the node.
+// planned returns the plan in the node.
 func (f *fleet) planned() string {
 	n, _ := f.srv.Node(path + "/plan")
 	return string(n.Data)

@@ -28,23 +28,23 @@ type leader struct {
 	last    plan        // what the next plan follows on
 	at      value.Version
 	known   bool // last and at are known
-	written bool // last stands in the node
+	written bool // last is in the node
 
 	began   time.Time            // when the term did
 	came    time.Time            // when a member came last, as far as this one knows
 	settled time.Time            // when the members or the plan changed last
-	wrote   time.Time            // when it wrote a plan; zero if it was told something new since
+	wrote   time.Time            // when it wrote a plan; zero if there was news since
 	pending time.Time            // since when another plan would be better; zero if none would
 	resumes time.Time            // when it may write again, after a plan that could not be written
 	hangups session.Hangups      // under its plans
 	missing map[string]time.Time // members that restart, and since when they are not there
 }
 
-// never is how long a leader waits that waits for a change alone.
+// never is how long a leader waits that waits only for a change.
 const never = 24 * time.Hour
 
-// lead is one term. If this member cannot go on as the leader, it waits, and then lets another one lead, which may be allowed to read
-// what this one is not.
+// lead is one term. If this member cannot continue as the leader, it waits, and then lets another one lead, which may
+// be allowed to read what this one is not.
 //
 // Errors: why the term has ended; what ends the member.
 func (m *member) lead(ctx context.Context, t *election.Term) error {
@@ -88,7 +88,7 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	}
 }
 
-// feed passes on what a sequence tells, on a goroutine that feeds waits for. The error of the sequence goes to fail.
+// feed passes on what a sequence yields, on a goroutine that feeds waits for. The error of the sequence goes to fail.
 func feed[T any](ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error]) <-chan T {
 	next := make(chan T)
 	feeds.Go(func() {
@@ -134,7 +134,7 @@ func (l *leader) learn(p plan, at value.Version, err error) {
 		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
 	}
 	l.last, l.at, l.known = p, at, true
-	l.written = true // unless there is nothing to go on from: then recall makes up for it
+	l.written = true // unless there is nothing to start from: then recall makes up for it
 }
 
 func (l *leader) seeShards(names []string) {
@@ -202,7 +202,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 	return 0
 }
 
-// breath is the least time between two plans if nothing new was told in between. So a strategy that never comes to rest does not
+// breath is the least time between two plans without news in between, so that a strategy that never settles does not
 // write without a pause.
 const breath = 100 * time.Millisecond
 
@@ -222,8 +222,8 @@ func (l *leader) due(urgent bool) time.Time {
 	return soonest
 }
 
-// recall makes up for a plan that is missing: the members that hold shards keep them. A lock that this client may not read counts as
-// free: else no leader could plan, and a wrong plan costs time alone.
+// recall makes up for a missing plan: members that hold shards keep them. A lock that this client may not read counts
+// as free: otherwise no leader could plan, and a wrong plan only costs time.
 func (l *leader) recall(ctx context.Context) error {
 	locked, err := l.client.Children(ctx, l.child("own"))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -250,7 +250,7 @@ func (l *leader) recall(ctx context.Context) error {
 	return nil
 }
 
-// roster returns what the next plan is made from, and how long the grace of members goes on that restart.
+// roster returns the input of the next plan, and how long the grace of restarting members lasts.
 func (l *leader) roster() (r roster, left time.Duration) {
 	r = roster{shards: l.shards, members: l.members, over: map[string]bool{}, pins: l.pins, strategy: l.strategy}
 	present := map[string]bool{}

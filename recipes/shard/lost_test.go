@@ -24,8 +24,8 @@ func (f *fleet) lock(name string) string {
 	return own + "/" + f.srv.Children(own)[0]
 }
 
-// TestLost_SoonAgainAndAgain: holds that are lost soon are no failures of the function. Before, they shared its pause, which grew up
-// to 30 s: the shard waited for that, although nothing was wrong any more.
+// TestLost_SoonAgainAndAgain: holds that are lost soon are not failures of the function. They used to share its
+// pause, which grew up to 30 s, so the shard waited although nothing was wrong any more.
 func TestLost_SoonAgainAndAgain(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(1))
@@ -74,8 +74,8 @@ func TestLost_LongHoldBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestLost_FunctionKnowsFirst: a fence may tell a function of a loss before the server does. That is no failure of the function, and
-// the next hold does not wait for it. Before, each such loss made the pause longer, and counted.
+// TestLost_FunctionKnowsFirst: a fence may report a loss to a function before the server does. That is not a failure
+// of the function, and the next hold does not wait for it. Each such loss used to count and lengthen the pause.
 func TestLost_FunctionKnowsFirst(t *testing.T) {
 	for name, says := range map[string]struct {
 		err    error
@@ -115,8 +115,8 @@ func TestLost_FunctionKnowsFirst(t *testing.T) {
 	}
 }
 
-// TestLost_AfterLong: a function that has run for a minute has succeeded, also if its hold is lost then. Before, its next failure was
-// followed by the long pause of those before.
+// TestLost_AfterLong: a function that has run for a minute has succeeded, even if its hold is lost then. Its next
+// failure used to be followed by the long pause of earlier ones.
 func TestLost_AfterLong(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(100))

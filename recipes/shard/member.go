@@ -42,8 +42,8 @@ type member struct {
 	generation int64              // of that plan
 	given      []string           // the shards that it gives to the id of this member
 	taken      bool               // another session has the id, so that they are not for this member
-	mine       map[string]bool    // the shards that this member is to work on
-	expected   bool               // it says that this member comes back
+	mine       map[string]bool    // the shards assigned to this member
+	expected   bool               // it announces that this member will return
 	at         map[string]*worker // the newest worker of each shard, until it has ended
 	moved      []string           // shards whose workers are to be stopped, in this order
 	stopped    bool               // no worker starts any more
@@ -177,7 +177,7 @@ func (m *member) leaveAfter(ctx, life context.Context) {
 }
 
 func (m *member) run(ctx context.Context) error {
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of what goes on until the last worker has ended
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // of what runs until the last worker has ended
 	defer m.background.Wait()
 	defer end()
 	if m.leaveLimit > 0 {
@@ -237,9 +237,10 @@ func (m *member) persist(ctx context.Context, f func(context.Context) error) err
 	}
 }
 
-// survives reports whether a member goes on after an error. Its functions do no harm meanwhile, because they have their locks, and an
-// error that all members get, one after the other, would leave nobody to serve. A member that has never seen a plan ends if the servers
-// refuse what it needs. That is a mistake in its configuration, which Run reports at once.
+// survives reports whether a member continues after an error. Its functions do no harm meanwhile, because they have
+// their locks, and an error that all members get, one after another, would leave nobody to serve. A member that has
+// never seen a plan ends if the servers refuse what it needs: that is a mistake in its configuration, which Run
+// reports at once.
 func (m *member) survives(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,10 +256,10 @@ func (m *member) survives(err error) bool {
 // farewell is how long each step of a member takes at most that goes while it is not connected.
 const farewell = time.Second
 
-// depart leaves the group. If this member restarts, the plan is to say so first.
+// depart leaves the group. If this member restarts, the plan must say so first.
 func (m *member) depart(ctx context.Context, restarts bool) {
 	m.mu.Lock()
-	leaving := m.presence.Leaving // its shards move, also if the time was too short to hand all over
+	leaving := m.presence.Leaving // its shards move, even if the time was too short to hand over all of them
 	m.mu.Unlock()
 	if restarts && !leaving && m.returnGrace > 0 {
 		m.mu.Lock()
@@ -270,7 +271,7 @@ func (m *member) depart(ctx context.Context, restarts bool) {
 	}
 	waiting, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	_ = m.kept.Close(waiting) // it goes on
+	_ = m.kept.Close(waiting) // it continues
 }
 
 // say changes what this member says of itself. Called with mu held.

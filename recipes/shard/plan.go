@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// plan is what the leader writes: who is to have which shard.
+// plan is what the leader writes: the owner of each shard.
 type plan struct {
 	// Owners are the shards of each member, by id, sorted.
 	Owners map[string][]string `json:"owners"`
@@ -73,13 +73,13 @@ type presence struct {
 	Weight int `json:"weight"`
 	// Leaving says that the member wants to lose its shards, and then goes.
 	Leaving bool `json:"leaving,omitempty"`
-	// Back says that the member restarts, and for how many milliseconds its shards are to wait for it.
+	// Back says that the member restarts, and for how many milliseconds its shards wait for it.
 	Back int64 `json:"back,omitempty"`
 	// Refuses are the shards that the member has given away because its function failed, sorted.
 	Refuses []string `json:"refuses,omitempty"`
 }
 
-// attendant is a member that is there.
+// attendant is a present member.
 type attendant struct {
 	id string
 	presence
@@ -106,7 +106,7 @@ func (a attendant) isCandidate() bool { return !a.Leaving && a.Back == 0 }
 type roster struct {
 	shards   []string        // sorted
 	members  []attendant     // first the one that has been there the longest
-	over     map[string]bool // members that restart, and have not come back in time
+	over     map[string]bool // members that restart, and have not returned in time
 	complete bool            // no member has come for a while, so no more are expected
 	pins     map[string]string
 	strategy Strategy

@@ -69,7 +69,7 @@ func TestRoster_Next(t *testing.T) {
 	}
 }
 
-// TestRoster_Next_StrategyThatErrs: what makes no sense is no owner.
+// TestRoster_Next_StrategyThatErrs: an assignment that makes no sense is ignored.
 func TestRoster_Next_StrategyThatErrs(t *testing.T) {
 	r := roster{shards: []string{"a", "b"}, members: []attendant{{"x", presence{Weight: 1}}}, strategy: func(Situation) map[string]string {
 		return map[string]string{"a": "stranger", "other": "x"}

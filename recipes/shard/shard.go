@@ -67,6 +67,7 @@ type config struct {
 	drainLimit  time.Duration // 0 is none
 	giveUp      int
 	tracerName  string
+	tracers     []*Tracer
 }
 
 // WithID sets the id of the member, which is the name of its node; the default is the identity of the client

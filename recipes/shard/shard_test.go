@@ -42,7 +42,7 @@ func TestRun_Crash(t *testing.T) {
 		a, b := f.join("a"), f.join("b")
 		f.join("c")
 		f.requireServed(2*settle, map[string]int{"a": 10, "b": 10, "c": 10})
-		f.crash(b) // the leader is a, the one that was there first
+		f.crash(b) // the leader is a, the oldest member
 		f.pass(bubble.Timeout * 9 / 10)
 		require.Equal(f, 30, f.started(), "the holds of b last, and nothing moves before its session is over")
 		f.requireServed(bubble.Timeout/10+2*tick, map[string]int{"a": 15, "c": 15})
@@ -71,7 +71,8 @@ func TestRun_ShortOutage(t *testing.T) {
 	})
 }
 
-// TestRun_WasAway: a member that was away for longer than its session asks for no lock before it knows the present plan.
+// TestRun_WasAway: a member that was away for longer than its session does not acquire a lock before it knows the
+// present plan.
 func TestRun_WasAway(t *testing.T) {
 	inFleet(t, 10, func(f *fleet) {
 		f.join("a")
@@ -249,7 +250,7 @@ func TestReturnGrace_Disconnected(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_Ends: a member that does not come back loses its shards when its time is over.
+// TestReturnGrace_Ends: a member that does not return loses its shards when its time is over.
 func TestReturnGrace_Ends(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -268,8 +269,8 @@ func TestReturnGrace_Ends(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_AfterLeave: a member that leaves does not come back, also if its context ends before all is handed over. Its shards
-// waited for it, and nobody served them.
+// TestReturnGrace_AfterLeave: a member that leaves does not return, even if its context ends before everything is
+// handed over. Its shards used to wait for it, and nobody served them.
 func TestReturnGrace_AfterLeave(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -335,7 +336,7 @@ func TestGiveUp_Nowhere(t *testing.T) {
 	})
 }
 
-// TestRun_FunctionReturns: one that returns without an error is called again, and is no failure.
+// TestRun_FunctionReturns: a function that returns without an error is called again, and has not failed.
 func TestRun_FunctionReturns(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(1))
@@ -373,7 +374,7 @@ func TestPlan_Deleted(t *testing.T) {
 	})
 }
 
-// TestPlan_DeletedAndNewLeader: the next leader has no plan to go on from, and asks the locks.
+// TestPlan_DeletedAndNewLeader: the next leader has no plan to start from, and reads the locks.
 func TestPlan_DeletedAndNewLeader(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -409,8 +410,8 @@ func TestPlan_DeposedLeader(t *testing.T) {
 	})
 }
 
-// TestPlan_TermEndsMeanwhile: a leader whose session ends as it writes does not know what has become of its plan, and its term ends. That
-// is no error of Run.
+// TestPlan_TermEndsMeanwhile: a leader whose session ends during a write does not know the outcome of its plan, and
+// its term ends. Run does not report that as an error.
 func TestPlan_TermEndsMeanwhile(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		a := f.join("a")
@@ -494,7 +495,8 @@ func TestSource_Func(t *testing.T) {
 	})
 }
 
-// TestDrainLimit: without a limit the next owner waits for a function that goes on; with one its hold is ended.
+// TestDrainLimit: without a limit the next owner waits for a function that keeps running; with one, its hold is
+// ended.
 func TestDrainLimit(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 40 * time.Second, 5 * time.Second: 5 * time.Second} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -547,7 +549,7 @@ func TestOptions_PinsAndWeights(t *testing.T) {
 	})
 }
 
-// TestWithStrategy: members do what the strategy says, also if it leaves shards out.
+// TestWithStrategy: members follow the strategy, even if it omits shards.
 func TestWithStrategy(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a", shard.WithStrategy(func(now shard.Situation) map[string]string {
@@ -648,8 +650,8 @@ func TestRun_IDIsTaken(t *testing.T) {
 	})
 }
 
-// TestRun_IDIsTakenFromIt: a process that loses its id to another one stops, also if both live. Two that have one id would wait for
-// each other.
+// TestRun_IDIsTakenFromIt: a process that loses its id to another one stops, even if both live. Two with one id would
+// wait for each other.
 func TestRun_IDIsTakenFromIt(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.join("a")
@@ -703,6 +705,7 @@ func TestBadInput(t *testing.T) {
 			"drain limit 0s":        {shard.WithDrainLimit(0)},
 			"give up after 0":       {shard.WithGiveUp(0)},
 			"tracer name \"\"":      {shard.WithTracerName("")},
+			"tracer: all hooks":     {shard.WithTracer(&shard.Tracer{})},
 			"option 0 is nil":       {nil},
 			"more than 0\noption 1": {shard.WithDrainLimit(0), nil},
 		} {
@@ -763,8 +766,8 @@ func TestRun_Standby(t *testing.T) {
 	}
 }
 
-// TestRun_AllBeginAnew: members that start one after the other make one plan, also if there is one of others. The time of settling begins when
-// the last one has come, and not when one has gone.
+// TestRun_AllBeginAnew: members that start one after another make one plan, even if there is one of others. The time
+// of settling starts when the last one has joined, and not when one has left.
 func TestRun_AllBeginAnew(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		slow := shard.WithSettle(10*time.Second, time.Hour)
@@ -832,7 +835,7 @@ func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_AgainAndAgain: the grace of a member begins anew each time that it restarts.
+// TestReturnGrace_AgainAndAgain: the grace of a member starts again each time that it restarts.
 func TestReturnGrace_AgainAndAgain(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a", shard.WithReturnGrace(grace))
@@ -872,7 +875,8 @@ func TestGiveUp_Rarely(t *testing.T) {
 	})
 }
 
-// TestDrainLimit_ComesBack: a member that gets a shard back whose old function goes on does not call another one beside it.
+// TestDrainLimit_ComesBack: a member that gets a shard back whose old function is still running does not call another
+// one beside it.
 func TestDrainLimit_ComesBack(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a", shard.WithDrainLimit(2*time.Second))
@@ -940,7 +944,7 @@ func TestNew_RootOfASub(t *testing.T) {
 	})
 }
 
-// TestWatch_CannotGoOn: the last that it tells is why.
+// TestWatch_CannotGoOn: the last value is the reason.
 func TestWatch_CannotGoOn(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.join("a")

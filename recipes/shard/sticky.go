@@ -192,9 +192,10 @@ func (d *division) place() {
 // improve takes a shard from the member where the last one costs the most, and gives one to a member where it costs less. It reports
 // whether there were two such members.
 //
-// If there are none, no other division is better balanced. The moves that lead to another one form chains, and the next shard of a
-// member never costs less than the one before. So if the whole were better, one chain alone would be, too. Costs depend on how many
-// shards the members have, and not on who had which before. That is why Sticky leaves its own answer as it is.
+// If there are none, no other division is better balanced. The moves that lead to another one form chains, and the
+// next shard of a member never costs less than the one before. If the whole were better, then a single chain would be
+// too. Costs depend on how many shards the members have, and not on who had which before. That is why Sticky leaves
+// its own answer unchanged.
 func (d *division) improve() bool {
 	var cheapest *seat
 	for _, s := range d.seats {

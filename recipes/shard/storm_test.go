@@ -152,7 +152,7 @@ func (s *storm) blow(b blow) {
 	b.do(s, m)
 }
 
-// revive starts a member with a client of its own. What the function does is drawn.
+// revive starts a member with its own client. What the function does is random.
 func (s *storm) revive(id string) {
 	s.lives++
 	var opts []shard.Option
@@ -302,7 +302,7 @@ func (s *storm) quiet() {
 	require.Empty(s, s.inOrder())
 }
 
-// locks lists who stands at the locks.
+// locks lists the contenders of each lock.
 func (s *storm) locks() string {
 	var list []string
 	for _, n := range s.srv.Tree(path + "/own") {

@@ -1,44 +1,121 @@
 package shard
 
 import (
+	"errors"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// traced tells the tracers of one shard. Only the goroutine of its worker uses it.
+// Tracer observes the shards of this process and the plans that it writes: see [WithTracer]. Nil hooks are not
+// called. Module zkprom provides one that counts. The locks of the shards and the election of the leader are
+// observed by the tracers of the client: see [zkrecipes.Tracer].
+//
+// A hook must return quickly, must not panic, and must be safe for concurrent use.
+type Tracer struct {
+	// Change is called after each change in what the member has to do with a shard, on the goroutine that works
+	// on the shard. The changes of one shard are reported in order.
+	Change func(c Change)
+	// Plan is called after the member, as the leader of the shards, has written a plan.
+	Plan func(p Plan)
+}
+
+// WithTracer sets a tracer of the shards; there is none by default. If the option is given several times, each
+// tracer is called.
+func WithTracer(t *Tracer) Option {
+	return func(c *config) error {
+		if t == nil || t.Change == nil && t.Plan == nil {
+			return errors.New("tracer: all hooks are nil: want at least one")
+		}
+		c.tracers = append(c.tracers, t)
+		return nil
+	}
+}
+
+// State is what a member has to do with a shard.
+type State string
+
+// The states, as metrics name them.
+const (
+	// StateNone: the shard is not assigned to this member.
+	StateNone State = "none"
+	// StateWaiting: the plan assigns the shard to the member, which does not hold its lock yet.
+	StateWaiting State = "waiting"
+	// StateOwned: the member holds the lock of the shard and runs the function.
+	StateOwned State = "owned"
+)
+
+// Change is one change in what a member has to do with a shard.
+type Change struct {
+	// Name is the name set by WithTracerName; empty by default.
+	Name string
+	// Path of the shards, without the chroot.
+	Path string
+	// Member is the id of the member, and Shard the name of the shard.
+	Member, Shard string
+	// From and To are the states before and after.
+	From, To State
+	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was StateNone.
+	// The wait before StateOwned is the longest time that the shard can have been without an owner since the
+	// plan, or since this member lost it. If the shard moves from a working member, that member owns it for most
+	// of the wait.
+	At     time.Time
+	Lasted time.Duration
+	// Token of the hold if To is StateOwned; otherwise 0.
+	Token zkrecipes.Token
+	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of the context of
+	// Run, or why the member gives it up. It is nil if To is StateOwned, and when the plan has assigned the shard
+	// to the member.
+	Err error
+}
+
+// Plan describes a plan that the leader of the shards has written.
+type Plan struct {
+	// Name and Path are those of [Change].
+	Name, Path string
+	// Shards and Members are how many there are.
+	Shards, Members int
+	// Moves is how many shards the plan takes away from members that had them.
+	Moves int
+	// Nobody is how many shards the plan assigns to no member.
+	Nobody int
+}
+
+// traced notifies the tracers of one shard. Only the goroutine of its worker uses it.
 type traced struct {
 	member *member
 	shard  string
-	now    zkrecipes.ShardState
+	now    State
 	since  time.Time
 }
 
-// become tells that the state has changed, and why.
-func (t *traced) become(to zkrecipes.ShardState, token zkrecipes.Token, err error) {
-	at, from := time.Now(), t.now
-	c := zkrecipes.ShardChange{
-		Name: t.member.tracerName, Path: t.member.path, Member: t.member.id, Shard: t.shard,
-		From: from, To: to, At: at, Token: token, Err: err,
-	}
-	if from == to {
+// become reports that the state has changed, and why.
+func (t *traced) become(to State, token zkrecipes.Token, err error) {
+	if to == t.now {
 		return
 	}
-	if from != zkrecipes.ShardNone {
-		c.Lasted = at.Sub(t.since)
+	c := Change{
+		Name: t.member.tracerName, Path: t.member.path, Member: t.member.id, Shard: t.shard,
+		From: t.now, To: to, At: time.Now(), Token: token, Err: err,
 	}
-	t.now, t.since = to, at
-	if tracers := (*client.Client)(t.member.client).Tracers(); tracers.ObserveShards() {
-		tracers.Shard(c)
+	if c.From != StateNone {
+		c.Lasted = c.At.Sub(t.since)
+	}
+	t.now, t.since = to, c.At
+	for _, tracer := range t.member.tracers {
+		if tracer.Change != nil {
+			tracer.Change(c)
+		}
 	}
 }
 
-// tellPlan tells of a plan that this leader has written.
+// tellPlan reports a plan that this leader has written.
 func (l *leader) tellPlan(p plan, moves int) {
-	if tracers := (*client.Client)(l.client).Tracers(); tracers.ObserveShards() {
-		tracers.ShardPlan(zkrecipes.ShardPlan{
-			Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves, Nobody: len(p.Nobody),
-		})
+	for _, tracer := range l.tracers {
+		if tracer.Plan != nil {
+			tracer.Plan(Plan{
+				Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves, Nobody: len(p.Nobody),
+			})
+		}
 	}
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// diary is what a tracer of all members was told.
+// diary is what a tracer of all members has received.
 type diary struct {
 	mu      sync.Mutex
-	changes []zkrecipes.ShardChange
-	plans   []zkrecipes.ShardPlan
+	changes []shard.Change
+	plans   []shard.Plan
 }
 
-func (d *diary) tracer() *zkrecipes.Tracer {
-	return &zkrecipes.Tracer{
-		Shard: func(c zkrecipes.ShardChange) {
+func (d *diary) tracer() *shard.Tracer {
+	return &shard.Tracer{
+		Change: func(c shard.Change) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.changes = append(d.changes, c)
 		},
-		ShardPlan: func(p zkrecipes.ShardPlan) {
+		Plan: func(p shard.Plan) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.plans = append(d.plans, p)
@@ -44,7 +44,7 @@ func (d *diary) take(member string) (said []string) {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var rest []zkrecipes.ShardChange
+	var rest []shard.Change
 	for _, c := range d.changes {
 		if c.Member != member {
 			rest = append(rest, c)
@@ -67,12 +67,12 @@ func (d *diary) take(member string) (said []string) {
 func TestTracer_Shards(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		var d diary
-		f.tracer = d.tracer()
+		f.diary = d.tracer()
 		a := f.join("a", shard.WithTracerName("parts"))
 		f.requireServed(2*settle, map[string]int{"a": 1})
 		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s"}, d.take("a"))
 		d.mu.Lock()
-		require.Equal(f, []zkrecipes.ShardPlan{{Name: "parts", Path: path, Shards: 1, Members: 1}}, d.plans)
+		require.Equal(f, []shard.Plan{{Name: "parts", Path: path, Shards: 1, Members: 1}}, d.plans)
 		d.mu.Unlock()
 
 		b := f.join("b")
@@ -105,7 +105,7 @@ func TestTracer_Shards(t *testing.T) {
 func TestTracer_FailingShard(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		var d diary
-		f.tracer = d.tracer()
+		f.diary = d.tracer()
 		a := f.prepare("a", shard.WithGiveUp(1))
 		a.serve = func(context.Context, *shard.Shard) error { return errors.New("no disk") }
 		a.run(shard.List(f.shards...))

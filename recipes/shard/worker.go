@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -19,7 +18,7 @@ const (
 	firstPause = 100 * time.Millisecond // after a call of the function that ended by itself
 	lastPause  = 30 * time.Second       // it doubles up to this
 	steady     = time.Minute            // a call of the function that lasted so long was a success
-	brief      = time.Second            // a hold that was lost so soon is followed by a pause of its own
+	brief      = time.Second            // a hold that was lost so soon is followed by its own pause
 	firstDelay = 50 * time.Millisecond  // which is this,
 	lastDelay  = 500 * time.Millisecond // and doubles up to this, far below a session timeout: the shard has no owner meanwhile
 	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
@@ -94,8 +93,9 @@ func (m *member) nextMoved() *worker {
 	return nil
 }
 
-// knock waits until a worker may go to its lock. The present plan has to be known and to say so, and the session proven: after an
-// outage the shard may have moved, and to ask for its lock would be in vain.
+// knock waits until a worker may contend for its lock: the present plan must be known and assign the shard to this
+// member, and the session must be proven. After an outage the shard may have moved, and contending would be
+// pointless.
 //
 // Errors: the cause of ctx; ErrClosed.
 func (m *member) knock(ctx context.Context, shard string) error {
@@ -144,20 +144,16 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 // errGaveUp says that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is no failure.
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure. They are copied for a call
+// that may not count.
 type trials struct {
-	failures int                        // in a row
-	pause    backoff.ExponentialBackOff // after a call
-	delay    backoff.ExponentialBackOff // after a loss
+	failures int           // in a row
+	pause    pause.Growing // after a call
+	delay    pause.Growing // after a loss
 }
 
 func newTrials() *trials {
-	return &trials{pause: doubling(firstPause, lastPause), delay: doubling(firstDelay, lastDelay)}
-}
-
-func doubling(first, last time.Duration) backoff.ExponentialBackOff {
-	return *backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(last), backoff.WithMaxElapsedTime(0))
+	return &trials{pause: *pause.New(firstPause, lastPause, 2), delay: *pause.New(firstDelay, lastDelay, 2)}
 }
 
 // lasted notes how long a call has lasted, whatever ended it.
@@ -187,9 +183,9 @@ func (t *trials) lost(ctx context.Context, after time.Duration) {
 
 // work takes the lock of the shard and calls the function under it, again and again.
 func (m *member) work(ctx context.Context, shard string) {
-	t, told := newTrials(), &traced{member: m, shard: shard, now: zkrecipes.ShardNone}
-	told.become(zkrecipes.ShardWaiting, 0, nil)
-	defer func() { told.become(zkrecipes.ShardNone, 0, context.Cause(ctx)) }()
+	t, told := newTrials(), &traced{member: m, shard: shard, now: StateNone}
+	told.become(StateWaiting, 0, nil)
+	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
 		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
@@ -199,11 +195,11 @@ func (m *member) work(ctx context.Context, shard string) {
 	for m.knock(ctx, shard) == nil {
 		began := time.Now()
 		err := lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-			told.become(zkrecipes.ShardOwned, h.Token(), nil)
+			told.become(StateOwned, h.Token(), nil)
 			return m.tend(ctx, shard, h, t)
 		})
 		if ctx.Err() == nil {
-			told.become(zkrecipes.ShardWaiting, 0, err)
+			told.become(StateWaiting, 0, err)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -241,8 +237,8 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		if ctx.Err() != nil {
 			return nil
 		}
-		// A function may know of the loss of its hold before ctx, from a fence. So what it returned counts only if the hold outlives the
-		// pause, or if the server says that it is held.
+		// A function may know of the loss of its hold before ctx, from a fence. What it returned therefore counts
+		// only if the hold outlives the pause, or if the server says that it is held.
 		next := *t
 		next.ended(err)
 		if err != nil {
@@ -281,7 +277,7 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 				m.log.Warn("shard: a function goes on although its context has ended", "path", m.path, "shard", shard, "for", complaint)
 			case <-limit:
 				m.log.Warn("shard: a function goes on although its context has ended, its lock is released", "path", m.path, "shard", shard, "for", m.drainLimit)
-				_ = h.Release(ctx) // which has ended; the removal goes on
+				_ = h.Release(ctx) // which has ended; the removal continues
 			}
 		}
 	})

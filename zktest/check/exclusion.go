@@ -48,8 +48,8 @@ type step struct {
 
 func (s step) compare(o step) int { return cmp.Compare(s.at, o.at) }
 
-// overload finds which holds to blame for what is held at an instant: the last one let in, and of the others the heaviest,
-// the earliest among equals.
+// overload finds which holds to blame for what is held at an instant: the last one granted, and of the others the
+// heaviest, the earliest among equals.
 func overload(holds []Hold, at int64, limit int) error {
 	var active []Hold
 	total := 0
@@ -67,7 +67,7 @@ func overload(holds []Hold, at int64, limit int) error {
 	}
 	v := &Violation{Rule: "exclusion", B: active[last]}
 	if active = slices.Delete(active, last, last+1); len(active) == 0 {
-		v.A = v.B // one hold alone above the limit
+		v.A = v.B // a single hold above the limit
 	} else {
 		v.A = slices.MinFunc(active, func(a, b Hold) int {
 			return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.From, b.From))

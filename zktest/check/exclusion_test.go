@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// turns is what n clients show who take turns on a mutex: a correct history to corrupt.
+// turns is a correct history of n clients that take turns on a mutex, for tests to corrupt.
 func turns(n int) []check.Hold {
 	holds := make([]check.Hold, n)
 	for i := range holds {

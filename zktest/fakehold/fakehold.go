@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/grant"
 )
 
 // Hold is a hold whose end is determined by the test. It is safe for concurrent use.
@@ -26,13 +25,6 @@ type Hold struct {
 	end       func(*zkrecipes.LostError)
 }
 
-// newHold makes a hold.
-//
-//nolint:errcheck // a constructor of another type ends every test here
-var newHold = grant.NewHold.(func(
-	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
-) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
-
 // New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
 // its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
 func New(ctx context.Context, token zkrecipes.Token) *Hold {
@@ -40,7 +32,7 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
 		until: time.Now().Add(forever),
 	}
-	h, end := newHold(ctx, c)
+	h, end := zkrecipes.NewHold(ctx, c)
 	return &Hold{h, c, end}
 }
 
@@ -66,7 +58,7 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 		lost.At = until
 	}
 	h.end(lost)
-	// Only now: a caller that looks earlier would take it for a deadline that has passed.
+	// Only now: a caller that checks earlier would mistake it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
 	}

@@ -101,7 +101,7 @@ var canaries = []canary{
 	{"kerberos: a server that ends the exchange has let the client in", kerberosTests, []edit{{"zkkerberos", "exchange.Step", "return nil, false, sasl.ErrUnproven", "return nil, sasl.ErrUnproven != nil, nil"}}},
 	{"tls: the certificates of the first connection are those of all", quick + "./conn", []edit{{"conn", "certificates.next", "\tconfig, err := c.read()", "if c.last != nil {\n\t\treturn c.last, nil\n\t}\n\tconfig, err := c.read()"}}},
 	// C17 Replies in order.
-	{"link: xids begin again with each connection", clientTests, []edit{{"internal/link", "Connection.Ask", "c.owner.NextXid()", "int32(c.queued + 1)"}}},
+	{"link: xids begin again with each connection", clientTests, []edit{{"internal/link", "Connection.send", "c.owner.NextXid()", "int32(c.queued + 1)"}}},
 	// The fence, the double barrier, shards.
 	{"fence: a token is admitted without fsync", quick + "./fence", []edit{{"fence", "File.append", "if err := f.log.Sync(); err != nil {", "if err := error(nil); err != nil {"}}},
 	{"double barrier: members that are in count for the next round", quick + "./recipes/barrier", []edit{{"recipes/barrier", "rounds.waiting", "data, stat.Version == 0}", "data, true}"}, {"recipes/barrier", "rounds.letIn", "data, 0)", "data, -1)"}}},

@@ -1,4 +1,4 @@
-// Package shards measures what recipes/shard costs on a real server, and how fast it is. It prints tables for docs/performance.md.
+// Package shards measures what recipes/shard costs on a real server, and how fast it is. It prints tables for docs/measurements.md.
 //
 //	go run ./measure shards                    from integration/
 //	go run ./measure shards -only moves

@@ -4,7 +4,7 @@
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
 // both sides. The processor time of a server for one operation says more when the machine has other work. `cd integration && go run ./measure speed` runs the
-// command, and docs/zktest.md has its table.
+// command, and docs/measurements.md has its table.
 //
 //	go run ./measure speed
 //	go run ./measure speed -programs -rounds 50

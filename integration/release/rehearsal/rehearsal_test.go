@@ -71,15 +71,19 @@ func main() { fmt.Println(page, zkprom.High) }
 	"zktest/java/README.md":        "<artifactId>zktest-junit</artifactId>\n  <version>0.1.0</version>\n",
 	"docs/guides/first-steps.md": `# First steps
 
-    go run ` + root + `/cmd/zktestd@latest -addr localhost:2181
+## 1. Start a server
 
-## 1. Make a module
+    git clone https://` + root + `
+    cd zkrecipes
+    go run ./cmd/zktestd -addr localhost:2181
+
+## 2. Create a module
 
     mkdir clock && cd clock
     go mod init clock
-    go get ` + root + `
+    go mod edit -replace ` + root + `=../zkrecipes
 
-## 2. Write the program
+## 3. Write the program
 
 ` + "```go" + `
 package main
@@ -98,7 +102,7 @@ func main() {
 	fmt.Println("the lock is ours")
 	select {}
 }
-` + "```\n",
+` + "```\n\n## 4. Run it\n\n    go mod tidy\n    go build .\n    ./clock\n",
 }
 
 // write makes a clone of the project, changed by edits: file, old text, new text.
@@ -171,11 +175,24 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 		"a document has another version":   {"README.md states version 0.1.0-SNAPSHOT, want 0.1.0", []string{"zktest/java/README.md", "0.1.0", "0.1.0-SNAPSHOT"}},
 		"a module has another name":        {"zkprom/go.mod: module example.com/zkprom, want", []string{"zkprom/go.mod", root + "/zkprom", "example.com/zkprom"}},
 		"a program that does not compile":  {"undefined: zkrecipes.Locks", []string{"docs/guides/first-steps.md", "zkrecipes.Lock(", "zkrecipes.Locks("}},
-		"a command that does not work":     {"does not contain package " + root + "/v2", []string{"docs/guides/first-steps.md", "go get " + root, "go get " + root + "/v2"}},
+		"a command that does not work":     {"replacement directory ../elsewhere does not exist", []string{"docs/guides/first-steps.md", "=../zkrecipes", "=../elsewhere"}},
 		"the program ends before its time": {"ended before it printed \"the lock is ours\"", []string{"docs/guides/first-steps.md", "zkrecipes.Lock(\"file\")", "zkrecipes.Lock(\"/no/file\")"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, rehearse(t, "", all, broken.edits...), broken.want) })
 	}
+}
+
+// TestFirstSteps_AsPrinted does what the guide says in this clone.
+func TestFirstSteps_AsPrinted(t *testing.T) {
+	need.Asked(t, "a minute")
+	tree, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	home := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(home, "go/bin/zkr"), ".")
+	build.Dir = filepath.Join(tree, "cmd/zkr")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, user{documents: tree}.firstSteps(t.Context(), home))
 }
 
 func TestRehearsal_ModuleThatIsNotReleased(t *testing.T) {

@@ -110,28 +110,40 @@ func (u user) imports(ctx context.Context, dir, library string) error {
 var (
 	indented = regexp.MustCompile(`(?m)^    .*$`)
 	goCode   = regexp.MustCompile("(?s)```go\n(.*?)```")
+	serving  = regexp.MustCompile(`(?m)^    go run \./cmd/zktestd .*$`)
+	ending   = regexp.MustCompile(`(?m)^    \./clock$`) // which ends when the user says so
 )
 
 // printed is the address in the document. The server of the rehearsal takes a free port instead.
 const printed = "localhost:2181"
 
 // firstSteps does what docs/guides/first-steps.md says, up to the first row of its table: Ctrl-C hands the lock over.
+// The clone that it asks for is there.
 func (u user) firstSteps(ctx context.Context, home string) error {
 	document, err := os.ReadFile(filepath.Join(u.documents, "docs/guides/first-steps.md"))
 	if err != nil {
 		return err
 	}
-	before, steps, _ := strings.Cut(string(document), "\n## 1.")
-	first, rest, _ := strings.Cut(steps, "\n## 2.")
-	commands, program := indented.FindAllString(first, -1), goCode.FindStringSubmatch(rest)
-	serve := strings.Replace(indented.FindString(before), printed, "127.0.0.1:0", 1)
-	if serve == "" || len(commands) == 0 || program == nil {
-		return errors.New("first-steps.md: want a command that starts a server, commands below 1, and a program below 2")
+	sections := strings.Split(string(document), "\n## ")
+	if len(sections) < 5 {
+		return errors.New("first-steps.md: want sections that start a server, create a module, show a program and run it")
 	}
-	if err := u.shell(ctx, home, strings.Join(commands, "\n")); err != nil {
+	serve, create := serving.FindString(sections[1]), indented.FindAllString(sections[2], -1)
+	program := goCode.FindStringSubmatch(sections[3])
+	build := ending.ReplaceAllString(strings.Join(indented.FindAllString(sections[4], -1), "\n"), "")
+	if serve == "" || len(create) == 0 || program == nil || build == "" {
+		return errors.New("first-steps.md: want commands that start a server and create a module, a program, and its build")
+	}
+	clone := filepath.Join(home, "zkrecipes")
+	if _, err := os.Stat(clone); err != nil {
+		if err := os.Symlink(u.documents, clone); err != nil {
+			return err
+		}
+	}
+	if err := u.shell(ctx, home, strings.Join(create, "\n")); err != nil {
 		return err
 	}
-	server, err := start(ctx, home, "bash", "-euc", serve)
+	server, err := start(ctx, clone, "bash", "-euc", strings.Replace(serve, printed, "127.0.0.1:0", 1))
 	if err != nil {
 		return err
 	}
@@ -146,7 +158,7 @@ func (u user) firstSteps(ctx context.Context, home string) error {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
 		return err
 	}
-	if err := u.shell(ctx, dir, "go mod tidy && go build ."); err != nil { // so that both start at once
+	if err := u.shell(ctx, dir, build); err != nil {
 		return err
 	}
 	if err := handOver(ctx, dir); err != nil {
@@ -157,7 +169,7 @@ func (u user) firstSteps(ctx context.Context, home string) error {
 
 // handOver starts the program in two terminals, and stops the first with Ctrl-C.
 func handOver(ctx context.Context, dir string) error {
-	first, err := start(ctx, dir, "go", "run", ".")
+	first, err := start(ctx, dir, "./clock")
 	if err != nil {
 		return err
 	}
@@ -165,7 +177,7 @@ func handOver(ctx context.Context, dir string) error {
 	if _, err := first.line("the lock is ours"); err != nil {
 		return err
 	}
-	second, err := start(ctx, dir, "go", "run", ".")
+	second, err := start(ctx, dir, "./clock")
 	if err != nil {
 		return err
 	}
@@ -177,7 +189,7 @@ func handOver(ctx context.Context, dir string) error {
 	if _, err := second.line("the lock is ours"); err != nil {
 		return err
 	}
-	fmt.Println("         go run . in two terminals: Ctrl-C in the first, and the second has the lock")
+	fmt.Println("         ./clock in two terminals: Ctrl-C in the first, and the second has the lock")
 	return nil
 }
 

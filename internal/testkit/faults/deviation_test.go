@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Servers that differ from ZooKeeper; docs/other-servers.md says which. Under each deviation every recipe works as on
+// Servers that differ from ZooKeeper; docs/compatibility.md says which. Under each deviation every recipe works as on
 // ZooKeeper, or refuses with an error that says why. None grants what it should not.
 func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"} // which take their leases in a transaction

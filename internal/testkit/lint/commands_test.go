@@ -13,14 +13,96 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A document that names a test by package and pattern names one that is there: `go test` of a pattern without a match is green.
+// A command that a document prints can be run: the test that it selects, the program that it starts and the target that
+// it makes exist. (`go test` of a pattern without a match is green.) integration/release/printed runs commands as printed.
 
 var (
 	testCommand = regexp.MustCompile("`(?:[A-Z]+=[^ `]+ )*(?:cd ([^ `]+) && )?(?:[A-Z]+=[^ `]+ )*go test ([^`]*)`")
 	testedDirs  = regexp.MustCompile(`(?:^| )(\.[\w./-]*)`)
 	testPattern = regexp.MustCompile(`-run[ =](?:'([^']*)'|([^ ]+))`)
 	testOrFuzz  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+
+	codeOf     = regexp.MustCompile("(?ms)`([^`\n]+)`|^ {4,}([^ ].*?)$|^ *```sh\n(.*?)^ *```")
+	goProgram  = regexp.MustCompile(`\bgo (?:-C ([\w./-]+) )?(?:run|install) (\.[\w./-]*)`)
+	makeTarget = regexp.MustCompile(`(?m)(?:^|&& |[A-Z]=\S+ )make ([a-z][a-z-]*)`)
+	ruleOf     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 )
+
+// deadCommands lists the commands of the documents that start a program, or make a target, which is not there. A program
+// may be in any module: documents say in prose where to run it.
+func deadCommands(tree fs.FS) (dead []string, err error) {
+	var documents, modules []string
+	programs := map[string]bool{}
+	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir():
+			return err
+		case path.Ext(name) == ".md":
+			documents = append(documents, name)
+		case path.Base(name) == "go.mod":
+			modules = append(modules, path.Dir(name))
+		case path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && !programs[path.Dir(name)]:
+			text, err := fs.ReadFile(tree, name)
+			programs[path.Dir(name)] = strings.Contains("\n"+string(text), "\npackage main\n")
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	makefile, err := fs.ReadFile(tree, "Makefile")
+	if err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, t := range ruleOf.FindAllSubmatch(makefile, -1) {
+		targets = append(targets, string(t[1]))
+	}
+	for _, name := range documents {
+		text, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, code := range codeOf.FindAllStringSubmatch(string(text), -1) {
+			command := code[1] + code[2] + code[3]
+			for _, m := range makeTarget.FindAllStringSubmatch(command, -1) {
+				if !slices.Contains(targets, m[1]) {
+					dead = append(dead, name+": "+command+": no target "+m[1])
+				}
+			}
+			for _, p := range goProgram.FindAllStringSubmatch(command, -1) {
+				if !slices.ContainsFunc(modules, func(dir string) bool { return programs[path.Join(dir, p[1], p[2])] }) {
+					dead = append(dead, name+": "+command+": no program "+p[2])
+				}
+			}
+		}
+	}
+	return dead, nil
+}
+
+func TestDocuments_NameProgramsAndTargetsThatAreThere(t *testing.T) {
+	dead, err := deadCommands(os.DirFS("../../.."))
+	require.NoError(t, err)
+	require.Empty(t, dead)
+}
+
+func TestDeadCommands_AreFound(t *testing.T) {
+	dead, err := deadCommands(fstest.MapFS{
+		"Makefile":    {Data: []byte("all: ## everything\n")},
+		"go.mod":      {},
+		"b/go.mod":    {},
+		"a/main.go":   {Data: []byte("package main\n")},
+		"b/c/main.go": {Data: []byte("// Command c.\npackage main\n")},
+		"d/d.go":      {Data: []byte("package d\n")},
+		"x.md": {Data: []byte("Run `go run ./a -x`, `make all`, `X=1 make none` or `go -C b install ./c`:\n\n" +
+			"    go run ./c\n    go run ./d\n\n```sh\ngo install ./e\n```\n")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"x.md: X=1 make none: no target none", "x.md: go run ./d: no program ./d", "x.md: go install ./e\n: no program ./e",
+	}, dead)
+}
 
 // emptyCommands lists the commands of the documents with a pattern, or a part of one, that matches no test of the packages.
 func emptyCommands(tree fs.FS) (empty []string, err error) {
@@ -47,7 +129,8 @@ func emptyCommands(tree fs.FS) (empty []string, err error) {
 			}
 			parts, _, _ := strings.Cut(strings.ReplaceAll(pattern[1]+pattern[2], `\|`, "|"), "/") // of a subtest
 			for part := range strings.SplitSeq(parts, "|") {
-				if !hasTest(tests, command[1], testedDirs.FindAllStringSubmatch(command[2], -1), regexp.MustCompile(strings.Trim(part, "()"))) {
+				packages := testedDirs.FindAllStringSubmatch(command[2], -1)
+				if !hasTest(tests, command[1], packages, regexp.MustCompile(strings.Trim(part, "()"))) {
 					empty = append(empty, name+": "+command[0]+": no test matches "+part)
 				}
 			}
@@ -82,8 +165,8 @@ func TestEmptyCommands_AreFound(t *testing.T) {
 	empty, err := emptyCommands(fstest.MapFS{
 		"a/a_test.go":   {Data: []byte("package a\nfunc TestA(t *testing.T) {}\n")},
 		"b/c/c_test.go": {Data: []byte("package c\nfunc TestC_D(t *testing.T) {}\n")},
-		"x.md": {Data: []byte("`go test ./a -run TestA`, `go test ./b/... -run 'TestC\\|TestB'`, `X=1 go test ./a -run C_D -count=3`, " +
-			"`cd b && go test ./c -run '^(TestC_D)$/sub'`, `go test ./... -run D`")},
+		"x.md": {Data: []byte("`go test ./a -run TestA`, `go test ./b/... -run 'TestC\\|TestB'`, " +
+			"`X=1 go test ./a -run C_D -count=3`, `cd b && go test ./c -run '^(TestC_D)$/sub'`, `go test ./... -run D`")},
 	})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{

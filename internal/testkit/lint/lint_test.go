@@ -54,7 +54,7 @@ var rules = []struct {
 		func(path string) bool { return within(path, "conn", "recipes/") },
 	},
 	{
-		"the server shares no code with the client, and so no mistake",
+		"the server shares no code with the client, not even the numbers of the protocol, and so no mistake: each side writes them down once",
 		func(dir string) bool {
 			return within(dir, "zktest/") && !within(dir, "zktest/check", "zktest/fakehold")
 		},
@@ -72,6 +72,11 @@ var rules = []struct {
 			first, _, more := strings.Cut(path, "/")
 			return more && strings.Contains(first, ".") && !within(path, "github.com/go-zookeeper/zk", "github.com/cenkalti/backoff/v4")
 		},
+	},
+	{
+		"pauses that grow are made in one place",
+		func(dir string) bool { return isLibrary(dir) && dir != "internal/pause" },
+		func(path string) bool { return within(path, "github.com/cenkalti/") },
 	},
 	{
 		"fence and sasl stand alone, so that a resource can use them without the client",

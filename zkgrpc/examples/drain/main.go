@@ -3,7 +3,8 @@
 //
 //	go run ./examples/drain
 //
-// Everything is in this process: a ZooKeeper, the instances with a client each, and the callers with a client of their own.
+// Everything is in this process: a ZooKeeper, the instances with a client each, and the callers with their own
+// client.
 package main
 
 import (
@@ -52,7 +53,8 @@ type step struct {
 	serving []string // who answers at the end
 }
 
-// tell plays the life of a service. It fails if a call fails that should not, or if other instances answer than should.
+// tell plays the life of a service. It fails if a call fails that should not, or if other instances answer than
+// should.
 func tell(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the story takes too long"))
 	defer cancel()
@@ -127,5 +129,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// say prints. If the reader has gone, that is no reason to stop.
+// say prints. A reader that has gone away is no reason to stop.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -28,7 +28,7 @@ type service struct {
 	cast      map[string]*instance
 }
 
-// instance is one server with a client of its own, as in another process.
+// instance is one server with its own client, as in another process.
 type instance struct {
 	server *grpc.Server
 	client *conn.Client

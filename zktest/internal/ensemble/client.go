@@ -46,7 +46,7 @@ type Link interface {
 	Cut()  // ends the connection at once
 }
 
-// Leave ends the client and its watches, before its connection ends. Its session goes on.
+// Leave ends the client and its watches, before its connection ends. Its session lives on.
 func (c *Client) Leave() {
 	c.left = true
 	c.Front.DataWatches.dropClient(c)

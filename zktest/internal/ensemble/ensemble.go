@@ -68,7 +68,7 @@ func New(of Settings) *Ensemble {
 	return e
 }
 
-// Start begins the first epoch of an ensemble whose fronts have their addresses. A server that stands alone has none.
+// Start begins the first epoch of an ensemble whose fronts have their addresses. A standalone server has none.
 func (e *Ensemble) Start() {
 	if len(e.Fronts) > 1 {
 		e.nextEpoch()
@@ -103,7 +103,7 @@ func (e *Ensemble) Record(t *Txn, op proto.Op, path string, code proto.Code) {
 	e.ledger.check(t)
 }
 
-// Write runs one change as a transaction of its own. It returns the changed node.
+// Write runs one change as a separate transaction. It returns the changed node.
 func (e *Ensemble) Write(ses *Session, ids []access.Identity, op proto.Op, path string, prepare func(*Txn) (tree.Change, proto.Code)) (n *tree.Node, code proto.Code) {
 	t := e.Begin(ses, ids)
 	c, code := prepare(t)

@@ -25,7 +25,7 @@ type Role int
 
 // The roles.
 const (
-	Following Role = iota // also the role of a server that stands alone
+	Following Role = iota // also the role of a standalone server
 	Leading
 	Looking // for a majority: nothing is served
 	ReadingOnly
@@ -123,8 +123,8 @@ func (e *Ensemble) roleOf(f *Front) Role {
 	}
 }
 
-// become changes what a front does, which ends its connections. What it knows stands still while it is not part of the
-// majority, and sessions that it has made alone end with that time.
+// become changes what a front does, which ends its connections. Its view is frozen while it is not part of the
+// majority, and sessions that only it has created end with that time.
 func (f *Front) become(r Role) {
 	for c := range f.clients {
 		if c.Session != nil || r == Absent {

@@ -2,7 +2,7 @@ package ensemble
 
 import "github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 
-// lag is the state of a front that is behind: a tree of its own, and what is to happen when it catches up.
+// lag is the state of a front that is behind: its own tree, and what must happen when it catches up.
 type lag struct {
 	tree    *tree.Tree
 	zxid    int64
@@ -59,7 +59,7 @@ func (f *Front) LastZxid() int64 {
 	return f.Ensemble.Zxid
 }
 
-// see tells the front of a change that has been applied. n is the node in the server's tree.
+// see reports to the front a change that has been applied. n is the node in the server's tree.
 func (f *Front) see(c tree.Change, n *tree.Node, at tree.Stamp) {
 	if f.lag == nil {
 		f.fire(c, n, at.Zxid)

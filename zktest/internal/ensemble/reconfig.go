@@ -139,7 +139,7 @@ func (x member) clashes(y member) bool {
 	return slices.ContainsFunc(addresses(x), func(addr string) bool { return slices.Contains(other, addr) })
 }
 
-// Reconfig is what a client asks for: new members, or members that join and leave.
+// Reconfig is what a client requests: new members, or members that join and leave.
 type Reconfig struct {
 	Joining, Leaving, Members string
 	Version                   int64

@@ -207,8 +207,8 @@ func Deletable(path string) proto.Code {
 	return proto.CodeOK
 }
 
-// DeleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
-// container that was made anew since the reaper chose it is removed although it was never used.
+// DeleteContainer checks a removal by the reaper. Like the real server it does not check the counter again. A
+// container that was created again since the reaper chose it is removed although it was never used.
 func (t *Txn) DeleteContainer(path string) (tree.Change, proto.Code) {
 	n := t.look(path)
 	switch {

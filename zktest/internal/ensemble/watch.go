@@ -141,7 +141,7 @@ func (w *WatchTable) Count() (total int) {
 	return total
 }
 
-// fire tells the watchers of the front's clients of a change to a node.
+// fire notifies the watchers of the front's clients of a change to a node.
 func (f *Front) fire(c tree.Change, n *tree.Node, zxid int64) {
 	switch c.Op {
 	case proto.OpDelete:

@@ -6,8 +6,8 @@ import "iter"
 // Set is a set of strings in the order of Java's HashSet, in which a real server lists children and ephemeral nodes.
 //
 // The bucket of a key is its hash modulo the number of buckets. A bucket keeps the order of insertion. More keys than
-// three quarters of the buckets double the number of buckets, and removals never lower it. So the order depends on
-// what the set has held. One thing is left out: Java makes a tree of a bucket of more than eight keys.
+// three quarters of the buckets double the number of buckets, and removals never lower it, so the order depends on
+// what the set has held. One thing is left out: Java converts a bucket of more than eight keys to a tree.
 //
 // Source: DataNode.children, DataTree.ephemerals, and HashMap of OpenJDK 17.
 type Set struct {
@@ -101,7 +101,7 @@ func (s *Set) grow() {
 	}
 }
 
-// Remove removes a key, if it is there.
+// Remove removes a key if it exists.
 func (s *Set) Remove(key string) {
 	for at := s.bucket(javaHash(key)); *at != nil; at = &(*at).next {
 		if (*at).key == key {

@@ -16,7 +16,7 @@ import (
 const streamSize = 1 << 20
 
 // New returns the two ends of an in-memory connection. Unlike net.Pipe it is buffered, as TCP is: a write does not
-// wait for the reader. Waiting is done on channels only, so that time in a testing/synctest bubble goes on.
+// wait for the reader. Waiting uses only channels, so that time in a testing/synctest bubble advances.
 func New(client, server net.Addr) (clientEnd, serverEnd *Conn) {
 	up, down := &stream{}, &stream{}
 	return &Conn{in: down, out: up, local: client, remote: server},
@@ -191,7 +191,7 @@ type deadline struct {
 	mu    sync.Mutex
 	at    time.Time
 	timer *time.Timer
-	fired chan struct{} // closed when at passes or is set anew
+	fired chan struct{} // closed when at passes or is reset
 }
 
 func (d *deadline) set(t time.Time) {

@@ -1,5 +1,5 @@
 // Package proto is the protocol of ZooKeeper: its words, its records, and their encoding. Strings are as Java reads and
-// writes them. The public words of zktest have the same numbers.
+// writes them. Package zktest names its words again for users, without the numbers.
 package proto
 
 import "strconv"
@@ -175,7 +175,7 @@ const (
 	PermAll    = 31
 )
 
-// Xids with a meaning of their own.
+// Xids with a special meaning.
 const (
 	XidNotification = -1
 	XidPing         = -2

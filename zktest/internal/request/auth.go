@@ -40,8 +40,8 @@ func (q *Call) authenticate() proto.Code {
 	return proto.CodeOK
 }
 
-// sasl takes one step of an authentication by DIGEST-MD5: the first token asks for a challenge, whatever it is, and the second answers
-// it. The connection is the client's user from then on, as sasl:user. It authenticates once.
+// sasl takes one step of an authentication by DIGEST-MD5: the first token requests a challenge, whatever it contains,
+// and the second answers it. The connection is the client's user from then on, as sasl:user. It authenticates once.
 //
 // Source: ZooKeeperServer.processSasl, DigestMD5Server of the JDK.
 func (q *Call) sasl() proto.Code {

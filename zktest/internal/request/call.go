@@ -37,7 +37,7 @@ func init() {
 		proto.OpGetEphemerals: (*Call).getEphemerals, proto.OpGetAllChildrenNumber: (*Call).getAllChildrenNumber,
 		proto.OpSetWatches: (*Call).setWatches, proto.OpSetWatches2: (*Call).setWatches, proto.OpAddWatch: (*Call).addWatch,
 		proto.OpCheckWatches: (*Call).findWatches, proto.OpRemoveWatches: (*Call).findWatches,
-		// Switched off by default, and a server that stands alone could not do it.
+		// Disabled by default, and a standalone server cannot do it.
 		proto.OpReconfig:        (*Call).reconfig,
 		proto.OpDeleteContainer: (*Call).deleteContainer,
 		proto.OpConnect:         denied(proto.CodeMarshallingError),
@@ -45,8 +45,8 @@ func init() {
 	}
 }
 
-// Serve answers the request, with fail alone if that is an error. It returns zxid and code of the reply, and whether the
-// connection ends with it.
+// Serve answers the request, only with fail if that is an error. It returns zxid and code of the reply, and whether
+// the connection ends with it.
 func (q *Call) Serve(fail proto.Code) (zxid int64, code proto.Code, over bool) {
 	q.e, q.session = q.Client.Front.Ensemble, q.Client.Session
 	switch {

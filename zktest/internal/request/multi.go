@@ -101,8 +101,9 @@ func (o *multiOp) plain() {
 	}
 }
 
-// strict tells what the releases that answer create2 by itself make of the operations of a multi. They cannot read a mode
-// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a zxid.
+// strict is how the releases that answer create2 as such treat the operations of a multi. They cannot read a mode
+// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a
+// zxid.
 //
 // Source: MultiOperationRecord.deserialize, CreateOptions.
 func strict(ops []multiOp) (readable, failed bool) {

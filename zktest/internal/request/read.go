@@ -24,7 +24,7 @@ func (q *Call) readable(path string, perms int32) (*tree.Node, proto.Code) {
 	return n, proto.CodeOK
 }
 
-// exists leaves a watch also where there is no node.
+// exists leaves a watch even where there is no node.
 func (q *Call) exists() proto.Code {
 	path, watch := q.In.Str(), q.In.Bool()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// write runs one change as a transaction of its own and returns the node for the reply.
+// write runs one change as a separate transaction and returns the node for the reply.
 func (q *Call) write(path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, proto.Code) {
 	if q.In.Bad && (q.e.Traits.ReadsFirst || q.Op == proto.OpReconfig) {
 		return nil, proto.CodeMarshallingError // and no zxid is taken

@@ -77,7 +77,7 @@ func (c *Conn) Answer(more bool) {
 }
 
 // Write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled it
-// waits with that, because no packet could tell the peer.
+// delays that, because no packet could notify the peer.
 func (c *Conn) Write() {
 	c.writeQueue()
 	c.Out.Pass(c.closing)

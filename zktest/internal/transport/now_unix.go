@@ -23,7 +23,7 @@ func nowWriter(nc net.Conn) func(p []byte) int {
 	var n int
 	try := func(fd uintptr) bool {
 		n, _ = syscall.Write(int(fd), rest)
-		return true // also if the buffer was full
+		return true // even if the buffer was full
 	}
 	return func(p []byte) int {
 		rest, n = p, 0

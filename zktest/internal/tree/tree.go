@@ -152,7 +152,7 @@ func (t *Tree) Apply(c Change, at Stamp) *Node {
 	return n
 }
 
-// Clone returns a tree of its own with the same nodes. Data and lists are shared, since they never change.
+// Clone returns a separate tree with the same nodes. Data and lists are shared, because they never change.
 func (t *Tree) Clone() *Tree {
 	twin := &Tree{
 		nodes: make(map[string]*Node, len(t.nodes)), containers: map[*Node]struct{}{}, quotas: map[string]struct{}{},
