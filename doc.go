@@ -24,7 +24,7 @@
 //   - conn is the client. It connects, reconnects, opens a new session when one has ended, and knows until when
 //     a session is proven alive.
 //   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election grant holds, each represented by a
-//     [Hold]. So does the double barrier of recipes/barrier.
+//     [Hold]. So does the double barrier of recipes/barrier. recipes/multilock acquires several of them together.
 //   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share
 //     data.
 //   - recipes/discovery lists the instances of services, together with Java programs. The module zkgrpc
@@ -32,6 +32,7 @@
 //   - recipes/shard divides work among members, with a fenced lock for each part.
 //   - sasl authenticates a client with DIGEST-MD5, and the module zkkerberos with Kerberos.
 //   - fence rejects stale tokens at the resource that a hold protects.
+//   - layout tells tools who is in a queue of unknown kind, who holds, and what each of the others waits for.
 //   - zkhttp serves who leads and whether the client is healthy.
 //   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see
 //     [Tracer].
@@ -65,9 +66,9 @@
 //     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry details.
 //   - go-zookeeper has the answers of servers that it knows, such as zk.ErrNoNode, zk.ErrNodeExists,
 //     zk.ErrBadVersion, zk.ErrNotEmpty and zk.ErrNoAuth. The others are a [Code], such as [CodeThrottled].
-//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance, node.ErrDeleted,
-//     shard.ErrMoved and value.ErrChanged; fence.ErrStale, fence.ErrInvalid, fence.ErrInUse and
-//     fence.ErrCorrupt; sasl.ErrUnproven.
+//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance,
+//     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale,
+//     fence.ErrInvalid, fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //
 // # What is guaranteed
 //
@@ -107,7 +108,7 @@
 // and delete below that path, and read the nodes of the other; their identities need not match. On a read-write
 // lock, Java needs Curator 5.5 or later: older releases let a writer in during a downgrade.
 //
-//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is its LockAll, and Revoker is its Revoke.
+//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is recipes/multilock, and Revoker is Mutex.Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.
 //   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of
 //     1. For a SharedCount as the limit, use the option WithLimitNode.

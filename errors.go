@@ -12,7 +12,7 @@ import (
 
 // The errors that callers branch on. Match them with [errors.Is].
 var (
-	// ErrLocked reports that another contender holds what a Try call asked for. The error is a [*BusyError].
+	// ErrLocked reports that another contender holds what a Try call tried to acquire. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
 	// ErrLost reports that a hold or a session ended without its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")

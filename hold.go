@@ -73,19 +73,19 @@ func (h *Hold) Err() error {
 	return h.ended()
 }
 
-// ValidUntil returns the time up to which the hold is proven. It advances while servers answer and can move
-// back while the client reconnects, so call it again rather than keep the result. Package conn describes what
-// the proof rests on.
+// ValidUntil returns the time up to which the hold is proven. It advances while servers answer and can move back
+// while the client reconnects, so call it again rather than keep the result. Package conn describes what the proof
+// depends on.
 func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 
 // Since returns when the hold was granted, by the local clock.
 func (h *Hold) Since() time.Time { return h.since }
 
-// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the
-// hold has ended, so that the holder can stop in an orderly way. If lead is 0 or less there is no warning, and
-// Expiring returns the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still
-// advance: check ValidUntil, or call Expiring again, which evaluates it anew. Expiring may be called in every
-// iteration of a loop; the hold keeps one channel per lead until that channel is closed.
+// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the hold has
+// ended, so that the holder can stop in an orderly way. If lead is 0 or less there is no warning, and Expiring
+// returns the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still advance: check
+// ValidUntil, or call Expiring again, which re-evaluates it. Expiring may be called in every iteration of a loop; the
+// hold keeps one channel per lead until that channel is closed.
 //
 // On a healthy connection more than a quarter of the session timeout remains, so a lead of up to a quarter
 // warns only of trouble, with two exceptions. With conn.WithTickTime and a tick below an eighth of the session
@@ -175,8 +175,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return h.backing.Txn(ctx, ops...)
 }
 
-// Revoked returns a channel that is closed when another client has asked for the hold to be released. This is
-// only a request: nothing else happens until the holder releases.
+// Revoked returns a channel that is closed when another client has requested the release of the hold. This is only a
+// request: nothing else happens until the holder releases.
 //
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/multilock"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -54,8 +55,8 @@ func everything(t *testing.T, c *conn.Client) []any {
 	services, err := discovery.New(c, "/services")
 	require.NoError(t, err)
 	return []any{
-		c, must(c.Session(ctx)), m, h, must(mutex.LockAll(ctx, other)), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
-		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
+		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
+		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")), must(barrier.NewLatch(c, "/latch", 1)),
 		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())), must(value.NewCounter(c, "/counter", value.AtomicLong())),
 		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services, must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),
 		must(shard.New(c, "/shards")), fence.New(fence.NewMemory()), fence.NewMemory(), must(fence.OpenFile(ctx, filepath.Join(t.TempDir(), "tokens"))),
@@ -104,8 +105,8 @@ func TestNil_OfFunctions(t *testing.T) {
 			"dial with a nil option":     func() (any, error) { return conn.Dial(t.Context(), "127.0.0.1", nil) },
 			"a nil dialer":               func() (any, error) { return conn.New("127.0.0.1", conn.WithDialer(nil)) },
 			"a nil option":               func() (any, error) { return mutex.New(c, "/mutex", nil) },
-			"lock all without a context": func() (any, error) { return mutex.LockAll(none, m) },
-			"lock all with a nil mutex":  func() (any, error) { return mutex.LockAll(t.Context(), m, nil) },
+			"lock all without a context": func() (any, error) { return multilock.LockAll(none, m.Part()) },
+			"latch":                      func() (any, error) { return barrier.NewLatch(nil, "/a", 1) },
 			"a file without a context":   func() (any, error) { return fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens")) },
 			"mutex":                      func() (any, error) { return mutex.New(nil, "/a") },
 			"rwlock":                     func() (any, error) { return rwlock.New(nil, "/a") },
@@ -126,9 +127,9 @@ func TestNil_OfFunctions(t *testing.T) {
 		}
 		_, ok := zkrecipes.HoldFromContext(none)
 		require.False(t, ok)
-		all, err := mutex.LockAll(t.Context(), m)
+		all, err := multilock.LockAll(t.Context(), m.Part())
 		require.NoError(t, err)
-		require.Nil(t, all.Of(nil))
+		require.Nil(t, all.Of(zkrecipes.Part{}))
 	})
 }
 

@@ -56,7 +56,8 @@ func runs(t *testing.T, test func(t *testing.T, srv *zktest.Server, client *conn
 	}
 }
 
-// TestRun_LocksAgainAfterALoss: whatever a round says of its context, and also if it says that all is done.
+// TestRun_LocksAgainAfterALoss: whatever a round returns about its context, and even if it returns that the work is
+// done.
 func TestRun_LocksAgainAfterALoss(t *testing.T) {
 	runs(t, func(t *testing.T, srv *zktest.Server, _ *conn.Client, run runner) {
 		says := []func(ctx context.Context, h *zkrecipes.Hold) error{

@@ -34,21 +34,21 @@ type Tracer struct {
 	// ended. If the holder or the library still can, it deletes the contender afterwards, so a slow hook delays
 	// the next holder.
 	HoldEnd func(ctx context.Context, h HoldEnd)
-	// State is called after every change of the client's state, in order. No change is skipped. It runs on a
-	// goroutine of its own, so a change may be over by the time it is reported. Client.Close waits for it.
+	// State is called after every change of the client's state, in order. No change is skipped. It runs on a separate
+	// goroutine, so a change may be over by the time it is reported. Client.Close waits for it.
 	State func(c StateChange)
 	// Connect is called when an attempt to connect to a server has succeeded or failed, on a goroutine of the
 	// client, which makes one attempt after the other. An attempt that the client gives up, because it is closed
 	// or its session has timed out, is not reported.
 	Connect func(c Connect)
-	// Request is called when a request was answered, or when its connection ended without an answer. This
-	// includes requests that the library sends for itself, but neither pings nor connect requests. A retry
-	// counts as a request of its own. ctx comes from the call or the acquisition that sent the request. If the
-	// library sent it for itself or for several callers, ctx carries the values of the context passed to Dial.
+	// Request is called when a request was answered, or when its connection ended without an answer. This includes
+	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a
+	// separate request. ctx comes from the call or the acquisition that sent the request. If the library sent it for
+	// itself or for several callers, ctx carries the values of the context passed to Dial.
 	Request func(ctx context.Context, r Request)
 }
 
-// AcquireStart describes what an acquisition asks for.
+// AcquireStart describes what an acquisition requests.
 type AcquireStart struct {
 	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double
 	// barrier).

@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/multilock"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
@@ -97,16 +98,22 @@ func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, err
 	return &supervise.Target{Kind: "mutex", Paths: paths, Lock: lock, Try: try, Queue: all[0].Queue}, nil
 }
 
-func lockAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
-	holds, err := mutex.LockAll(ctx, all...)
+func lockAll(ctx context.Context, mutexes []*mutex.Mutex) (*supervise.Grant, error) {
+	var parts []zkrecipes.Part
+	for i, m := range mutexes {
+		if again := func(other *mutex.Mutex) bool { return other.Path() == m.Path() }; !slices.ContainsFunc(mutexes[:i], again) {
+			parts = append(parts, m.Part())
+		}
+	}
+	all, err := multilock.LockAll(ctx, parts...)
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]*zkrecipes.Hold, len(all))
-	for i, m := range all {
-		parts[i] = holds.Of(m)
+	holds := make([]*zkrecipes.Hold, len(mutexes))
+	for i, m := range mutexes {
+		holds[i] = all.Of(m.Part())
 	}
-	return supervise.Several(holds, parts), nil
+	return supervise.Several(all, holds), nil
 }
 
 // tryAll takes all locks without waiting, or none. Then it takes them once more, together: as the locks are reentrant, that

@@ -34,7 +34,7 @@ type call struct {
 	reply func(any) // adds a line to the answer: JSON, or text
 }
 
-// arg returns an argument, or what stands for it if it was left out.
+// arg returns an argument, or its default if it was left out.
 func (c *call) arg(i int, otherwise string) string {
 	if i < len(c.args) {
 		return c.args[i]

@@ -278,8 +278,8 @@ func (d *daemon) answer(line string) ([]byte, error) {
 	return answer.Bytes(), err
 }
 
-// ours serves requests that name this machine: by a name or an address of the loopback, the name of the flag, or an
-// address that is listened on. If an attacker's name leads here, a browser gives that name.
+// ours serves requests that name this machine: by a name or an address of the loopback, the name of the flag, or a
+// listening address. If an attacker's name resolves to this machine, a browser sends that name.
 func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
 	listens, _, _ := net.SplitHostPort(listener.String()) // an address of TCP always has a port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -318,7 +318,7 @@ func (d *daemon) serveHTTP(addr string) error {
 	})
 	d.http = &http.Server{
 		Handler:           http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr)),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, // a command may take as long as it asks for
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, // a command may take as long as its argument says
 		ConnState: (&visitors{}).note,
 	}
 	d.wg.Go(func() { _ = d.http.Serve(l) }) // ends with close

@@ -249,7 +249,7 @@ func TestBadLines_AreExplained(t *testing.T) {
 	} {
 		p.fails(line, why)
 	}
-	p.do("") // an empty line asks for nothing
+	p.do("") // an empty line is ignored
 }
 
 func TestNodes(t *testing.T) {
@@ -576,7 +576,7 @@ func TestHTTP_IdleConnectionsMakeWay(t *testing.T) {
 	}
 }
 
-// A page in a browser can post to this machine, by a name of its own or by ours. Neither may command the server.
+// A page in a browser can post to this machine, by the page's name or by ours. Neither may command the server.
 func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 	p := launch(t, "-http", "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/"))

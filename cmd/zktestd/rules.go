@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// rule is a rule of the server with the line that asked for it.
+// rule is a rule of the server with the command that created it.
 type rule struct {
 	*zktest.Rule
 	text string

@@ -4,8 +4,9 @@
 //	go run ./examples/config
 //	go run ./examples/config -servers localhost:2181
 //
-// The editor's hold guards its write, in one transaction. So an editor that lost the lock without knowing it changes
-// nothing. At the end one such editor tries. With servers, start the program in two terminals: each sees the edits of both.
+// The editor's hold guards its write, in one transaction, so an editor that lost the lock without knowing it changes
+// nothing. At the end one such editor tries. With servers, start the program in two terminals: each sees the edits of
+// both.
 package main
 
 import (
@@ -152,7 +153,7 @@ type settings struct {
 	By    string // the editor
 }
 
-// user is a reader or the editor, with a connection of its own.
+// user is a reader or the editor, with its own connection.
 type user struct {
 	*config
 	id       string

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
-// serve answers HTTP requests on the address until stop is called: /healthz, /leader, and /self, which is for load balancers
-// that send requests to the leader alone.
+// serve answers HTTP requests on the address until stop is called: /healthz, /leader, and /self, which is for load
+// balancers that send requests only to the leader.
 func serve(ctx context.Context, address string, client *conn.Client, contest *election.Election) (at net.Addr, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command leader stands for election, prints one line per event, and hands over when it is interrupted.
+// Command leader campaigns in an election, prints one line per event, and hands over when it is interrupted.
 //
 //	go run ./examples/leader
 //	go run ./examples/leader -servers localhost:2181
@@ -105,11 +105,11 @@ type candidate struct {
 	resignAfter time.Duration
 	observes    bool                 // prints what it sees
 	follows     bool                 // does not stand
-	resign      chan struct{}        // a value asks for the end of the term; may be nil
+	resign      chan struct{}        // a value requests the end of the term; may be nil
 	elected     func(*election.Term) // is called at the start of each term; may be nil
 }
 
-// run observes and stands for election until it is interrupted.
+// run observes the election and campaigns in it until it is interrupted.
 func (c *candidate) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var observing sync.WaitGroup

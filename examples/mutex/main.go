@@ -1,4 +1,4 @@
-// Command mutex lets several workers take turns on one resource. Each worker has a connection of its own. The program
+// Command mutex has several workers take turns on one resource. Each worker has its own connection. The program
 // prints one line per event.
 //
 //	go run ./examples/mutex

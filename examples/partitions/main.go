@@ -1,5 +1,5 @@
-// Command partitions divides the partitions of a log among the processes that are there. Each process consumes the partitions that
-// it gets, and notes for each how far it has come. The program prints one line per event.
+// Command partitions divides the partitions of a log among the running processes. Each process consumes the
+// partitions that it gets, and records its progress in each. The program prints one line per event.
 //
 //	go run ./examples/partitions
 //	go run ./examples/partitions -servers localhost:2181
@@ -129,7 +129,7 @@ func (m *member) consume(ctx context.Context, s *shard.Shard) error {
 	for m.handle(ctx) == nil {
 		if err := m.offsets.set(ctx, s, next+1); err != nil {
 			m.journal.Event(m.id, "refused", "partition", s.Name, "offset", next, "token", int64(s.Token()), "because", err)
-			return ctx.Err() // if ctx goes on, this is a failure, and is tried again
+			return ctx.Err() // if ctx has not ended, this is a failure, and is tried again
 		}
 		next++
 	}

@@ -40,7 +40,7 @@ func TestRun_Interrupted(t *testing.T) {
 	})
 }
 
-// The second process goes on where the first one has stopped.
+// The second process continues where the first one has stopped.
 func TestRun_OneMemberAfterTheOther(t *testing.T) {
 	srv := zktest.Run(t)
 	var offset int

@@ -90,6 +90,6 @@ func (o stored) set(ctx context.Context, s *shard.Shard, next int) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.SetHeld(context.WithoutCancel(ctx), s.Hold, next) // the record is handled, also if the partition moves now
+	_, err = v.SetHeld(context.WithoutCancel(ctx), s.Hold, next) // the record is handled, even if the partition moves now
 	return err
 }

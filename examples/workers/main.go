@@ -1,5 +1,5 @@
-// Command workers divides work among the processes that are there. Each worker joins a group, follows it, and works out its
-// share alone. The program prints one line per event.
+// Command workers divides work among the running processes. Each worker joins a group, follows it, and computes its
+// share. The program prints one line per event.
 //
 //	go run ./examples/workers
 //	go run ./examples/workers -servers localhost:2181

@@ -17,7 +17,7 @@ func share(members []group.Member, id string, parts int) (mine []int) {
 	return mine
 }
 
-// owner returns the member with the largest hash for a part. So if a member joins or leaves, only its own parts move.
+// owner returns the member with the largest hash for a part. If a member joins or leaves, only its own parts move.
 func owner(members []group.Member, part int) (id string) {
 	var largest string
 	for _, m := range members {

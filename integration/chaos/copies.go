@@ -9,9 +9,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// copies judges caches. What a cache shows has existed, and each path only goes forward. A node that was deleted and created
-// again is told as deleted and created. When the cache says that it is current, it has told all that its server had then.
-// After Sync it has at least all that was committed before.
+// copies judges caches. What a cache shows has existed, and each path only moves forward. A node that was deleted and
+// created again is reported as deleted and created. When the cache reports that it is current, it has reported all
+// that its server had then. After Sync it has at least all that was committed before.
 func (t *trial) copies(g Group) {
 	path := Root + "/" + g.Recipe + "/tree"
 	paths := append(t.past.below(path), path) // of all that the servers did, they are a small part

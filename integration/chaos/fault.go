@@ -20,7 +20,7 @@ type fault struct {
 	prepare, inject, during, heal func() error
 }
 
-// fault prepares what a step asks for.
+// fault prepares what a step needs.
 func (r *run) fault(s Step, victims []*client) (f fault, err error) {
 	servers := r.ensemble.Servers
 	leader, err := r.ensemble.Leader()
@@ -154,7 +154,7 @@ func (r *run) killAll() error { return r.servers((*zkserver.Server).Kill) }
 
 func (r *run) restartAll() error { return r.servers((*zkserver.Server).Restart) }
 
-// servers does something to all servers at once, so that none of them serves alone.
+// servers does something to all servers at once, so that none of them serves by itself.
 func (r *run) servers(f func(*zkserver.Server) error) error {
 	errs := make([]error, len(r.ensemble.Servers))
 	var wg sync.WaitGroup
@@ -221,7 +221,7 @@ func (r *run) tree(root string) ([]string, error) {
 	return paths, nil
 }
 
-// awaitReaping waits until the server has removed the empty containers. Then all clients go on.
+// awaitReaping waits until the server has removed the empty containers. Then all clients continue.
 func (r *run) awaitReaping() error {
 	var left []string
 	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {

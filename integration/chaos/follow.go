@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// A follower is a recipe that is no lock. Its clients tell what they believe of nodes, and what they have written. A checker
-// compares that with the log of the servers.
+// A follower is a recipe that is not a lock. Its clients report what they believe of nodes, and what they have
+// written. A checker compares that with the log of the servers.
 type follower struct {
 	check func(*trial, Group)
 	// views says that the clients can stand still, and then have to agree with the servers.
@@ -44,7 +44,7 @@ func isFollower(g Group) bool {
 	return follows
 }
 
-// shown is what the views that a client was told come to.
+// shown is the state that results from the views of a client.
 type shown struct {
 	nodes   map[string]journal.Node
 	current bool

@@ -53,7 +53,7 @@ func deleted(path string) txnlog.Change {
 	return txnlog.Change{Kind: zktest.ChangeDelete, Path: path}
 }
 
-// saw tells a view. Its age is 0.
+// saw reports a view. Its age is 0.
 func (s *tale) saw(client string, at int64, v journal.View) {
 	s.groups[client] = s.recipe
 	if v.AsOf == 0 {
@@ -63,7 +63,7 @@ func (s *tale) saw(client string, at int64, v journal.View) {
 	s.tell(client, journal.Line{Event: check.Event{Kind: journal.Viewed, At: at * unit}, View: &v})
 }
 
-// done tells an operation of weight n.
+// done reports an operation of weight n.
 func (s *tale) done(client string, at int64, n int, answer journal.Line) {
 	s.groups[client] = s.recipe
 	number := int64(len(s.clients[client]) + 1)
@@ -74,7 +74,7 @@ func (s *tale) done(client string, at int64, n int, answer journal.Line) {
 	}
 }
 
-// aOver tells that the newest operation of client a is over.
+// aOver reports that the newest operation of client a is over.
 func (s *tale) aOver(kind check.Kind, at int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: kind, At: at * unit}})
 }

@@ -41,7 +41,7 @@ type operation struct {
 	deletedAt int64 // by an operator; 0: not deleted
 }
 
-// view is something that a client was told, and the operation in which it was told; 0 if in none.
+// view is something that a client observed, and the operation in which it did; 0 if in none.
 type view struct {
 	journal.View
 	at        int64

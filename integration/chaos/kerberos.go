@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// Kerberos says who the clients of a run are. They find the configuration of Kerberos by KRB5_CONFIG. The nodes of the recipes are
-// for the principals of the clients alone.
+// Kerberos sets the identities of the clients of a run. They find the configuration of Kerberos by KRB5_CONFIG. Only
+// the principals of the clients can access the nodes of the recipes.
 type Kerberos struct {
 	Keytab     string         // with the keys of the principals
 	Principals []string       // of the clients: those of one group have them by turns

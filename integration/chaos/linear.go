@@ -23,14 +23,14 @@ import (
 type ask struct {
 	journal.Access
 	token zkrecipes.Token
-	// left are the numbers that confirmed writes have replaced. A number never comes again, so no other write can have
+	// left are the numbers that confirmed writes have replaced. A number never recurs, so no other write can have
 	// replaced one of them.
 	left map[int64]bool
 	// least is the newest number of the register that the client had found before.
 	least int64
 }
 
-// outcome is what the client was told of an access.
+// outcome is the result of an access that the client got.
 type outcome struct {
 	journal.Register
 	kind outcomeKind
@@ -250,7 +250,7 @@ func until(history []porcupine.Operation, at int64) []porcupine.Operation {
 	return known
 }
 
-// makeRegisters makes the nodes that are written with versions. Counters make theirs.
+// makeRegisters creates the nodes that are written with versions. Counters create theirs.
 func (r *run) makeRegisters(ctx context.Context) error {
 	if !slices.ContainsFunc(r.Groups, func(g Group) bool { return (&client{group: g}).path() == Registers }) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// recording is what two workers of each recipe told on zktest: the first operations on four registers.
+// recording is what two workers of each recipe reported on zktest: the first operations on four registers.
 type recording []*journal.Line
 
 func recorded(t *testing.T) recording {

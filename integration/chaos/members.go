@@ -13,8 +13,8 @@ import (
 // members judges views of a group. Each is one instant of the servers: those members, in those incarnations, by seniority.
 // For one client, views never go back, and neither does the payload of a member.
 //
-// The zxid of a view need not be that of a change. If the end of a session finds that a node is gone already, the server
-// takes it for a change of the list all the same. Source: DataTree.deleteNode.
+// The zxid of a view need not be that of a change. If the end of a session finds that a node is already gone, the
+// server still counts it as a change of the list. Source: DataTree.deleteNode.
 func (t *trial) members(g Group) {
 	path := Root + "/" + g.Recipe
 	lists := t.past.lists(path)
@@ -40,7 +40,7 @@ func (t *trial) members(g Group) {
 func (t *trial) payload(id string, v view, n journal.Node, newest map[int64]int) {
 	was := t.past.find(n.Path, n.Czxid)
 	if was == nil {
-		return // told above
+		return // reported above
 	}
 	number := slices.IndexFunc(was.writes, func(w write) bool { return bytes.Equal(w.data, n.Data) })
 	switch {

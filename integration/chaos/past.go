@@ -28,7 +28,7 @@ type incarnation struct {
 	made   int64 // on the shared clock
 	writes []write
 
-	gone     int64 // the transaction that deleted it; 0: it is there
+	gone     int64 // the transaction that deleted it; 0: it exists
 	goneAt   int64 // on the shared clock
 	goneWith int64 // session
 }
@@ -88,7 +88,7 @@ func (p *past) find(path string, czxid int64) *incarnation {
 	return nil
 }
 
-// at returns the incarnation that was there after a transaction, or nil.
+// at returns the incarnation that existed after a transaction, or nil.
 func (p *past) at(path string, zxid int64) *incarnation {
 	if n := p.last(path, zxid); n != nil && (n.gone == 0 || n.gone > zxid) {
 		return n

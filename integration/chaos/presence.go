@@ -6,8 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 )
 
-// presence judges persistent nodes. A state that says Exists is about a node that was there at AsOf, and that the session has
-// made that it names. No client writes or deletes a node of another. Once a node is closed, none is left.
+// presence judges persistent nodes. A state that reports Exists is about a node that existed at AsOf, and that was
+// created by the session that it names. No client writes or deletes a node of another. Once a node is closed, none is
+// left.
 func (t *trial) presence(g Group) {
 	owners := t.owners()
 	for _, id := range t.processes(g.Recipe) {
@@ -61,9 +62,9 @@ const raced = 200 * time.Millisecond
 
 // untouched checks that no client has changed a node of another. The operator may.
 //
-// ZooKeeper cannot compare incarnations. So a client may change the node of another that has followed its own, with the same
-// version, within the round trip between its read and its write. Its own may have gone by an operator, or with the session
-// before. Package node says so. Such changes are counted.
+// ZooKeeper cannot compare incarnations. A client may therefore change the node of another that has followed its own,
+// with the same version, within the round trip between its read and its write. Its own may have been deleted by an
+// operator, or with the session before. Package node documents this. Such changes are counted.
 func (t *trial) untouched(n, before *incarnation, owners map[int64]string) {
 	within := slack
 	if before != nil && before.goneWith == before.owner {

@@ -49,7 +49,7 @@ type Config struct {
 	Dir      string // for the socket
 	Pictures string // directory for pictures of histories that are not linearizable
 	Log      func(format string, args ...any)
-	Kerberos *Kerberos // nil: the servers ask no client who it is
+	Kerberos *Kerberos // nil: the servers do not authenticate clients
 }
 
 // run is a run in progress.
@@ -137,7 +137,7 @@ func (r *run) open() (err error) {
 func (r *run) command(id string, c *client) *exec.Cmd {
 	section, mates := r.Section, r.Mates
 	if f := followers[c.group.Recipe]; f.check != nil {
-		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most tell much
+		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most write much
 	}
 	args := []string{
 		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
@@ -266,7 +266,7 @@ func (r *run) hold(victims []*client, prepare func() error) error {
 	if err != nil {
 		return err
 	}
-	return r.last(r.Session/2, nil) // long enough that the deadlines rest on heartbeats alone
+	return r.last(r.Session/2, nil) // long enough that the deadlines depend only on heartbeats
 }
 
 // served waits until every client has been granted something since the stamp.

@@ -1,10 +1,11 @@
 // Package chaos breaks a real ensemble while client processes take locks on it, and follow and write nodes. It judges what
 // they saw.
 //
-// A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be served
-// within three session timeouts. The clients that follow nodes stand still for a moment, and must show what the servers have.
-// After the run, all that they were told is compared with the logs of the servers. A seed decides the kinds, victims and
-// durations, so a run can be repeated. The interleaving of processes and packets cannot.
+// A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
+// served within three session timeouts. The clients that follow nodes stand still for a moment, and must show what
+// the servers have. After the run, everything that they reported is compared with the logs of the servers. A seed
+// decides the kinds, victims and durations, so a run can be repeated. The interleaving of processes and packets
+// cannot.
 package chaos
 
 import (
@@ -81,7 +82,7 @@ type Step struct {
 	Lasts  time.Duration
 }
 
-// Schedule is the endless series of faults of a seed. Each cycle has every kind once, in an order of its own.
+// Schedule is the endless series of faults of a seed. Each cycle has every kind once, in a different order.
 func Schedule(seed uint64, kinds []Kind, session time.Duration) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// shards returns the groups of the locks of a group of members; none if it is another group. What a member did with a shard is the
-// history of a client of its own, in a group of its own: "shards/p007".
+// shards returns the groups of the locks of a group of members; none if it is another group. What a member did with a
+// shard is the history of a separate client in a separate group: "shards/p007".
 func shards(g Group) []Group {
 	if g.Recipe != "shards" {
 		return nil
@@ -18,7 +18,7 @@ func shards(g Group) []Group {
 	return groups
 }
 
-// process returns the process that tells of a client: "shards-0.1" for "shards-0.1/p007".
+// process returns the process that reports for a client: "shards-0.1" for "shards-0.1/p007".
 func process(client string) string {
 	id, _, _ := strings.Cut(client, "/")
 	return id

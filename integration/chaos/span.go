@@ -12,7 +12,7 @@ const (
 	endKilled   = "killed"  // with its process
 	endFrozen   = "frozen"  // its process was frozen when it was lost
 	endDeleted  = "deleted" // the operator deleted its node
-	endLost     = "lost"    // a running process was told
+	endLost     = "lost"    // a running process was notified
 )
 
 // span is a hold, from the moment its owner knew of it until it ended.

@@ -51,9 +51,9 @@ func (t *trial) counter(g Group) {
 	}
 }
 
-// sums compares the additions that the servers have applied with those that the clients know. Each confirmed one was applied
-// once, with the sum that its client was told, to the number that was there before. So the blocks of Counter.Next are disjoint.
-// Each unknown one was applied at most once, and those that failed not at all.
+// sums compares the additions that the servers have applied with those that the clients know. Each confirmed one was
+// applied once, with the sum that its client got, to the number before it, so the blocks of Counter.Next are
+// disjoint. Each unknown one was applied at most once, and those that failed not at all.
 func (t *trial) sums(g Group) {
 	applied, strangers := t.additions(Root + "/" + g.Recipe + "/it")
 	f := t.Follows[g.Recipe]
@@ -97,7 +97,7 @@ func (t *trial) sums(g Group) {
 	t.Follows[g.Recipe] = f
 }
 
-// additions returns what was added to a number, by client, and what sessions have added of which no client has told.
+// additions returns what was added to a number, by client, and what sessions have added that no client has reported.
 func (t *trial) additions(path string) (by map[string][]addition, strangers []addition) {
 	owners := t.owners()
 	by = map[string][]addition{}

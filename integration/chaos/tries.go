@@ -53,8 +53,8 @@ const never = int64(1)<<62 - 1
 
 // tries checks the try operations of a group with porcupine, in chunks that begin and end with the lock free.
 //
-// A refused try proves nothing while another try is under way, because contenders of tries stand in each other's way.
-// Such tries are left out. After a lost hold, the lock becomes free at some time before the end of the round. While a
+// A refused try proves nothing while another try is under way, because contenders of tries block each other. Such
+// tries are left out. After a lost hold, the lock becomes free at some time before the end of the round. While a
 // leader may have been replaced without knowing it, a refusal may be as old as the fault: such a leader answers syncs
 // as well.
 func tries(ops []*operation, spans []span, rounds []round) error {
@@ -118,7 +118,7 @@ func endOfRound(rounds []round, at int64) int64 {
 	return never
 }
 
-// replaces lists the faults after which an old leader may go on answering.
+// replaces lists the faults after which an old leader may continue to answer.
 var replaces = []Kind{PauseLeader, IsolateLeader}
 
 // readSince is the earliest time of the server state behind an answer to the call.

@@ -200,7 +200,7 @@ func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 	}
 }
 
-// overstayed tells how the hold of the late one of two writers had ended: "released" if neither was late.
+// overstayed reports how the hold of the late one of two writers had ended: "released" if neither was late.
 func overstayed(spans []span, l check.LostUpdate) string {
 	for _, s := range spans {
 		if (s.Token == l.Lost.Token || s.Token == l.By.Token) && s.end != endReleased {

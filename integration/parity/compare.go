@@ -13,7 +13,7 @@ type Target struct {
 	Name string
 	Addr string
 
-	before *run // whose nodes a script finds on a read-only server; nil if the script makes a root of its own
+	before *run // whose nodes a script finds on a read-only server; nil if the script makes its own root
 }
 
 // A Difference is the first step at which two servers disagree.

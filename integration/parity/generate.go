@@ -62,13 +62,13 @@ func (g *generator) step(pipelined bool) []Op {
 	return ops
 }
 
-// lagging tells whether the answers to the next requests depend on when they arrive. A real server checks the old ACL
-// until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
+// lagging reports whether the answers to the next requests depend on when they arrive. A real server checks the old
+// ACL until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
 	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
 }
 
-// unreadable tells whether the server breaks on a list: an id is null, and not of scheme auth.
+// unreadable reports whether the server fails on a list: an id is null, and not of scheme auth.
 func unreadable(list int) bool {
 	return slices.ContainsFunc(acls[list], func(a acl) bool { return a.id == null && a.scheme != "auth" })
 }
@@ -233,7 +233,7 @@ func (g *generator) fill(o Op) Op {
 	return o
 }
 
-// changes tells whether an operation could change one of ZooKeeper's own nodes.
+// changes reports whether an operation could change one of ZooKeeper's own nodes.
 func (c Code) changes() bool {
 	switch c {
 	case opCreate, opCreate2, opContainer, opCreateTTL, opSetData, opSetACL:

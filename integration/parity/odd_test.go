@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An oddity is a request that no generator writes. Each gets a session of its own on both servers.
+// An oddity is a request that no generator writes. Each gets its own session on both servers.
 type oddity struct {
 	name string
 	code Code
@@ -286,7 +286,7 @@ func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// play sends the request, and returns what comes back, and how many zxids were used up from one root to the next.
+// play sends the request, and returns the replies and how many zxids were used up from one root to the next.
 func (o oddity) play(t *testing.T, addr string) []string {
 	t.Helper()
 	r, after := newRun(addr), newRun(addr)
@@ -305,7 +305,7 @@ func (o oddity) play(t *testing.T, addr string) []string {
 	return append(got, fmt.Sprintf("zxids=%d", after.base-r.base))
 }
 
-// ask sends the request, then a ping, and returns what comes back.
+// ask sends the request, then a ping, and returns the replies.
 func (o oddity) ask(t *testing.T, r *run) (got []string) {
 	t.Helper()
 	s := r.slots[0]

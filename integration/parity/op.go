@@ -103,7 +103,7 @@ type Flag int
 const (
 	noFlag Flag = iota
 	refusesReadOnly
-	acceptsReadOnly // a server that has no majority and serves reads alone
+	acceptsReadOnly // a server that has no majority and serves only reads
 )
 
 // An Op is one request on one connection. Paths are relative to the root of the run; see run.path.

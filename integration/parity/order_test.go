@@ -105,7 +105,7 @@ func (c *lister) do(o Op) *reader {
 	}
 }
 
-// lists asks for names in each way that there is. A session's own nodes are listed by its events when it ends, too.
+// lists requests names in every possible way. A session's own nodes are also listed by its events when it ends.
 func (c *lister) lists() map[string][]string {
 	lists := map[string][]string{}
 	for _, parent := range []string{"/many", "/few"} {

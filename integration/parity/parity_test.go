@@ -17,7 +17,7 @@ var (
 	first    = setting("PARITY_SEED", 0, parseUint)
 	seeds    = setting("PARITY_SEEDS", 20, parseUint)
 	length   = setting("PARITY_OPS", 500, strconv.Atoi)          // operations of a seed
-	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // after these seeds, go on with others for so long
+	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // after these seeds, continue with others for so long
 )
 
 func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }

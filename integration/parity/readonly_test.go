@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An ensemble loses two of its three servers, so that the first one serves reads alone, and gets them back.
+// An ensemble loses two of its three servers, so that the first one serves only reads, and gets them back.
 type ensemble struct {
 	Target
 
@@ -21,8 +21,8 @@ type ensemble struct {
 	wake         func(*testing.T) // called when the majority is there
 }
 
-// realEnsemble gives the first server the setting that read-only mode needs when it is alone. Before, its sessions take
-// zxids as those of zktest do.
+// realEnsemble gives the first server the setting that read-only mode needs when it has no majority. Before, its
+// sessions take zxids as those of zktest do.
 func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 	t.Helper()
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithSessionTimeouts(4*time.Second, longest),
@@ -99,7 +99,7 @@ func (e ensemble) await(t *testing.T, want string) {
 	}
 }
 
-// surviving is the number of a session that was there before the majority went.
+// surviving is the number of a session that existed before the majority was lost.
 const surviving = 1000
 
 // fill makes nodes, and sessions that outlive the majority.
@@ -130,7 +130,7 @@ func (r *run) all(t *testing.T, s Script) (lines []string) {
 	return lines
 }
 
-// A server that has lost the majority answers as zktest does. So it does when the majority is back.
+// A server that has lost the majority answers as zktest does, and again when the majority is back.
 func TestReadOnly_ZktestAgreesWithReal(t *testing.T) {
 	a, r := realEnsemble(t)
 	b := zktestEnsemble(t, r)
@@ -169,7 +169,7 @@ var neverGenerated = Script{
 	{{Code: stepConnect, Handshake: reattach, Session: surviving, Timeout: 10_000}},
 }
 
-// comeBack keeps a connection and its watch while the majority comes back, and returns what clients see.
+// comeBack keeps a connection and its watch while the majority returns, and returns what clients see.
 func (e *ensemble) comeBack(t *testing.T) []string {
 	t.Helper()
 	r := newRun(e.Addr)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// roots gives every run a root node of its own, so that one server serves many.
+// roots gives every run its own root node, so that one server serves many.
 var roots atomic.Int64
 
 // A Transcript holds, for each step of a script, what each connection received.
@@ -44,7 +44,7 @@ func Play(target Target, s Script) (Transcript, error) {
 	return t, r.closeSessions()
 }
 
-// A run is one script on one server, with what its replies have told.
+// A run is one script on one server, with what its replies have shown.
 type run struct {
 	addr    string
 	root    string
@@ -67,7 +67,7 @@ func newRun(addr string) *run {
 	}
 }
 
-// follow goes on with the nodes and sessions of a run that is over.
+// follow continues with the nodes and sessions of a run that is over.
 func (r *run) follow(before *run) {
 	r.root, r.base, r.newest, r.started = before.root, before.base, before.newest, before.started
 	r.sessions, r.numbers = maps.Clone(before.sessions), maps.Clone(before.numbers)
@@ -164,7 +164,8 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	return nil
 }
 
-// ends tells whether the server closes the connection after the reply. A ping may still be answered before that, or not.
+// ends reports whether the server closes the connection after the reply. A ping may still be answered before that, or
+// not.
 func (o Op) ends(reply string) bool {
 	if strings.HasSuffix(reply, "err=-119") { // a read-only server refuses
 		return false

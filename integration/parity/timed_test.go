@@ -91,7 +91,7 @@ func TestTimed_EmptyContainersAndOldNodesGo(t *testing.T) {
 	}
 }
 
-// A restart gives every session a full timeout again, also a session without a connection.
+// A restart gives every session a full timeout again, including a session without a connection.
 func TestTimed_RestartRearmsSessions(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second // long enough to find the session alive, before the restart and after it
@@ -177,7 +177,7 @@ func (s *sitting) deleted(path string) {
 	}
 }
 
-// within checks how long something took. What the machine stood still is no delay of a server.
+// within checks how long something took. Time in which the machine stood still is not a delay of a server.
 func within(t *testing.T, from time.Time, least, most time.Duration) {
 	t.Helper()
 	d, ran := time.Since(from), awake.Since(from)

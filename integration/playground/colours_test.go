@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// What tells two states apart: their mean colours, or their hatches. Both are in units of CIEDE2000. One unit is the least difference
-// that a good eye sees.
+// What distinguishes two states: their mean colors, or their hatches. Both are in units of CIEDE2000. One unit is the
+// least difference that a good eye sees.
 const (
 	apart   = 11.0 // between the mean colours
 	hatched = 4.5  // between the mean distances of the pixels from the mean colour, or from those a line's width below
@@ -78,7 +78,8 @@ var told = []struct {
 	}},
 }
 
-// TestColours_AreToldApart: readers who lack one kind of cone tell all states of a lane apart, and so do those who see no colour.
+// TestColours_AreToldApart: readers who lack one kind of cone can distinguish all states of a lane, and so can those
+// who see no color.
 func TestColours_AreToldApart(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)

@@ -26,8 +26,8 @@ const act = `(length) => {
 		seen.actions++;
 		const view = playground.view;
 		if (view.Fault) throw new Error(view.Fault);
-		// What an operator does to the servers, no deadline foresees. A holder that has just come back watches nothing yet, so it hears of that
-		// when it asks next, two round trips later at most.
+		// No deadline foresees what an operator does to the servers. A holder that has just reconnected has no watch
+		// yet, so it learns of that with its next request, two round trips later at most.
 		const untold = (b, a) => (b.To < 0 ? view.Now : b.To) - a.From < 500 && (b.To < 0 || b.Why === 'expired' || b.Why === 'node-deleted');
 		const holds = view.Lanes.flatMap((l) => (l.Spans ?? []).filter((s) => s.Kind !== 'waits').map((s) => ({ ...s, who: l.Name })));
 		for (const a of holds) {

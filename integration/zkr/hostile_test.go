@@ -59,7 +59,8 @@ func makeHostile(t *testing.T, servers string) (end func()) {
 	}
 }
 
-// TestPage_HostileNames: what a name hides is seen, nothing in it runs, and it is in the way of no other one, at both widths.
+// TestPage_HostileNames: what a name hides is visible, nothing in it runs, and it covers no other one, at both
+// widths.
 func TestPage_HostileNames(t *testing.T) {
 	server := zkserver.Start(t)
 	end := makeHostile(t, server.Addr())
@@ -74,7 +75,7 @@ func TestPage_HostileNames(t *testing.T) {
 	require.NotContains(t, event, "\u202e")
 
 	p := browse(t, "about:blank")
-	var foreign atomic.Value // what the page has asked for elsewhere
+	var foreign atomic.Value // what the page has requested elsewhere
 	require.NoError(t, chromedp.Listen(p.Context, func(event any) {
 		switch e := event.(type) {
 		case *network.EventRequestWillBeSent:

@@ -149,7 +149,7 @@ func (w *world) fire(hour time.Time, firings []firing) map[string]int {
 	return statuses
 }
 
-// statusOf is an exit status, as a shell tells it.
+// statusOf is an exit status, as a shell reports it.
 func statusOf(err error) int {
 	var ended *exec.ExitError
 	switch {
@@ -214,7 +214,7 @@ func (w *world) during(plan string) (done func()) {
 			if assert.Eventually(w.t, func() bool { return len(w.noted("start")) == 2 }, 2*time.Minute, 10*time.Millisecond) {
 				frozen := w.noted("start")[0]
 				for _, pid := range []int{frozen.zkr, frozen.guard, frozen.pid} {
-					_ = syscall.Kill(pid, syscall.SIGCONT) // zkr kills the others when it goes on
+					_ = syscall.Kill(pid, syscall.SIGCONT) // zkr kills the others when it resumes
 				}
 			}
 		case "restarts": // while the job runs, and the others wait

@@ -21,8 +21,8 @@ import (
 
 var pauses = flag.Int("pauses", 0, "runs of each pause in TestPauses")
 
-// TestPauses stops zkr, its guard and its program for a while, and prints how often they held their lock. The guide has the
-// figures. Pauses that the machine has made longer by a tenth are not counted.
+// TestPauses stops zkr, its guard and its program for a while, and prints how often they held their lock. The guide
+// has the figures. Pauses that the machine has made longer by a tenth are not counted.
 func TestPauses(t *testing.T) {
 	if *pauses == 0 {
 		t.Skip("-pauses 20 measures for minutes")
@@ -83,7 +83,7 @@ func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, server
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = z.Wait() // its state tells
+		_ = z.Wait() // its state shows it
 	}()
 	started, ok := said(&log, "started", 0, ended)
 	if !ok {

@@ -34,7 +34,7 @@ type contest struct {
 	kinds        [2]string // of the two workers
 	arg          string
 	kazoo        bool
-	kind, layout string // as zkr is to show them
+	kind, layout string // as zkr should show them
 }
 
 // contests are the queues. In each of them two workers take turns, from two processes.
@@ -134,7 +134,7 @@ func (u turn) covers(v *view) bool {
 	return u.granted != 0 && u.granted <= v.since && (u.released == 0 || u.released >= v.until)
 }
 
-// workers are those of Curator and kazoo, with what they have told.
+// workers are those of Curator and kazoo, with what they have reported.
 type workers struct {
 	mu    sync.Mutex
 	turns map[string][]turn // by name
@@ -161,7 +161,7 @@ func (w *workers) event(e check.Event) {
 	}
 }
 
-// toldUntil waits until all workers have told what they did up to a moment: each tells one thing after the other.
+// toldUntil waits until all workers have reported what they did up to a moment: each reports one thing after another.
 func (w *workers) toldUntil(t *testing.T, moment int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {

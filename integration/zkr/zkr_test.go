@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 	directory = dir
 	_ = flag.Set("test.parallel", "7") // the tests wait for sessions to expire, most of the time
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
+	_ = os.RemoveAll(dir) // a directory left in /tmp is not a failure
 	os.Exit(code)
 }
 
-// build builds zkr, once. It is a module of its own, and is built as its own tests are.
+// build builds zkr, once. It is a separate module, and is built as its own tests are.
 var build = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(directory, "zkr")
 	cmd := exec.Command("go", "build", "-o", program, ".")

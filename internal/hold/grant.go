@@ -375,49 +375,41 @@ func (sh *share) endTxn(err error) {
 	}
 }
 
-// Guard notes a transaction that the node of h guards, and that another hold sends. Its answer is told to answered. A hold of
-// zktest/fakehold has no node.
-//
-// Errors: the hold has ended.
-func Guard(h *zkrecipes.Hold) (answered func(error), err error) {
-	sh := shareOf(h.Context())
-	if sh == nil || sh.hold != h {
-		return func(error) {}, nil
-	}
-	return sh.endTxn, sh.beginTxn()
-}
-
-// Txn is part of zkrecipes.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
-// no other contender can have been granted what it stands for: see beginTxn.
+// Txn is part of zkrecipes.Backing.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	if err := sh.beginTxn(); err != nil {
-		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
-	}
-	results, err := sh.guarded(ctx, ops)
-	sh.endTxn(err)
-	return results, err
+	return guarded(ctx, []*share{sh}, ops)
 }
 
-func (sh *share) guarded(ctx context.Context, ops []zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	n := sh.grant.Node
-	var guarded []zkrecipes.Op
-	var own []string
-	for _, path := range n.Paths {
-		own = append(own, sh.local(path))
-		guarded = append(guarded, zkrecipes.OpCheck(sh.local(path), -1))
+// guarded applies ops if the nodes of all shares, which are of one client, exist when the leader applies them. The name of a node is
+// unique. So if it exists then, it is ours, and no other contender can have been granted what it stands for: see beginTxn. The first share
+// names the paths of ops.
+func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
+	through := shares[0].through.Client
+	var guards []zkrecipes.Op
+	var guardians []*share // of the guards, in their order
+	for _, sh := range shares {
+		if err := sh.beginTxn(); err != nil {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+		}
+		defer func() { sh.endTxn(err) }()
+		for _, path := range sh.grant.Node.Paths {
+			guards = append(guards, zkrecipes.OpCheck(through.Rel(sh.through.Client.Abs(sh.local(path))), -1))
+			guardians = append(guardians, sh)
+		}
 	}
-	guarded = append(guarded, ops...)
-	results, err := sh.through.Client.Reroot(n.Session).Multi(ctx, guarded...)
+	results, err = through.Reroot(shares[0].grant.Node.Session).Multi(ctx, append(guards, ops...)...)
 	var failed *session.OpError
 	switch {
 	case err == nil:
-		return results[len(own):], nil
+		return results[len(guards):], nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
-	case errors.As(err, &failed) && slices.Contains(own, failed.Path) && errors.Is(err, zk.ErrNoNode):
-		// The guard has failed, or one of ops that follows on a deletion of the contender in the same transaction.
-		if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
-			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
+		// A guard has failed, or one of ops that follows on a deletion of a contender in the same transaction.
+		if i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path }); i >= 0 {
+			if gone := guardians[i].Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+				return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+			}
 		}
 		return nil, err
 	case errors.Is(err, zkrecipes.ErrLost):

@@ -7,8 +7,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Growing are pauses that grow until they are Reset. Each is up to half shorter or longer at random, so that callers that failed
-// together do not come again together. They are for one goroutine at a time.
+// Growing are pauses that grow until they are Reset. Each is up to half shorter or longer at random, so that callers
+// that failed together do not retry together. They are for one goroutine at a time.
 type Growing = backoff.ExponentialBackOff
 
 // New returns pauses that begin with first, and grow by the factor up to last. They never say stop.

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// Config is what a recipe with contenders can be told. The configuration of a recipe embeds it.
+// Config is the configuration that recipes with contenders share. The configuration of a recipe embeds it.
 type Config struct {
 	Data          []byte // of the contenders
 	LossOnSuspend bool

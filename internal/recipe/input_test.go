@@ -67,7 +67,6 @@ func TestBadInput(t *testing.T) {
 			{"mutex: client", "client is nil", func() error { return second(mutex.New(nil, "/m")) }},
 			{"mutex: option", "option 0 is nil", func() error { return second(mutex.New(c, "/m", nil)) }},
 			{"mutex: function", "function is nil", func() error { return m.Do(ctx, nil) }},
-			{"mutex: no mutex", "none of them nil", func() error { return second(mutex.LockAll(ctx, m, nil)) }},
 			{"rwlock: client", "client is nil", func() error { return second(rwlock.New(nil, "/rw")) }},
 			{"rwlock: option", "option 0 is nil", func() error { return second(rwlock.New(c, "/rw", nil)) }},
 			{"rwlock: function", "function is nil", func() error { return rw.Do(ctx, nil) }},

@@ -122,8 +122,8 @@ func TestObstacle(t *testing.T) {
 	})
 }
 
-// TestCauseIsNoAnswer: the context of a call ends because another call was told that there is no such node. That is not what the
-// server has said to this one: a barrier is not down for it.
+// TestCauseIsNoAnswer: the context of a call ends because another call was answered that there is no such node. That
+// is not the server's answer to this one: a barrier is not down because of it.
 func TestCauseIsNoAnswer(t *testing.T) {
 	for _, cause := range []error{
 		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &zkrecipes.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},

@@ -89,7 +89,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State tells of a change.
+// State reports a change.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {
@@ -98,7 +98,7 @@ func (t *Tracers) State(c zkrecipes.StateChange) {
 	}
 }
 
-// Connect tells of an attempt.
+// Connect reports an attempt to connect.
 func (t *Tracers) Connect(c zkrecipes.Connect) {
 	for _, tracer := range t.all {
 		if tracer.Connect != nil {
@@ -107,7 +107,7 @@ func (t *Tracers) Connect(c zkrecipes.Connect) {
 	}
 }
 
-// Request tells of a request.
+// Request reports a request.
 func (t *Tracers) Request(ctx context.Context, r zkrecipes.Request) {
 	for _, tracer := range t.all {
 		if tracer.Request != nil {

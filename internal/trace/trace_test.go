@@ -26,7 +26,7 @@ import (
 // key is what the recorder puts into the contexts of acquisitions and holds.
 type key string
 
-// recorder is a tracer that records what it is told. In each call it looks at what a lock of the library guards.
+// recorder is a tracer that records its calls. In each call it looks at what a mutex of the library guards.
 type recorder struct {
 	look func()
 	peek func() // look without what waits for a session
@@ -238,7 +238,7 @@ func TestTracer_Outcomes(t *testing.T) {
 func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
 	lose := map[zkrecipes.LossReason]func(srv *zktest.Server, c *conn.Client, h *zkrecipes.Hold){
 		zkrecipes.LossExpired: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
-			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may tell of the deletion first
+			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may report the deletion first
 			srv.Expire(srv.SessionOf("a"))
 		},
 		zkrecipes.LossNodeDeleted: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
@@ -400,7 +400,7 @@ func TestTracer_RequestsOfAnAcquisition_HaveItsContext(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "create", r.requests[0].Op)
 		require.Equal(t, "mutex", r.within[0])
-		// The watch on the own node is set beside the hold, and may be asked for as the hold is released.
+		// The watch on the own node is set beside the hold, and may be requested as the hold is released.
 		deletes := slices.DeleteFunc(slices.Clone(r.requests), func(q zkrecipes.Request) bool { return q.Op != "delete" })
 		require.Len(t, deletes, 1)
 		require.Equal(t, h.Path(), deletes[0].Path)
@@ -436,7 +436,8 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 	})
 }
 
-// The caller goes while a tracer is told of the hold: the hold ends, and its session is not kept proven for it.
+// The caller gives up while a tracer is notified of the hold: the hold ends, and its session is not kept proven for
+// it.
 func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -468,7 +469,7 @@ func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 	})
 }
 
-// A client that comes again and again is granted without a listing, and is at the head.
+// A client that acquires again and again is granted without a listing, and is at the head.
 func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Queue has the contenders under one parent. It is safe for concurrent use. In each session its callers share one sharedQueue.
@@ -44,6 +45,8 @@ type Entry struct {
 	Kind string // one of the queue's
 	Rule Rule
 	As   string // what tracers call the recipe
+	// Joined, unless it is nil, is told the path of each contender that [Queue.Acquire] makes for the caller.
+	Joined func(path string)
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order, and those of kazoo that stand for
@@ -231,6 +234,9 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // also when a rule panics
+	if e.Joined != nil {
+		e.Joined(w.Path())
+	}
 	if shortcut.follows(vacancy, w) {
 		a.At(0)
 	} else if _, err := w.takeTurn(e.Rule, waits); err != nil {
@@ -316,7 +322,7 @@ func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 
 // NameIn returns the data of a contender as a name; empty if they are none.
 func NameIn(data []byte) string {
-	if string(data) == hold.RevokeRequest || !utf8.Valid(data) {
+	if string(data) == layout.RevokeRequest || !utf8.Valid(data) {
 		return ""
 	}
 	return string(data)

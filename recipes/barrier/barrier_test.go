@@ -28,7 +28,7 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
 }
 
-// open returns the barrier as seen by a client of its own.
+// open returns the barrier as seen by a separate client.
 func open(t *testing.T, srv *zktest.Server, label string, opts ...barrier.Option) *barrier.Barrier {
 	t.Helper()
 	b, err := barrier.New(bubble.Dial(t, srv, label), path, opts...)
@@ -144,7 +144,7 @@ func TestWait_EventLost(t *testing.T) {
 	})
 }
 
-// TestWait_SessionEnds: the waiter goes on in the next session, and is not let go by the end of its own.
+// TestWait_SessionEnds: the waiter continues in the next session, and the end of its own session does not release it.
 func TestWait_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")
@@ -176,7 +176,7 @@ func TestEphemeral(t *testing.T) {
 	})
 }
 
-// TestSet_StaysUp: a barrier that is to stay up is not the one that goes with a session.
+// TestSet_StaysUp: a barrier that must stay up is not the one that ends with a session.
 func TestSet_StaysUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b", barrier.WithEphemeral())
@@ -245,7 +245,7 @@ func TestSet_RequestLost_OtherLifetime(t *testing.T) {
 	})
 }
 
-// TestSet_SessionEnds: a Set that the server has refused for its session goes on in the next session.
+// TestSet_SessionEnds: a Set that the server has refused for its session continues in the next session.
 func TestSet_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -255,8 +255,8 @@ func TestSet_SessionEnds(t *testing.T) {
 	})
 }
 
-// TestSet_SessionEndsWhileAParentIsMade: whether the parent was made is no doubt about the barrier. Events keep the connection, so that
-// the session ends while the request is on its way.
+// TestSet_SessionEndsWhileAParentIsMade: whether the parent was created leaves no doubt about the barrier. Events
+// keep the connection, so that the session ends while the request is in flight.
 func TestSet_SessionEndsWhileAParentIsMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -429,7 +429,7 @@ func upTimes(srv *zktest.Server) (ups [][2]time.Time) {
 	return ups
 }
 
-// TestWait_LeavesNoWatch: a caller that gives up leaves no watch on a barrier that is up. Another one goes on waiting.
+// TestWait_LeavesNoWatch: a caller that gives up leaves no watch on a barrier that is up. Another one keeps waiting.
 func TestWait_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")

@@ -1,4 +1,5 @@
-// Package barrier blocks processes until a barrier is removed, or until enough of them have arrived.
+// Package barrier blocks processes until a barrier is removed, until enough of them have arrived, or until enough
+// has been counted down.
 //
 //	b, err := barrier.New(client, "/app/maintenance")
 //	...
@@ -11,6 +12,12 @@
 //	...
 //	err = round.Leave(ctx) // returns when all three have left
 //
+//	l, err := barrier.NewLatch(client, "/app/loaded", 10)
+//	...
+//	left, err := l.CountDown(ctx, "shard-7")
+//	...
+//	err = l.Wait(ctx) // returns when ten have counted
+//
 // # What is guaranteed
 //
 // [Barrier.Wait] returns nil only if the node was absent at some moment of the call, as far as ZooKeeper's
@@ -21,6 +28,9 @@
 // therefore in one round, a round has n members, and nothing that a crash leaves behind can admit another one.
 //
 // [Round.Leave] returns nil only if no member of the round was left at one instant of the call.
+//
+// [Latch.CountDown] counts once for each call without a name, and once for each name however often it is called,
+// whatever replies are lost and sessions end. The last count opens the latch in the same transaction.
 //
 // # Disconnects, expiry and close
 //
@@ -47,9 +57,13 @@
 // members, and writes the n of the round in one transaction. [Round.Members] takes a sync, a list and a read of
 // each member. Leaving takes a delete, and a list each time the last member changes.
 //
+// A latch is one node, with a child for each count, which stay until they are deleted. A count takes two reads and
+// a transaction, and again if another client counts at the same time. A waiter takes two reads, and one more when
+// the latch opens; counts before that cost it nothing.
+//
 // # Compatibility
 //
 // The nodes of [Barrier] are those of Curator's DistributedBarrier. The nodes of [Double] are not those of
 // Curator or kazoo, whose double barriers admit a lone member if an earlier round has crashed. The two must not
-// share a path.
+// share a path. Neither of them has a [Latch].
 package barrier

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// double returns the double barrier of n as seen by a client of its own.
+// double returns the double barrier of n as seen by a separate client.
 func double(t *testing.T, srv *zktest.Server, label string, n int) *barrier.Double {
 	t.Helper()
 	d, err := barrier.NewDouble(bubble.Dial(t, srv, label), path, n)
@@ -151,7 +151,7 @@ func TestDouble_NextRoundWhileTheOldOneIsIn(t *testing.T) {
 	})
 }
 
-// TestDouble_RoundHasCrashed: a lone member is not let in by what a crashed round left behind.
+// TestDouble_RoundHasCrashed: what a crashed round left behind does not admit a lone member.
 func TestDouble_RoundHasCrashed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 2), double(t, srv, "b", 2)
@@ -275,7 +275,7 @@ func TestEnter_RequestSwallowed(t *testing.T) {
 	})
 }
 
-// TestEnter_EventLost: a member that was let in finds out by itself.
+// TestEnter_EventLost: a member that was admitted finds out by itself.
 func TestEnter_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x := enter(t.Context(), double(t, srv, "a", 2))
@@ -288,7 +288,7 @@ func TestEnter_EventLost(t *testing.T) {
 	})
 }
 
-// TestEnter_SessionEnds: a member whose session ends while it waits comes again.
+// TestEnter_SessionEnds: a member whose session ends while it waits enters again.
 func TestEnter_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 2), double(t, srv, "b", 2)
@@ -327,7 +327,8 @@ func TestEnter_NodeChangedByHand(t *testing.T) {
 	})
 }
 
-// TestEnter_LateCopyOfAMember: a create that was sent again may make a second node, late. It is no member beside the first.
+// TestEnter_LateCopyOfAMember: a create that was sent again may create a second node, late. It does not count as a
+// second member.
 func TestEnter_LateCopyOfAMember(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")
@@ -346,7 +347,8 @@ func TestEnter_LateCopyOfAMember(t *testing.T) {
 	})
 }
 
-// TestEnter_PersistentNode: a node that was restored by hand is no member, since it would not go with a session.
+// TestEnter_PersistentNode: a node that was restored by hand is not a member, because it would not end with a
+// session.
 func TestEnter_PersistentNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := enter(t.Context(), double(t, srv, "a", 2))
@@ -376,7 +378,8 @@ func TestEnter_WithData(t *testing.T) {
 	})
 }
 
-// TestEnter_RoundIsTooLarge: servers hang up on the transaction. The member that sends it gives up, so that others go on.
+// TestEnter_RoundIsTooLarge: servers hang up on the transaction. The member that sends it gives up, so that others
+// can continue.
 func TestEnter_RoundIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithMaxBuffer(70<<10))
@@ -412,7 +415,7 @@ func TestLeave_ParentMadeAgain(t *testing.T) {
 	})
 }
 
-// TestEnter_IsTraced: a tracer is told of the entry as of every acquisition.
+// TestEnter_IsTraced: a tracer is notified of the entry as of every acquisition.
 func TestEnter_IsTraced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var ends []zkrecipes.AcquireEnd // of one caller
@@ -465,8 +468,8 @@ func TestLeave_SessionEnds(t *testing.T) {
 	})
 }
 
-// begun returns the rounds of the server's history: the members that one transaction let in. It requires that each has n, that
-// all of them were there, and that none was let in before.
+// begun returns the rounds of the server's history: the members that one transaction admitted. It requires that each
+// has n, that all of them existed, and that none was admitted before.
 func begun(t *testing.T, srv *zktest.Server, n int) map[int64][]string {
 	t.Helper()
 	rounds, there, in := map[int64][]string{}, map[string]bool{}, map[string]bool{}

@@ -62,3 +62,26 @@ func ExampleDouble_Enter() {
 	// all have left
 	// all have left
 }
+
+// One process loads each of three parts, and may be restarted. Others wait until all are loaded.
+func ExampleLatch_CountDown() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	loaded, err := barrier.NewLatch(client, "/app/loaded", 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, part := range []string{"part-1", "part-2", "part-2", "part-3"} { // one of them again, after a restart
+		left, err := loaded.CountDown(ctx, part)
+		fmt.Println(part, left, err)
+	}
+	fmt.Println(loaded.Wait(ctx))
+	// Output:
+	// part-1 2 <nil>
+	// part-2 1 <nil>
+	// part-2 1 <nil>
+	// part-3 0 <nil>
+	// <nil>
+}

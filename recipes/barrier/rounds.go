@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // member is the name of the members, up to the sequence number.
@@ -65,7 +66,7 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
 	for {
-		// The watch is set before the list is read. So a round that the list does not show yet fires it.
+		// The watch is set before the list is read, so a round that the list does not show yet fires it.
 		data, stat, changed, err := w.Own()
 		if err != nil {
 			return span{}, err
@@ -119,7 +120,7 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
 	case session.ReplyLost(err):
-		return true, session.Sleep(ctx, session.RetryPause) // the own node tells; a second copy is refused for its versions
+		return true, session.Sleep(ctx, session.RetryPause) // the own node decides; a second copy is refused for its versions
 	default:
 		return false, err
 	}
@@ -129,7 +130,7 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 type waitingMember struct {
 	znode.Contender
 	data  []byte
-	waits bool // it was not let in yet
+	waits bool // it was not admitted yet
 }
 
 // waiting reads which of the members wait. A create that was retried may have made two nodes, of which the
@@ -168,7 +169,7 @@ func (in span) String() string { return fmt.Sprintf("%s-%s-%d", in.first, in.las
 func parseSpan(data []byte) (in span, own []byte, ok bool) {
 	text, own, ok := bytes.Cut(data, []byte(" "))
 	parts := strings.Split(string(text), "-")
-	if !ok || len(parts) != 3 || !znode.IsNumber(parts[0]) || !znode.IsNumber(parts[1]) {
+	if !ok || len(parts) != 3 || !layout.IsNumber(parts[0]) || !layout.IsNumber(parts[1]) {
 		return span{}, nil, false
 	}
 	rank, err := strconv.Atoi(parts[2])

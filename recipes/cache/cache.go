@@ -42,6 +42,8 @@ type config struct {
 	window  int
 	recheck time.Duration
 	tree    bool
+	filter  func(path string) Scope // nil keeps all
+	noData  bool
 }
 
 const unlimited = 1 << 30 // more levels than a path can have
@@ -57,6 +59,45 @@ func WithDepth(levels int) Option {
 			return fmt.Errorf("WithDepth: %d levels: want at least 1", levels)
 		}
 		c.depth = levels
+		return nil
+	}
+}
+
+// Scope is what a cache keeps of a node and of what is below it; see [WithFilter].
+type Scope int
+
+// The scopes.
+const (
+	Whole   Scope = iota // the node and what is below it
+	Alone                // the node, and nothing below it
+	Nothing              // neither
+)
+
+// WithFilter sets what the cache keeps; the default is all. The function is called with the path of each node
+// below the root, below nodes that are kept whole, when a list of children shows it, and the cache neither reads
+// nor watches what it leaves out. It runs within the cache: it must return at once, must not call the cache, and
+// must always return the same for a path. The Stat of a node counts all of its children, and a change of any of
+// them makes the cache read the list of their names.
+//
+// Source: TreeCacheSelector of Curator's TreeCache.
+func WithFilter(filter func(path string) Scope) Option {
+	return func(c *config) error {
+		if filter == nil {
+			return errors.New("WithFilter: the function is nil: want one that returns a scope")
+		}
+		c.filter = filter
+		return nil
+	}
+}
+
+// WithoutData keeps names and Stats without data, so that large data take no memory. Entry.Data is nil and
+// DataLength is 0. Changes of the data are told all the same. The data are still read, because the request that
+// reads a Stat alone would leave a watch on the server for each node that was deleted meanwhile.
+//
+// Source: setCacheData(false) of Curator's TreeCache.
+func WithoutData() Option {
+	return func(c *config) error {
+		c.noData = true
 		return nil
 	}
 }

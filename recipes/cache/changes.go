@@ -105,7 +105,7 @@ type version struct {
 	czxid, mzxid  int64
 }
 
-func (n *node) told() version { return version{n.known, n.failed, n.czxid, n.mzxid} }
+func (n *node) told() version { return version{n.known, n.marks&failed != 0, n.czxid, n.mzxid} }
 
 func (c *Cache) join() *reader {
 	c.mu.Lock()

@@ -71,5 +71,6 @@
 // cannot set watches again, each of them reads all nodes.
 //
 // In memory a node takes about 110 bytes in addition to its name and its data, and some 70 more if it has
-// children or is ephemeral.
+// children or is ephemeral. [WithoutData] saves the data. [WithFilter] leaves nodes out, which are then neither
+// read nor watched.
 package cache

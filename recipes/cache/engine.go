@@ -42,6 +42,7 @@ type engine struct {
 
 func newEngine(c *Cache, path string) *engine {
 	e := &engine{cache: c, nodes: newNodes(path, c.config.depth)}
+	e.nodes.filter, e.nodes.noData = c.config.filter, c.config.noData
 	e.nodes.changing = func(n *node) { c.note(n, false) }
 	e.nodes.going = func(n *node) {
 		if n.known {

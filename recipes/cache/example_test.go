@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
@@ -43,6 +44,44 @@ func ExampleTree() {
 	// Output:
 	// of /config/db/host true
 	// db2, current: true
+}
+
+// The names of jobs, without their data, and without the nodes of their locks.
+func ExampleWithFilter() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	for _, path := range []string{"/jobs", "/jobs/mail", "/jobs/mail/lock", "/jobs/report"} {
+		if _, err := client.Create(ctx, path, make([]byte, 100_000), 0); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	jobs, err := cache.Tree(client, "/jobs", cache.WithoutData(), cache.WithFilter(func(path string) cache.Scope {
+		if strings.HasSuffix(path, "/lock") {
+			return cache.Nothing
+		}
+		return cache.Whole
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = jobs.Close(ctx) }() // ctx does not end
+	if err := jobs.Ready(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	entries, view := jobs.Snapshot()
+	for _, e := range entries {
+		fmt.Println(e.Path)
+	}
+	fmt.Println(view.Bytes, "bytes")
+	// Output:
+	// /jobs
+	// /jobs/mail
+	// /jobs/report
+	// 10 bytes
 }
 
 func ExampleCache_Watch() {

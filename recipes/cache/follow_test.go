@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -757,6 +759,66 @@ func TestDepth_BoundsTheTree(t *testing.T) {
 	})
 }
 
+// TestFilter_ReadsAndWatchesOnlyWhatItKeeps: also what is made later, and what was deleted and is made again.
+func TestFilter_ReadsAndWatchesOnlyWhatItKeeps(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/jobs", "/app/jobs/1", "/app/locks", "/app/locks/1", "/app/tmp", "/app/tmp/1")
+		var asked []string
+		read := reads(srv)
+		c := ready(t, open(t, srv, cache.Tree, cache.WithFilter(func(path string) cache.Scope {
+			asked = append(asked, path)
+			switch path {
+			case "/app/locks":
+				return cache.Alone
+			case "/app/tmp":
+				return cache.Nothing
+			}
+			return cache.Whole
+		})))
+		require.Equal(t, []string{"/app/jobs", "/app/locks", "/app/tmp", "/app/jobs/1"}, asked)
+		require.Equal(t, 4+2, read.Hits(), "the data of four, and two lists")
+		kept := []string{"/app", "/app/jobs", "/app/jobs/1", "/app/locks"}
+		paths := func() []string { return slices.Sorted(maps.Keys(content(c))) }
+		require.Equal(t, kept, paths())
+		total, _ := srv.Watches()
+		require.Equal(t, 4+3, total, "on the data of four, and the children of three")
+		e, _ := c.Get(root)
+		require.EqualValues(t, 3, e.NumChildren, "of all")
+		locks, _ := c.Get("/app/locks")
+		require.EqualValues(t, 1, locks.NumChildren)
+
+		require.NoError(t, srv.DeleteAll("/app/locks"))
+		synctest.Wait()
+		require.Equal(t, kept[:3], paths())
+		create(t, srv, "/app/locks", "/app/locks/2", "/app/tmp/2", "/app/jobs/2")
+		require.NoError(t, c.Sync(t.Context()))
+		require.Equal(t, []string{"/app", "/app/jobs", "/app/jobs/1", "/app/jobs/2", "/app/locks"}, paths())
+		srv.Cut(watcher)
+		require.NoError(t, c.Sync(t.Context()))
+		total, _ = srv.Watches()
+		require.Equal(t, 5+4, total)
+	})
+}
+
+// TestWithoutData_KeepsStats: what is written is told, and takes no memory.
+func TestWithoutData_KeepsStats(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree, cache.WithoutData()))
+		told := follow(t, c)
+		told()
+		require.NoError(t, srv.Set("/app/a", make([]byte, 1000)))
+		synctest.Wait()
+		require.Len(t, told(), 1)
+		e, ok := c.Get("/app/a")
+		require.True(t, ok)
+		require.Nil(t, e.Data)
+		require.Zero(t, e.DataLength)
+		require.EqualValues(t, 1, e.Version)
+		require.EqualValues(t, len("a"), c.View().Bytes)
+	})
+}
+
 func TestSync_WhileDisconnected_EndsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -851,7 +913,7 @@ func TestNew_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "w")
 		for _, opt := range []cache.Option{
-			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0), cache.WithRecheck(time.Millisecond),
+			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0), cache.WithRecheck(time.Millisecond), cache.WithFilter(nil),
 		} {
 			_, err := cache.Tree(client, root, opt)
 			require.ErrorContains(t, err, "cache: ")

@@ -155,30 +155,43 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 	}, zktest.WithHistory(0))
 }
 
-// TestSize_OfANode holds to what a node takes in memory.
+// TestSize_OfANode holds to what a node takes in memory, and to what it takes if its data are not kept.
 func TestSize_OfANode(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector takes memory of its own")
 	}
 	const nodes = 50_000
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root)
-		for i := range nodes {
-			_, err := srv.Create(fmt.Sprintf("/app/node-%06d", i), []byte("sixteen bytes ok"), zktest.Persistent)
-			require.NoError(t, err)
-		}
-		c, err := cache.Children(bubble.Dial(t, srv, "w"), root)
-		require.NoError(t, err)
-		kept := []*cache.Cache{ready(t, c)}
-		require.NoError(t, c.Close(t.Context())) // the entries stay
-		require.Equal(t, nodes+1, c.View().Nodes)
-		before := bubble.Heap()
-		clear(kept)
-		each := (before - bubble.Heap()) / nodes
-		t.Logf("%d bytes a node", each)
-		require.Positive(t, each, "the cache is still in use")
-		require.Less(t, each, int64(145), "with 16 bytes of data, and 11 of a name")
-	}, zktest.WithHistory(0))
+	for _, tt := range []struct {
+		name string
+		data int
+		opts []cache.Option
+		most int64
+	}{
+		{"with data", 16, nil, 145},
+		{"names alone", 100, []cache.Option{cache.WithoutData()}, 129},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root)
+				for i := range nodes {
+					_, err := srv.Create(fmt.Sprintf("/app/node-%06d", i), make([]byte, tt.data), zktest.Persistent)
+					require.NoError(t, err)
+				}
+				c, err := cache.Children(bubble.Dial(t, srv, "w"), root, tt.opts...)
+				require.NoError(t, err)
+				kept := []*cache.Cache{ready(t, c)}
+				require.NoError(t, c.Close(t.Context())) // the entries stay
+				require.Equal(t, nodes+1, c.View().Nodes)
+				before := bubble.Heap()
+				clear(kept)
+				total := before - bubble.Heap()
+				each := total / nodes
+				t.Logf("%d bytes a node, %.1f MB of %d", each, float64(total)/1e6, nodes)
+				require.Positive(t, each, "the cache is still in use")
+				require.Less(t, each, tt.most, "with %d bytes of data, and 11 of a name", tt.data)
+			}, zktest.WithHistory(0))
+		})
+	}
 }
 
 // The names are used once, as those of contenders are. What is gone again need not be told to a reader that has not come back.

@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -11,7 +12,9 @@ import (
 // means for the rest. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree
-	depth int // levels below the root whose nodes are followed
+	depth  int                     // levels below the root whose nodes are followed
+	filter func(path string) Scope // nil keeps all
+	noData bool
 
 	size   int   // in the tree, with those of which only the name is known
 	known  int   // that exist
@@ -42,7 +45,7 @@ func (f failure) err() error {
 
 // follows reports whether the node, if it is there, is to be followed in this part.
 func (t *nodes) follows(p part) bool {
-	return p.of == data || t.depth == unlimited || p.node.depth() < t.depth
+	return p.of == data || p.node.marks&alone == 0 && (t.depth == unlimited || p.node.depth() < t.depth)
 }
 
 // watched reports whether a watch would tell of something: of a node in a part that is followed, or of the creation of the root.
@@ -52,7 +55,9 @@ func (t *nodes) watched(p part) bool {
 
 func (t *nodes) rootData() part { return part{t.root, data} }
 
-func (t *nodes) hasFailed(p part) bool { return p.node.failed && t.errs[p.node][p.of] != nil }
+func (t *nodes) hasFailed(p part) bool {
+	return p.node.marks&failed != 0 && t.errs[p.node][p.of] != nil
+}
 
 // entry returns what callers are told of a node.
 func (t *nodes) entry(n *node, path string) Entry {
@@ -61,7 +66,7 @@ func (t *nodes) entry(n *node, path string) Entry {
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
 		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
 	}}
-	if n.failed {
+	if n.marks&failed != 0 {
 		entry.Err = t.errs[n].err()
 	}
 	return entry
@@ -90,6 +95,9 @@ func (t *nodes) got(n *node, read []byte, stat *zk.Stat) hint {
 		details.counted(stat)
 	}
 	details.owner, details.aversion = stat.EphemeralOwner, stat.Aversion
+	if t.noData {
+		read = nil
+	}
 	if !same {
 		t.changing(n)
 		t.bytes += int64(len(read) - len(n.data))
@@ -124,12 +132,12 @@ func (t *nodes) appear(n *node) {
 func (t *nodes) fail(p part, err error) (first bool) {
 	n := p.node
 	t.changing(n)
-	first = n.czxid == 0 && !n.failed
+	first = n.czxid == 0 && n.marks&failed == 0
 	if !t.hasFailed(p) {
 		t.failed++
 	}
 	t.appear(n)
-	n.failed = true
+	n.marks |= failed
 	all := t.errs[n]
 	all[p.of] = err
 	t.errs[n] = all
@@ -146,9 +154,10 @@ func (t *nodes) forgive(p part) {
 	left := t.errs[n]
 	left[p.of] = nil
 	t.failed--
-	if n.failed = left.err() != nil; n.failed {
+	if left.err() != nil {
 		t.errs[n] = left
 	} else {
+		n.marks &^= failed
 		delete(t.errs, n)
 	}
 }
@@ -160,9 +169,9 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	details := n.details()
 	details.counted(stat)
 	old := details.kids
+	names, kept := t.keep(n, names)
 	details.kids = make([]*node, 0, len(names))
-	slices.Sort(names)
-	for _, name := range names {
+	for i, name := range names {
 		for len(old) > 0 && old[0].name < name {
 			t.drop(old[0])
 			old = old[1:]
@@ -172,7 +181,11 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 			old = old[1:]
 			continue
 		}
-		details.kids = append(details.kids, &node{parent: n, name: name})
+		kid := &node{parent: n, name: name}
+		if kept != nil {
+			kid.marks = kept[i]
+		}
+		details.kids = append(details.kids, kid)
 		t.size++
 		t.bytes += int64(len(name))
 	}
@@ -180,6 +193,27 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 		t.drop(kid)
 	}
 	n.detail(details)
+}
+
+// keep returns the names of the children that the cache keeps, sorted, and how it keeps each of them; nil if all are kept whole.
+func (t *nodes) keep(n *node, names []string) (kept []string, marked []marks) {
+	slices.Sort(names)
+	if t.filter == nil {
+		return names, nil
+	}
+	prefix := strings.TrimSuffix(t.pathOf(n), "/") + "/"
+	for _, name := range names {
+		switch t.filter(prefix + name) {
+		case Nothing:
+			continue
+		case Alone:
+			marked = append(marked, alone)
+		default:
+			marked = append(marked, 0)
+		}
+		kept = append(kept, name)
+	}
+	return kept, marked
 }
 
 // gone takes in that there is no such node. It stays in the list of its parent, which has changed, too, and is read again.
@@ -198,7 +232,7 @@ func (t *nodes) gone(n *node) {
 	}
 	delete(t.errs, n)
 	t.bytes -= int64(len(n.data))
-	*n = node{parent: n.parent, name: n.name, parts: n.parts}
+	*n = node{parent: n.parent, name: n.name, parts: n.parts, marks: n.marks & alone}
 }
 
 // drop takes a node and all below it out of the tree.

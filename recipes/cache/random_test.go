@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	gopath "path"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +43,9 @@ type storm struct {
 	client *conn.Client
 	cache  *cache.Cache
 	depth  int
-	lags   bool // a front may lag
+	scope  func(path string) cache.Scope // of a node below the root
+	bare   bool                          // without data
+	lags   bool                          // a front may lag
 
 	mu   sync.Mutex
 	told []cache.Change
@@ -61,6 +64,23 @@ func newStorm(t *testing.T, srv *zktest.Server, seed uint64) *storm {
 func (s *storm) open() {
 	of := cache.Tree
 	opts := []cache.Option{cache.WithWindow(1 + s.rand.IntN(8))}
+	s.scope = func(string) cache.Scope { return cache.Whole }
+	if s.rand.IntN(3) == 0 {
+		s.scope = func(path string) cache.Scope {
+			switch {
+			case strings.HasSuffix(path, "/b"):
+				return cache.Alone
+			case strings.HasSuffix(path, "/a/c"):
+				return cache.Nothing
+			default:
+				return cache.Whole
+			}
+		}
+		opts = append(opts, cache.WithFilter(s.scope))
+	}
+	if s.bare = s.rand.IntN(4) == 0; s.bare {
+		opts = append(opts, cache.WithoutData())
+	}
 	switch s.rand.IntN(6) {
 	case 0:
 		of, s.depth = cache.Node, 0
@@ -179,15 +199,32 @@ func (s *storm) heal() {
 	}
 }
 
-// truth is what the server has, down to the depth of the cache.
+// truth is what the server has of what the cache keeps.
 func (s *storm) truth() map[string]string {
 	want := map[string]string{}
-	for path, node := range truth(s.srv) {
-		if strings.Count(path, "/")-strings.Count(root, "/") <= s.depth {
-			want[path] = node
+	for _, n := range s.srv.Tree(root) {
+		if s.keeps(n.Path) {
+			want[n.Path] = show(s.kept(n.Data), n.Stat.Version, n.Stat.Czxid, n.Stat.Mzxid, n.Stat.EphemeralOwner)
 		}
 	}
 	return want
+}
+
+// kept is what the cache keeps of data.
+func (s *storm) kept(data []byte) []byte {
+	if s.bare {
+		return nil
+	}
+	return data
+}
+
+func (s *storm) keeps(path string) bool {
+	return path == root || s.scope(path) != cache.Nothing && s.keeps(gopath.Dir(path)) && s.lists(gopath.Dir(path))
+}
+
+// lists reports whether the cache follows the children of a node that it keeps.
+func (s *storm) lists(path string) bool {
+	return strings.Count(path, "/")-strings.Count(root, "/") < s.depth && (path == root || s.scope(path) == cache.Whole)
 }
 
 // read takes the changes, slowly at times.
@@ -230,7 +267,7 @@ func (s *storm) look() {
 		}
 	}
 	for path, was := range had {
-		if !strings.HasPrefix(path, root) || strings.Count(path, "/")-1 > s.depth {
+		if !strings.HasPrefix(path, root) || !s.keeps(path) {
 			continue
 		}
 		e, ok := got[path]
@@ -324,7 +361,7 @@ func (s *storm) checkWatches() {
 	if nodes := s.truth(); len(nodes) > 0 {
 		want = len(nodes)
 		for path := range nodes {
-			if strings.Count(path, "/")-1 < s.depth {
+			if s.lists(path) {
 				want++
 			}
 		}

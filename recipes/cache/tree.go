@@ -21,8 +21,15 @@ type node struct {
 	version int32
 	parts   [2]state
 	known   bool // there is such a node, and its data was read or refused
-	failed  bool // nodes.errs says why
+	marks   marks
 }
+
+type marks uint8
+
+const (
+	failed marks = 1 << iota // nodes.errs says why
+	alone                    // what is below it is not kept
+)
 
 // details are what a node has that is not as most nodes are: a leaf that never had a child, is not ephemeral, and has the access list
 // of its creation.

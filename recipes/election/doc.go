@@ -31,6 +31,9 @@
 // Candidates lead first come, first served, in the order in which the servers created their nodes, in Go and
 // Java alike.
 //
+// The leader can hand over to another candidate of its choice: see [Election.Appoint]. Candidates ahead of that
+// one with [WithStandBack] go to the end of the queue then. The first in the queue still leads, always.
+//
 // # What is not guaranteed
 //
 // A leader can be paused after it has checked its term and then act while another leads. Pass the token to the

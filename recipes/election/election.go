@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -28,10 +29,11 @@ const (
 // Election elects one leader among the candidates on the same path. One process may campaign in it several
 // times at once. It is safe for concurrent use.
 type Election struct {
-	queue *znode.Queue
-	kind  string
-	retry func(error) bool
-	term  atomic.Pointer[Term] // the newest
+	queue      *znode.Queue
+	kind       string
+	retry      func(error) bool
+	standsBack bool
+	term       atomic.Pointer[Term] // the newest
 }
 
 // Option configures [New].
@@ -39,8 +41,9 @@ type Option func(*config) error
 
 type config struct {
 	recipe.Config
-	layout Layout
-	retry  func(error) bool
+	layout    Layout
+	retry     func(error) bool
+	standBack bool
 }
 
 // WithData sets the data of the candidates, which shows others who leads and who is standing; the default is
@@ -120,7 +123,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue: queue, kind: kind, retry: cfg.retry}, nil
+	return &Election{queue: queue, kind: kind, retry: cfg.retry, standsBack: cfg.standBack}, nil
 }
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it.
@@ -149,7 +152,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
+	h, err := e.stand(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +163,11 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		}
 	}
 	return t, nil
+}
+
+// Part returns a term as one of several locks for multilock.LockAll, which campaigns for it.
+func (e *Election) Part() zkrecipes.Part {
+	return hold.Part{Client: e.queue.Client(), Path: e.queue.Path(), Kind: e.kind, Acquire: e.campaign}.Public()
 }
 
 // Path returns the path of the election.

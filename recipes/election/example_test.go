@@ -94,3 +94,51 @@ func ExampleElection_Watch() {
 	// worker-1 leads
 	// no leader any more
 }
+
+// The leader hands over to a candidate of its choice, which is not the next in the queue.
+func ExampleElection_Appoint() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	terms := make(chan *election.Term, 3)
+	stand := func(name string, place int) *election.Election {
+		e, err := election.New(client, "/app/leader", election.WithData([]byte(name)), election.WithStandBack())
+		if err != nil {
+			panic(err)
+		}
+		go func() { // as another process does
+			if t, err := e.Campaign(ctx); err == nil {
+				fmt.Println(name, "leads")
+				terms <- t
+			}
+		}()
+		for standing := 0; standing < place; {
+			queue, err := e.Queue(ctx)
+			if err != nil {
+				panic(err)
+			}
+			standing = len(queue)
+		}
+		return e
+	}
+	e := stand("first", 1)
+	t := <-terms
+	stand("old release", 2)
+	stand("new release", 3)
+	candidates, err := e.Queue(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("appoint:", e.Appoint(ctx, t, candidates[2]))
+	fmt.Println("release:", t.Release(ctx))
+	fmt.Println((<-terms).Release(ctx))
+	<-terms
+	// Unordered output:
+	// first leads
+	// appoint: <nil>
+	// release: <nil>
+	// new release leads
+	// <nil>
+	// old release leads
+}

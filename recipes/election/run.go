@@ -29,17 +29,18 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	if lead == nil {
 		return errors.New("run: the function is nil: want one that leads")
 	}
-	campaign := func(ctx context.Context) (*zkrecipes.Hold, error) {
-		t, err := e.Campaign(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return t.Hold, nil
-	}
-	return hold.Repeat(ctx, campaign, func(ctx context.Context, h *zkrecipes.Hold) (again bool, err error) {
+	return hold.Repeat(ctx, e.campaign, func(ctx context.Context, h *zkrecipes.Hold) (again bool, err error) {
 		err = e.serve(ctx, &Term{h}, lead)
 		return err == nil || e.retry(err), err
 	})
+}
+
+func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
+	t, err := e.Campaign(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.Hold, nil
 }
 
 // Term returns the term that this process currently holds through [Election.Run] or [Election.Campaign] of this

@@ -122,27 +122,3 @@ func ExampleMutex_TryLock() {
 	// held by worker-1
 	// <nil>
 }
-
-func ExampleLockAll() {
-	ctx := context.Background()
-	client, done := connect(ctx)
-	defer done()
-	account := func(name string) *mutex.Mutex {
-		m, err := mutex.New(client, "/bank/"+name)
-		if err != nil {
-			panic(err)
-		}
-		return m
-	}
-	from, to := account("zoe"), account("adam")
-	both, err := mutex.LockAll(ctx, from, to)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("both held:", both.Err() == nil)
-	fmt.Println(both.Release(ctx))
-	// Output:
-	// both held: true
-	// <nil>
-}

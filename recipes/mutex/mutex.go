@@ -137,6 +137,11 @@ func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecip
 	return hold.Run(ctx, m.Lock, fn)
 }
 
+// Part returns the mutex as one of several locks for multilock.LockAll.
+func (m *Mutex) Part() zkrecipes.Part {
+	return hold.Part{Client: m.queue.Client(), Path: m.queue.Path(), Kind: znode.Lock, Acquire: m.Lock}.Public()
+}
+
 // Path returns the path of the mutex.
 func (m *Mutex) Path() string { return m.queue.Path() }
 

@@ -287,8 +287,6 @@ func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
 			_, err = m.TryLock(ctx)
 			require.ErrorIs(t, err, why, name)
 			require.ErrorIs(t, m.Do(ctx, nothing), why, name)
-			_, err = mutex.LockAll(ctx, m)
-			require.ErrorIs(t, err, why, name)
 			require.Zero(t, sent.Hits(), name)
 			sent.Remove()
 		}
@@ -312,7 +310,6 @@ func TestLock_InsideItsOwnHold(t *testing.T) {
 				func(ctx context.Context) error { return m.Do(ctx, nothing) },
 				func(ctx context.Context) error { return below.Do(ctx, nothing) },
 				func(ctx context.Context) error { _, err := newMutex(t, a).Lock(ctx); return err },
-				func(ctx context.Context) error { _, err := mutex.LockAll(ctx, m); return err },
 				func(ctx context.Context) (err error) {
 					defer func() { err, _ = recover().(error) }()
 					m.Locker(ctx).Lock()
@@ -653,10 +650,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		}
 		_, err := mutex.New(nil, path)
 		require.ErrorContains(t, err, "client is nil")
-		_, err = mutex.LockAll(t.Context())
-		require.Error(t, err)
-		_, err = mutex.LockAll(t.Context(), newMutex(t, a), nil)
-		require.Error(t, err)
 		large := newMutex(t, a, mutex.WithData(make([]byte, 1<<20)))
 		_, err = large.Lock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
@@ -673,7 +666,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			"Do":      func() error { return m.Do(t.Context(), nothing) },
 			"Queue":   func() error { _, err := m.Queue(t.Context()); return err },
 			"Revoke":  func() error { return m.Revoke(t.Context()) },
-			"LockAll": func() error { _, err := mutex.LockAll(t.Context(), m); return err },
 		} {
 			require.ErrorIs(t, call(), zkrecipes.ErrClosed, name)
 		}

@@ -191,6 +191,17 @@ func (l *RWLock) RRun(ctx context.Context, fn func(ctx context.Context, h *zkrec
 	return hold.Run(ctx, l.RLock, fn)
 }
 
+// Part returns the write lock as one of several locks for multilock.LockAll.
+func (l *RWLock) Part() zkrecipes.Part { return l.part(l.Lock) }
+
+// RPart is like [RWLock.Part], but returns the read lock.
+func (l *RWLock) RPart() zkrecipes.Part { return l.part(l.RLock) }
+
+// part is of one kind for both: a caller that wants both waits for itself.
+func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zkrecipes.Part {
+	return hold.Part{Client: l.queue.Client(), Path: l.queue.Path(), Kind: znode.Write, Acquire: acquire}.Public()
+}
+
 // Revoke asks the writer, or every reader, that holds the lock to release, by closing the
 // [zkrecipes.Hold.Revoked] channel of the hold. Each holder decides whether and when to release. It is not an
 // error if there is no holder. The request replaces the data of the holders, so [RWLock.Queue] no longer shows

@@ -15,7 +15,8 @@
 //
 // # What is guaranteed
 //
-// No update is lost: a write is applied only to the state that it was made from. Only [Value.Set] replaces any
+// No update is lost: a write is applied only to the state that it was made from. [UpdateAll] changes several
+// values in one transaction, made from one state of all that it has read. Only [Value.Set] replaces any
 // state, and [Value.SetHeld] does so only while a lock is held.
 //
 // No write is applied twice. If a reply is lost, the node is read, and the write is sent again only if at most
@@ -28,7 +29,7 @@
 //
 // A call waits for the connection within its context, and continues in the next session. If the outcome of a
 // write cannot be determined, the error matches zkrecipes.ErrUnknownOutcome: read before you write again.
-// [Value.CompareAndSet] and [Value.Update] return it if the reply is lost and the node does not show that the
+// [Value.CompareAndSet], [Value.Update] and [UpdateAll] return it if the reply is lost and the node does not show that the
 // write was refused. [Value.Set] and [Value.SetHeld] treat the write as done if the node holds their value, and
 // [Value.Delete] treats a missing node as deleted. [Counter.Add] returns it only if the session or the context
 // ended before the answer arrived.

@@ -2,6 +2,7 @@ package value_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,43 @@ func ExampleValue_Update() {
 	})
 	fmt.Println(now.Limit, err)
 	// Output: 10 <nil>
+}
+
+// A transfer between two accounts, without a lock.
+func ExampleUpdateAll() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	account := func(name string) *value.Value[int64] {
+		v, err := value.New(client, "/bank/"+name, value.AtomicLong())
+		if err != nil {
+			panic(err)
+		}
+		return v
+	}
+	from, to := account("zoe"), account("adam")
+	if _, err := from.Set(ctx, 100); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var left, sum int64
+	err := value.UpdateAll(ctx, client, func(tx *value.Tx) error {
+		a, err := from.Read(tx)
+		if err != nil {
+			return err
+		}
+		b, err := to.Read(tx)
+		if err != nil {
+			return err
+		}
+		if a < 30 {
+			return errors.New("too little money")
+		}
+		left, sum = a-30, b+30
+		return errors.Join(from.Write(tx, left), to.Write(tx, sum))
+	})
+	fmt.Println(left, sum, err)
+	// Output: 70 30 <nil>
 }
 
 func ExampleValue_CompareAndSet() {

@@ -76,7 +76,7 @@ func (j *Journal) write(line, equals string, pairs []any) {
 		line += fmt.Sprintf(" %v%s%s", pairs[i], equals, quote(fmt.Sprint(pairs[i+1])))
 	}
 	if _, err := io.WriteString(j.out, strings.TrimRight(line, " ")+"\n"); err != nil {
-		return // the reader has gone, which is no reason to stop
+		return // the reader has gone away, which is no reason to stop
 	}
 }
 

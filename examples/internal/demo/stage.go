@@ -19,8 +19,8 @@ const (
 	storyTick    = 250 * time.Millisecond
 )
 
-// Stage is where a story plays: a server in this process, and actors. Each actor has a connection of its own, as another process
-// would have.
+// Stage is where a story plays: a server in this process, and actors. Each actor has its own connection, as another
+// process would have.
 type Stage struct {
 	*Journal
 	ctx     context.Context //nolint:containedctx // lives as long as the story

@@ -20,7 +20,7 @@ const Unknown check.Kind = "unknown"
 // when the servers end the session.
 const Orphaned check.Kind = "orphaned"
 
-// Viewed is another such kind. The client was told of a view, or asked for it.
+// Viewed is another such kind. The client was given a view, or queried it.
 const Viewed check.Kind = "viewed"
 
 // Used is another such kind. Under the hold of the operation, the client has updated what the hold protects.
@@ -29,7 +29,7 @@ const Used check.Kind = "used"
 // A View is what a client believes of nodes: of one node, of the members of a group, of a cache, or of a value.
 type View struct {
 	Nodes []Node `json:"nodes,omitempty"`
-	// Change belongs to caches, which tell one change at a time: created, updated or deleted.
+	// Change belongs to caches, which report one change at a time: created, updated or deleted.
 	Change string `json:"change,omitempty"`
 	// Zxid is the transaction that the view says it has seen; 0 if it does not say so.
 	Zxid    int64 `json:"zxid,omitempty"`

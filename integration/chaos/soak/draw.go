@@ -30,8 +30,8 @@ const (
 	tall, apart        = 70, 110
 )
 
-// Draw draws a journal as SVG: one curve below the other, each from zero to its largest figure. A dashed line is where a
-// run went on with the journal of another.
+// Draw draws a journal as SVG: one curve below the other, each from zero to its largest figure. A dashed line is
+// where a run continued the journal of another.
 func Draw(entries []Entry) string {
 	height := 50 + apart*len(curves)
 	var b strings.Builder

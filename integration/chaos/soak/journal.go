@@ -12,16 +12,16 @@ import (
 
 // Tally is what soak runs have counted.
 type Tally struct {
-	Sections int `json:"sections"` // of ours, fenced
+	Sections int `json:"sections"` // of our clients, fenced
 	Theirs   int `json:"theirs"`   // fenced sections of kazoo
 	Bare     int `json:"bare"`     // sections of Curator and kazoo without a fence
-	Others   int `json:"others"`   // operations of recipes that are no locks
+	Others   int `json:"others"`   // operations of recipes that are not locks
 	Failed   int `json:"failed"`   // calls that returned an error, as they do in a fault
 	Losses   int `json:"losses"`   // holds that ended before they were released
 	Refused  int `json:"refused"`  // tokens that a fence refused
 	Faults   int `json:"faults"`
 
-	Overlaps int `json:"overlaps"` // a hold of ours beside another that had not ended
+	Overlaps int `json:"overlaps"` // one of our holds beside another that had not ended
 	Lost     int `json:"lost"`     // updates that were lost behind a fence
 	Unfenced int `json:"unfenced"` // updates that were lost where there is no fence
 	Wrong    int `json:"wrong"`    // answers of other recipes that cannot be
@@ -60,7 +60,8 @@ func (e Entry) String() string {
 		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines, e.Watches, e.Nodes)
 }
 
-// ReadJournal returns the entries of a journal; none if there is no file. A last line that a kill has torn does not count.
+// ReadJournal returns the entries of a journal; none if there is no file. A last line that a kill has truncated does
+// not count.
 func ReadJournal(path string) ([]Entry, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +82,7 @@ func ReadJournal(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Journal is a file of JSON lines, one for each [Entry]. A run goes on where the run before it has ended.
+// Journal is a file of JSON lines, one for each [Entry]. A run continues where the run before it has ended.
 type Journal struct {
 	file  *os.File
 	start Entry // the newest one of the runs before

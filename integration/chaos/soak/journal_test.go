@@ -29,7 +29,7 @@ func write(t *testing.T, path string, run Tally) Entry {
 	return e
 }
 
-// A run goes on counting where the run before it was killed, in the middle of a line or not.
+// A run continues the count where the run before it was killed, in the middle of a line or not.
 func TestJournal_GoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	write(t, path, Tally{Sections: 10, Lost: 1})

@@ -24,7 +24,7 @@ type ledger struct {
 type fenced struct {
 	number  int
 	highest zkrecipes.Token
-	holder  *zkrecipes.Hold // the newest of ours that has entered; nil once it has left
+	holder  *zkrecipes.Hold // our newest hold that has entered; nil once it has left
 }
 
 func newLedger() *ledger { return &ledger{registers: map[string]*fenced{}} }
@@ -38,8 +38,8 @@ func (l *ledger) at(name string) *fenced {
 	return r
 }
 
-// enter says that a caller of ours is inside with its hold. If the hold before has neither ended nor left, the two overlap. The
-// one before is asked under the mutex: what it says is as of now.
+// enter records that one of our callers is inside with its hold. If the hold before has neither ended nor left, the
+// two overlap. The one before is checked under the mutex, so its answer is as of now.
 func (l *ledger) enter(name string, h *zkrecipes.Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

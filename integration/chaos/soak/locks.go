@@ -92,8 +92,8 @@ func (r *run) work(ctx context.Context, register string, take acquire, pause tim
 	}
 }
 
-// section reads and writes the register. A holder that looks at its hold and goes on may be late all the same: then the fence
-// refuses it.
+// section reads and writes the register. A holder that checks its hold and continues may still be late: then the
+// fence rejects it.
 func (r *run) section(register string, h *zkrecipes.Hold) {
 	r.ledger.enter(register, h)
 	defer r.ledger.leave(register, h)

@@ -21,7 +21,7 @@ var errWrong = errors.New("wrong answer")
 // A turn is one operation of a recipe, from its begin to its end.
 type turn func(context.Context) error
 
-// turns make the turns of the recipes that are no locks. Number tells clients apart.
+// turns run the turns of the recipes that are not locks. Number distinguishes clients.
 var turns = map[string]func(c *conn.Client, path string, number int) (turn, error){
 	"value": func(c *conn.Client, path string, _ int) (turn, error) {
 		v, err := value.New(c, path, value.AtomicLong())
@@ -114,7 +114,7 @@ func growing(next func(context.Context) (int64, error)) turn {
 	}
 }
 
-// others starts two clients of each recipe that is no lock, and of shards.
+// others starts two clients of each recipe that is not a lock, and of shards.
 func (r *run) others(ctx context.Context) error {
 	for name, begin := range turns {
 		for number := range 2 {
@@ -152,7 +152,7 @@ func (r *run) take(ctx context.Context, name string, t turn) {
 	}
 }
 
-// shards is a turn of a member that serves shards for a minute. Each shard has a register of its own.
+// shards is a turn of a member that serves shards for a minute. Each shard has its own register.
 func (r *run) shards(s *shard.Shards) turn {
 	return func(ctx context.Context) error {
 		minute, stop := context.WithTimeout(ctx, 20*r.Session)

@@ -31,9 +31,9 @@ type Config struct {
 	Session  time.Duration // timeout of the clients'
 	Peace    time.Duration // between the end of a fault and the next one
 	Every    time.Duration // between two entries of the journal
-	Sessions int           // of ours; the first two are behind proxies
+	Sessions int           // our clients; the first two are behind proxies
 	Locks    int           // of each kind, with two workers each
-	Pause    time.Duration // between two operations of recipes that are no locks, and of sections beside other libraries
+	Pause    time.Duration // between two operations of recipes that are not locks, and of sections beside other libraries
 	Journal  string        // file
 	Dir      string        // for the socket
 	// Mates are processes of other libraries.
@@ -41,7 +41,7 @@ type Config struct {
 	Log   func(format string, args ...any)
 }
 
-// A Mate is a process of another library that has sections on a path of ours.
+// A Mate is a process of another library that has sections on one of our paths.
 type Mate struct {
 	// Lock is the name of the lock, and Kind is which of our locks shares it.
 	Lock, Kind string
@@ -58,8 +58,8 @@ type run struct {
 	workers  sync.WaitGroup
 }
 
-// Run runs until its duration is over, it is enough, or ctx ends, and returns the last entry of its journal. An error means that the run
-// could not begin, or that a server did not come back.
+// Run runs until its duration is over, it is enough, or ctx ends, and returns the last entry of its journal. An error
+// means that the run could not start, or that a server did not return.
 func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err error) {
 	r := &run{Config: cfg, ensemble: e, ledger: newLedger()}
 	journal, err := OpenJournal(cfg.Journal)
@@ -140,8 +140,8 @@ func (r *run) start(ctx context.Context) error {
 	return errors.Join(r.locks(ctx), r.others(ctx))
 }
 
-// mate starts a worker of ours beside a process of another library. A loop of theirs that ends, as by a lost connection, is begun
-// again.
+// mate starts one of our workers beside a process of another library. If the other's loop ends, for example because
+// of a lost connection, it is restarted.
 func (r *run) mate(ctx context.Context, m Mate, socket string) error {
 	path := Root + "/" + m.Lock + "/lock"
 	for _, k := range kinds {

@@ -29,7 +29,7 @@ func sample(servers []*zkserver.Server, before Sample) Sample {
 	return s
 }
 
-// mntr asks a server, more than once if the machine is busy. It returns nothing if there is no answer.
+// mntr queries a server, more than once if the machine is busy. It returns nothing if there is no answer.
 func mntr(server *zkserver.Server) string {
 	for range 5 {
 		if answer, err := server.FourLetter("mntr"); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run goes on with, and SOAK_PICTURE the
-// file of the curves.
+// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run continues, and
+// SOAK_PICTURE the file of the curves.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an ensemble")
@@ -77,7 +77,8 @@ func TestSoak(t *testing.T) {
 
 const stillness = 8 * time.Minute
 
-// standsStill reports whether the other libraries had no section at the end of a run. One that was cut off comes back within minutes.
+// standsStill reports whether the other libraries had no section at the end of a run. One that was cut off returns
+// within minutes.
 func standsStill(entries []soak.Entry) bool {
 	last := entries[len(entries)-1]
 	for _, e := range entries {

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// ahead is how many transactions tell whether the end of an epoch was taken over.
+// ahead is how many transactions show whether the end of an epoch was adopted.
 const ahead = 10_000
 
-// settle adds the ends of epochs that fit to what came later, and the deletions of ephemeral nodes by the end of their
-// session. It returns how many transactions it cannot tell of, and how many changes do not fit to those before.
+// settle adds the ends of epochs that fit to what came later, and the deletions of ephemeral nodes by the end of
+// their session. It returns how many transactions it cannot decide, and how many changes do not fit to those before.
 func settle(history []Txn, tails map[int64][]Txn) (settled []Txn, unknown, misfits int) {
 	now := tree{}
 	add := func(t Txn) {

@@ -33,10 +33,10 @@ type Change struct {
 // Read returns what an ensemble has done below a path, in order. dirs are the data directories of its servers, which may be
 // running but must be at rest. Transactions that changed nothing there are left out.
 //
-// The logs of the servers complement each other: a server that was far behind gets a snapshot, and its log has a gap. A
-// transaction that less than half of them have, at the end of an epoch, was not committed by the leader of that epoch. The
-// next leader may have taken it over. The versions in later transactions tell that. If they do not, Read takes it for not
-// done, and counts it in unknown.
+// The logs of the servers complement each other: a server that was far behind gets a snapshot, and its log has a gap.
+// A transaction that less than half of them have, at the end of an epoch, was not committed by the leader of that
+// epoch. The next leader may have adopted it, which the versions in later transactions show. If they do not, Read
+// takes it as not done, and counts it in unknown.
 func Read(under string, dirs ...string) (history []Txn, unknown int, err error) {
 	seen := map[int64]int{} // in how many logs
 	txns := map[int64]Txn{}

@@ -22,7 +22,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A leader is killed in between, and a follower that was away gets what it has missed. The logs tell each change once.
+// A leader is killed in between, and a follower that was away gets what it has missed. The logs have each change
+// once.
 func TestRead(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3)
 	if !e.Servers[0].Ours() {

@@ -12,8 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// copies returns the turn of a cache: some random writes below its root, a Sync, and a snapshot, which must have them. Errors
-// of the writes do not matter: what they did is in the log of the servers. The changes are told all the time.
+// copies returns the turn of a cache: some random writes below its root, a Sync, and a snapshot, which must have
+// them. Errors of the writes do not matter: their effects are in the log of the servers. The changes are reported all
+// the time.
 func (w *worker) copies(ctx context.Context) (turn, error) {
 	c, err := cache.Tree(w.client, w.path)
 	if err != nil {

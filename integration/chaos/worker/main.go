@@ -156,7 +156,7 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 	}
 }
 
-// leaving drops an error that only says that the worker was told to leave.
+// leaving drops an error that only reports that the worker was told to leave.
 func leaving(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -188,14 +188,14 @@ func (w *worker) locks(ctx context.Context) (turn, error) {
 	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, nil
 }
 
-// orphaned tells that the session, in which an operation began, has ended.
+// orphaned reports that the session, in which an operation began, has ended.
 func (w *worker) orphaned(op *journal.Op) {
 	if w.session.Err() != nil {
 		op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
 	}
 }
 
-// failed tells an error that does not say whether the operation has done anything.
+// failed reports an error that leaves open whether the operation had an effect.
 func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
 	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session, Reason: err.Error()})
 	pause(ctx, w.length())
@@ -238,7 +238,7 @@ func (w *worker) mate(ctx context.Context, a ask) {
 	for ctx.Err() == nil {
 		w.orders.rested(ctx)
 		if h, err := a.acquire(ctx); err == nil {
-			_ = h.Release(ctx) // a loss is told to those who report
+			_ = h.Release(ctx) // a loss is reported to those who record
 		}
 		pause(ctx, rand.N(w.config.section))
 	}

@@ -39,7 +39,7 @@ func listen(in io.Reader, stop func()) *orders {
 	return o
 }
 
-// holding returns a channel that the next order closes, if the newest order is "hold". Else it returns nil.
+// holding returns a channel that the next order closes, if the newest order is "hold". Otherwise it returns nil.
 func (o *orders) holding() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// presences returns the turn of a persistent node: it is kept for a while, its data is set, and it is closed. The data is set
-// only when the node is there again, however the turn went. What the state says is told at every change, and all the time.
+// presences returns the turn of a persistent node: it is kept for a while, its data is set, and it is closed. The
+// data is set only when the node exists again, however the turn went. The state is reported at every change, and all
+// the time.
 func (w *worker) presences() turn {
 	return func(ctx context.Context) error {
 		op := w.journal.Call(1, false)
@@ -54,7 +55,7 @@ func (w *worker) presences() turn {
 	}
 }
 
-// gone closes the node and tells when it is gone.
+// gone closes the node and reports when it is gone.
 func (w *worker) gone(ctx context.Context, op *journal.Op, n *node.Node) error {
 	if err := n.Close(ctx); err != nil {
 		return err

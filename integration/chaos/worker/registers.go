@@ -51,7 +51,7 @@ func (w *worker) registers() (turn, error) {
 	}, nil
 }
 
-// accessed tells how an access ends.
+// accessed reports how an access ends.
 func (w *worker) accessed(ctx context.Context, op *journal.Op, do func(context.Context) (journal.Register, error)) error {
 	found, err := do(ctx)
 	switch {

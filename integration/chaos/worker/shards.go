@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// member is a member of the shards. Its holds are told as those of clients of their own: "shards-0.1/p007" is what shards-0.1 did
-// with the shard p007. All functions share one connection to the resource.
+// member is a member of the shards. Its holds are reported as those of separate clients: "shards-0.1/p007" is what
+// shards-0.1 did with the shard p007. All functions share one connection to the resource.
 type member struct {
 	*worker
 	updated chan string // the contender under which a shard was updated

@@ -80,7 +80,7 @@ func declared(file string, text []byte, name string) (start, end int, err error)
 	return start, end, nil
 }
 
-// functionName is "f", or "T.f" for a method of T or *T, also if T has parameters.
+// functionName is "f", or "T.f" for a method of T or *T, even if T has parameters.
 func functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

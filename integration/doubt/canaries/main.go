@@ -1,5 +1,6 @@
-// Command canaries breaks each contract and each argument for safety, one at a time, and shows which test notices. One that no test
-// notices is a hole in the tests, and makes the command fail. What a condition alone can break, mutate breaks by itself.
+// Command canaries breaks each contract and each argument for safety, one at a time, and shows which test notices.
+// One that no test notices is a gap in the tests, and makes the command fail. Mutate breaks what a single condition
+// can break.
 //
 //	go run ./doubt/canaries                 all of them, from integration/
 //	go run ./doubt/canaries -run 'proof'    those whose name matches
@@ -100,7 +101,7 @@ func (r *runner) one(c canary) (by string, err error) {
 	}
 	for _, e := range c.edits {
 		build := exec.Command("go", "build", "-overlay", spec) // the tests build what uses it
-		build.Dir = filepath.Join(r.root, e.dir)               // which may be in a module of its own
+		build.Dir = filepath.Join(r.root, e.dir)               // which may be in another module
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
 		}

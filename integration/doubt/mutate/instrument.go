@@ -161,7 +161,8 @@ func (w *walker) operands(b *ast.BinaryExpr) {
 	}
 }
 
-// arithmetic mutates the result of a calculation, the outermost only. What has a text as such in it, or constants alone, is left alone.
+// arithmetic mutates the result of a calculation, the outermost only. Calculations that contain a string literal, or
+// only constants, are left alone.
 func (w *walker) arithmetic(b *ast.BinaryExpr) {
 	inner := w.calculated[b]
 	for _, side := range []ast.Expr{b.X, b.Y} {

@@ -9,10 +9,11 @@
 //	go run ./doubt/mutate -again mutants.txt       those that survived an earlier run
 //	go run ./doubt/mutate -unreached               lists those that no test can notice, and tries none
 //
-// All mutants are compiled into the test binaries at once, and the environment says which one is active. First each test
-// runs alone without a mutant, and notes the mutants that would have changed a value or left out a statement. A mutant
-// runs against these tests alone: those of its own package first, then those of the others, the quick ones first.
-// With -reach a later run needs to do this for new tests alone, while the mutated code and the other tests are the same.
+// All mutants are compiled into the test binaries at once, and the environment selects the active one. First each
+// test runs without a mutant, and records the mutants that would have changed a value or left out a statement. A
+// mutant runs only against these tests: those of its own package first, then those of the others, the quick ones
+// first. With -reach a later run needs to do this only for new tests, while the mutated code and the other tests are
+// the same.
 //
 // Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no statement, and
 // it runs the tests of other packages only all together for each mutant.

@@ -74,12 +74,12 @@ func TestRunner_NoticesWhatATestHolds(t *testing.T) {
 		"dropped n = 0":                   ".",
 		"true n >= 10":                    ".",
 		"false n >= 10":                   ".",
-		"bound n >= 10":                   survives, // no test asks for 10, which would be 10
+		"bound n >= 10":                   survives, // no test uses 10, which would be 10
 		"off 2*n - n":                     ".",
 	}, results)
 }
 
-// TestKeys_AreUnique: of two like conditions in one file each has a result of its own.
+// TestKeys_AreUnique: two equal conditions in one file have separate results.
 func TestKeys_AreUnique(t *testing.T) {
 	in, _, err := instrument("../../..", t.TempDir(), mutated)
 	require.NoError(t, err)

@@ -123,8 +123,8 @@ func (r *runner) tests(t *tester, names []string, env string, limit, clock time.
 	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+clock.String(), "-test.run="+pattern)
 }
 
-// run limits the time on the processor, since a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
-// time uses the processor, too.
+// run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in
+// virtual time uses the processor too.
 func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte, took time.Duration, err error) {
 	const limited = `ulimit -t "$0" && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", limited, fmt.Sprint(int(limit.Seconds())), t.binary}, args...)...)

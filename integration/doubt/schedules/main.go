@@ -1,6 +1,6 @@
-// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every operation on a
-// channel and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
-// legal. So a failure shows a fault, in the code or in the test.
+// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every operation on
+// a channel and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
+// legal, so a failure shows a fault, in the code or in the test.
 //
 //	go run ./doubt/schedules                                        all tests of the root module, from integration/
 //	go run ./doubt/schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer

@@ -1,5 +1,5 @@
-// Package awake measures time without that in which the machine has stood still, for limits in tests. A host may stop a virtual machine
-// for seconds. That is no delay of what is measured.
+// Package awake measures time without the periods in which the machine stood still, for limits in tests. A host may
+// stop a virtual machine for seconds. That is not a delay of what is measured.
 package awake
 
 import (

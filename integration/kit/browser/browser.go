@@ -18,10 +18,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// Patience is how long a test waits for a page, or for what the page is to show, on a machine that is busy with other tests as well.
+// Patience is how long a test waits for a page, or for something on it, on a machine that is busy with other tests as
+// well.
 const Patience = 5 * time.Minute
 
-// Tab is a page in a browser of its own. A failure of the browser ends the test.
+// Tab is a page in a separate browser. A failure of the browser ends the test.
 type Tab struct {
 	*testing.T
 	Context context.Context // for chromedp; it lives for the cleanups of the test, too
@@ -90,7 +91,7 @@ func (p *Tab) Poll(expression string) (err error) {
 	return err
 }
 
-// Look sets the size of the window, and the colours that the page is asked for.
+// Look sets the size of the window, and the requested color scheme of the page.
 func (p *Tab) Look(width, height int64, dark bool) {
 	p.Helper()
 	_, err := chromedp.Call(p.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -122,8 +123,9 @@ func (p *Tab) Picture(directory, name string) {
 	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
 }
 
-// Faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast. Texts that match the
-// selector on stand on a bar in the colour of the first match of bar, the others on the background of a parent.
+// Faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast. Texts that
+// match the selector on are on a bar in the color of the first match of bar, the others on the background of a
+// parent.
 func (p *Tab) Faint(on, bar string) []string {
 	p.Helper()
 	return Evaluate[[]string](p, fmt.Sprintf(faint, on, bar))

@@ -1,5 +1,6 @@
-// Package kdc runs a key distribution center of Kerberos for tests: MIT's, with the realm EXAMPLE.COM, on loopback. It starts in a
-// second, and needs no rights. All users of the machine may read its files, because servers may run under users of their own.
+// Package kdc runs a key distribution center of Kerberos for tests: MIT's, with the realm EXAMPLE.COM, on loopback.
+// It starts in a second, and needs no rights. All users of the machine may read its files, because servers may run
+// under different users.
 package kdc
 
 import (
@@ -73,7 +74,7 @@ func Start(tb testing.TB) *KDC {
 	return k
 }
 
-// directory makes a directory that all users may read. The user of the test alone may read those of testing.TB.
+// directory makes a directory that all users may read. Only the user of the test may read those of testing.TB.
 func directory(tb testing.TB) string {
 	dir, err := os.MkdirTemp("", "kdc-") //nolint:usetesting // see above
 	check(tb, err)

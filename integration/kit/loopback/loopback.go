@@ -10,7 +10,7 @@ import (
 )
 
 // Block picks 254 loopback addresses and returns the one with the given number. No other program binds to them, not
-// even as the source of an outgoing connection, which is 127.0.0.1. So a server that was down finds its port free.
+// even as the source of an outgoing connection, which is 127.0.0.1, so a server that was down finds its port free.
 func Block() func(n int) string {
 	if runtime.GOOS != "linux" { // other systems have one address
 		return func(int) string { return "127.0.0.1" }

@@ -19,8 +19,8 @@ type Java struct {
 	Source  string
 }
 
-// Compile compiles the program into dir, unless it is there already. If there is no compiler or no product, the test is skipped;
-// with REQUIRE_REAL=1 it fails.
+// Compile compiles the program into dir, unless it exists already. If there is no compiler or no product, the test is
+// skipped; with REQUIRE_REAL=1 it fails.
 func (j Java) Compile(tb testing.TB, dir string) {
 	tb.Helper()
 	jars, err := j.Product.ClassPath("")

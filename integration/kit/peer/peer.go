@@ -50,7 +50,7 @@ func Start(tb testing.TB, process *exec.Cmd, event func(check.Event)) *Peer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the process has a descriptor of its own
+	defer func() { _ = log.Close() }() // the process has its own descriptor
 	p.process.Stderr = log
 	in, err := p.process.StdinPipe()
 	if err != nil {

@@ -34,7 +34,7 @@ func (k *link) run() {
 	ways.Wait()
 }
 
-// cut ends both connections at once, also when frames are held.
+// cut ends both connections at once, even when frames are held.
 func (k *link) cut() {
 	k.once.Do(func() {
 		close(k.done)

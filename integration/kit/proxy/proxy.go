@@ -161,8 +161,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Stall holds everything in direction d, also the end of a connection. Connections stay open, and clients can make new
-// ones. It acts like a network that loses packets: neither side notices.
+// Stall holds everything in direction d, including the end of a connection. Connections stay open, and clients can
+// make new ones. It acts like a network that loses packets: neither side notices.
 func (p *Proxy) Stall(d Direction) {
 	p.each(d, func(l *lane) {
 		select {

@@ -39,7 +39,8 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 	dial(t, p) // a new connection is accepted
 }
 
-// Refuse and Cut together also reach a client that was accepted just before. Else a partition would miss a connection.
+// Refuse and Cut together also reach a client that was accepted just before. Otherwise a partition would miss a
+// connection.
 func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 	_, p := setup(t)
 	for range 100 {
@@ -114,7 +115,7 @@ func TestProxy_StallToClientHoldsReplies(t *testing.T) {
 	c.expect(1)
 }
 
-// A partition also hides the end of a connection. A server must go on until its own timeout.
+// A partition also hides the end of a connection. A server must continue until its own timeout.
 func TestProxy_StallHidesTheEndOfAConnection(t *testing.T) {
 	peer, p := setup(t)
 	c, d := dial(t, p), dial(t, p)

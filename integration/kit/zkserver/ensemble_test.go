@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
 	must(t, e.WaitReady())
 }
 
-// An isolated follower goes on serving for a while, and its clients notice nothing. Then it stops, and comes back later.
+// An isolated follower keeps serving for a while, and its clients notice nothing. Then it stops, and returns later.
 func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	e := isolatable(t, 3)
 	follower, err := e.Follower()
@@ -73,9 +74,10 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	t.Logf("back %v after healing", time.Since(start))
 }
 
-// A follower can go on serving a session that the leader has expired. This is why liveness is hard to prove. An isolated
-// follower takes no client back, so the victim must not lose its connection. go-zookeeper gives it up after two thirds of the
-// session timeout without a byte: the timeout is long enough for a machine that stands still for two seconds.
+// A follower can keep serving a session that the leader has expired. This is why liveness is hard to prove. An
+// isolated follower does not accept a client again, so the victim must not lose its connection. go-zookeeper abandons
+// it after two thirds of the session timeout without a byte: the timeout is long enough for a machine that stands
+// still for two seconds.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	const timeout = 4 * time.Second
 	e := isolatable(t, 3, zkserver.WithSyncLimit(40))
@@ -102,7 +104,7 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 
 func connect(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(quiet{}))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")

@@ -9,7 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
 )
 
-// classPath finds the jars of a release, see WithRelease. If the caller asks for no release, ZOOKEEPER_HOME comes first.
+// classPath finds the jars of a release, see WithRelease. If the caller requests no release, ZOOKEEPER_HOME comes
+// first.
 func classPath(release string) (string, error) {
 	if _, err := exec.LookPath(javaCommand("java")); err != nil {
 		return "", fmt.Errorf("java is %w: %w", versions.ErrNotInstalled, err)

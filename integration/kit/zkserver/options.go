@@ -18,6 +18,7 @@ type config struct {
 	syncLimit  int
 	dir        string
 	ownUsers   bool
+	reconfig   bool
 	properties []string
 	settings   []string // lines of zoo.cfg
 	jvm        []string
@@ -42,6 +43,10 @@ func (c config) zooCfg() string {
 	if c.maxSession > 0 {
 		fmt.Fprintf(&b, "maxSessionTimeout=%d\n", c.maxSession.Milliseconds())
 	}
+	fmt.Fprintf(&b, "initLimit=20\nsyncLimit=%d\n", c.syncLimit)
+	if c.reconfig {
+		b.WriteString("reconfigEnabled=true\n")
+	}
 	for _, line := range c.settings {
 		b.WriteString(line + "\n")
 	}
@@ -50,7 +55,7 @@ func (c config) zooCfg() string {
 
 // WithRelease chooses the release of ZooKeeper: "debian", a number such as "3.9.5", or "3.9" for the newest 3.9 that
 // versions/fetch.sh has fetched. Without it, ZOOKEEPER_HOME chooses, then ZKRECIPES_ZOOKEEPER, which takes the same
-// names, then the newest release that is there.
+// names, then the newest release available.
 func WithRelease(name string) Option { return func(c *config) { c.release = name } }
 
 // WithTickTime sets tickTime (default 500 ms). Session timeouts are 2 to 20 ticks unless WithSessionTimeouts says otherwise.
@@ -77,7 +82,7 @@ func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
 }
 
-// WithSetting adds a line to zoo.cfg, for settings that are no system property, such as localSessionsEnabled.
+// WithSetting adds a line to zoo.cfg, for settings that are not system properties, such as localSessionsEnabled.
 func WithSetting(name, value string) Option {
 	return func(c *config) { c.settings = append(c.settings, name+"="+value) }
 }
@@ -92,7 +97,7 @@ func WithEnv(variables ...string) Option {
 	return func(c *config) { c.env = append(c.env, variables...) }
 }
 
-// WithOwnUsers runs each member of an ensemble under a user id of its own, for Isolate. It needs root.
+// WithOwnUsers runs each member of an ensemble under a different user id, for Isolate. It needs root.
 func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
 
 func memoryDir() string {

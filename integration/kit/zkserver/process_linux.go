@@ -17,7 +17,7 @@ func processAttr(uid int) *syscall.SysProcAttr {
 	return attr
 }
 
-// stopped tells whether all threads of a process have stopped. After SIGSTOP, a thread may run on for a moment.
+// stopped reports whether all threads of a process have stopped. After SIGSTOP, a thread may run on for a moment.
 func stopped(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -38,7 +38,7 @@ var ErrExternal = errors.New("server that is not ours: unset ZKRECIPES_SERVERS t
 // One goroutine at a time may use it.
 type Server struct {
 	cfg  config
-	host string // a loopback address of its own
+	host string // each has a different loopback address
 	port int
 	main string // Java class
 	dir  string // zoo.cfg and data
@@ -46,7 +46,7 @@ type Server struct {
 	cp   string // Java class path
 	uid  int    // of the process; 0 for the user of the test
 
-	peer    peer   // its id is 0 if the server stands alone
+	peer    peer   // its id is 0 if the server is standalone
 	members string // what zoo.cfg says of the ensemble
 
 	proc     *exec.Cmd
@@ -142,8 +142,10 @@ func (s *Server) configure(members string) error {
 }
 
 func (s *Server) writeConfig() error {
-	cfg := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s%s",
-		filepath.Join(s.dir, "data"), s.port, s.host, s.cfg.zooCfg(), s.members)
+	cfg := fmt.Sprintf("dataDir=%s\n%s%s", filepath.Join(s.dir, "data"), s.cfg.zooCfg(), s.members)
+	if !s.cfg.reconfig { // else the members say it
+		cfg += fmt.Sprintf("clientPort=%d\nclientPortAddress=%s\n", s.port, s.host)
+	}
 	return os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640)
 }
 
@@ -155,7 +157,7 @@ func (s *Server) Addr() string {
 	return net.JoinHostPort(s.host, fmt.Sprint(s.port))
 }
 
-// Ours tells whether this package started the server. If not, it cannot be killed, paused or restarted.
+// Ours reports whether this package started the server. If not, it cannot be killed, paused or restarted.
 func (s *Server) Ours() bool { return s.external == "" }
 
 // Log is the file that the server writes its log to.
@@ -174,8 +176,12 @@ func (s *Server) Data() string {
 	return filepath.Join(s.dir, "data")
 }
 
-// Configure changes what the configuration says, as an operator does before a restart.
+// Configure changes what the configuration says, as an operator does before a restart. A server that runs WithReconfig
+// keeps its configuration itself.
 func (s *Server) Configure(opts ...Option) error {
+	if s.cfg.reconfig {
+		return errors.New("configure: the server keeps its configuration itself: start it without WithReconfig")
+	}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
@@ -263,7 +269,7 @@ func (s *Server) waitReady() error {
 	}
 }
 
-// Running tells whether the process exists, paused or not.
+// Running reports whether the process exists, paused or not.
 func (s *Server) Running() bool {
 	if s.proc == nil {
 		return false

@@ -23,7 +23,7 @@ import (
 
 const sessionTimeout = 2 * time.Second
 
-// long is for processes that are not to lose their session, also if the machine stands still for a while.
+// long is for processes that must not lose their session, even if the machine stands still for a while.
 var long = []string{"-session-timeout", "10s"}
 
 var buildDir string
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	buildDir = dir
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
+	_ = os.RemoveAll(dir) // a directory left in /tmp is not a failure
 	os.Exit(code)
 }
 
@@ -261,7 +261,7 @@ func TestServerRestart(t *testing.T) {
 	down := time.Now()
 	require.NoError(t, zk.Restart())
 	require.Less(t, time.Since(down), timeout/3, "the restart was to take a third of the timeout at most")
-	// The proof must be newer than the outage: a whole timeout later it rests on answers of the new server.
+	// The proof must be newer than the outage: a whole timeout later it depends on answers of the new server.
 	ctx, cancel := context.WithTimeout(t.Context(), timeout+time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -302,7 +302,7 @@ func TestNodeDeleted(t *testing.T) {
 	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
 }
 
-// TestTokensGrow: tokens grow from term to term, also when the parent was reaped and its sequence numbers restarted.
+// TestTokensGrow: tokens grow from term to term, even when the parent was reaped and its sequence numbers restarted.
 func TestTokensGrow(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())

@@ -28,7 +28,7 @@ const (
 // fills is what a process has in its environment that fills a session: the connect string.
 const fills = "LEASE_FILLS"
 
-// asked skips a test that takes a minute unless it is asked for.
+// asked skips a test that takes a minute unless it is requested.
 func asked(t *testing.T) {
 	t.Helper()
 	if os.Getenv("NIGHTLY") == "" {
@@ -36,8 +36,8 @@ func asked(t *testing.T) {
 	}
 }
 
-// The session of one process has as many leases as fit into 0.7 of what servers read. All three servers survive its end by Close, by
-// kill -9, and after a restart of all of them. They read it again when all start anew.
+// The session of one process has as many leases as fit into 0.7 of what servers read. All three servers survive its
+// end by Close, by kill -9, and after a restart of all of them. They read it again when all restart.
 func TestFull_AllServersSurviveTheEnd(t *testing.T) {
 	asked(t)
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithSessionTimeouts(0, 10*time.Second))

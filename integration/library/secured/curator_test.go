@@ -19,7 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Curator and we have one identity, and count under one lock, on whose node that identity alone may create and delete.
+// Curator and our client have one identity, and count under one lock, on whose node only that identity may create and
+// delete.
 func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))

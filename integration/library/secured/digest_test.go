@@ -127,7 +127,7 @@ func TestDigest_EveryUserHasItsNodes(t *testing.T) {
 	})
 }
 
-// The scheme auth stands for who the client is.
+// The scheme auth stands for the identity of the client.
 func TestDigest_CreatorOnly(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		s := digestServer(t, release)
@@ -143,7 +143,8 @@ func TestDigest_CreatorOnly(t *testing.T) {
 	})
 }
 
-// A server ends each connection, the session is resumed, and the client shows again who it is, before the watches are set.
+// A server ends each connection, the session is resumed, and the client authenticates again before the watches are
+// set.
 func TestDigest_RecipesSurviveReconnects(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		s := digestServer(t, release, "sessionRequireClientSASLAuth")

@@ -10,8 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// A server lets in those with an identity of the scheme that it wants, and they use the recipes. It shuts out all others: a password of
-// the scheme digest is none of the scheme sasl, and an identity is none if it is of another scheme. For certificates see rotate.
+// A server admits those with an identity of the required scheme, and they use the recipes. It rejects all others: a
+// password of the scheme digest does not count for the scheme sasl, and neither does an identity of another scheme.
+// For certificates see rotate.
 func TestEnforced_EachScheme(t *testing.T) {
 	plain := conn.WithAuth("digest", "bob:secret")
 	releases(t, func(t *testing.T, release string) {

@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 	}
 	directory = dir
 	code := m.Run()
-	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
+	_ = os.RemoveAll(dir) // a directory left in /tmp is not a failure
 	os.Exit(code)
 }
 
@@ -122,7 +122,7 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "worker@EXAMPLE.COM"}}, list, "as the guide says")
 
-	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here it has an address alone
+	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here it has only an address
 	require.Equal(t, "locked\n", zkr(t, s.Addr(), block("zkr lock --kerberos"), "/etc/zkr/zkr.keytab", file))
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "worker", "", "-k", "-t", file))
 	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"), "access: sasl:worker@EXAMPLE.COM may delete the contenders below /jobs/nightly")

@@ -207,7 +207,7 @@ func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 
 func node(id string) string { return "/of-" + strings.ReplaceAll(id, "/", "-") }
 
-// The tickets end, one after the other, and each time the session moves. The hold goes on.
+// The tickets end, one after another, and each time the session moves. The hold survives.
 func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	k := realm(t)
@@ -269,8 +269,9 @@ func TestKerberos_CacheIsNotRenewed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A client with an old keytab reconnects without pause. It asked for a ticket each time, and with five failures allowed the principal was
-// locked within a second. Now the center sees one attempt, and the new keytab is tried at once.
+// A client with an old keytab reconnects without pause. It used to request a ticket each time, and with five failures
+// allowed the principal was locked within a second. Now the center sees one attempt, and the new keytab is tried at
+// once.
 func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -351,7 +352,7 @@ func TestKerberos_Refused(t *testing.T) {
 	refused(s, keytab(t, k, "alice"))
 }
 
-// What has no Kerberos is no server of ours.
+// A server without Kerberos is not one of ours.
 func TestKerberos_Downgrade(t *testing.T) {
 	k := realm(t)
 	m := keytab(t, k, "alice")

@@ -58,7 +58,7 @@ func (l *leash) move(addr string) {
 	l.open = nil
 }
 
-// holder is a client with a lock and a mechanism of its own.
+// holder is a client with a lock and a mechanism.
 type holder struct {
 	*conn.Client
 	mechanism *zkkerberos.Mechanism

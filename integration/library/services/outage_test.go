@@ -77,7 +77,7 @@ func zkr(t *testing.T, program string, env []string, args ...string) *witness {
 	return w
 }
 
-// events reads what the page of zkr serve is told.
+// events reads what the page of zkr serve receives.
 func events(t *testing.T, address string) *witness {
 	t.Helper()
 	w := &witness{}
@@ -98,7 +98,7 @@ func events(t *testing.T, address string) *witness {
 	return w
 }
 
-// watchMetrics tells each value of a metric that is new.
+// watchMetrics reports each new value of a metric.
 func watchMetrics(t *testing.T, address string) *witness {
 	t.Helper()
 	w, p := &witness{}, &process{t: t, address: address}
@@ -119,7 +119,7 @@ func watchMetrics(t *testing.T, address string) *witness {
 	return w
 }
 
-// watchAlerts tells each alert that fires, as the page of Prometheus shows it.
+// watchAlerts reports each alert that fires, as the page of Prometheus shows it.
 func watchAlerts(t *testing.T, p *server) *witness {
 	t.Helper()
 	w, client := &witness{}, &process{t: t, address: p.address}
@@ -150,9 +150,9 @@ func watchAlerts(t *testing.T, p *server) *witness {
 	return w
 }
 
-// TestOutage_EachSourceTells takes two of three servers away. An operator must be able to name the lock, since when, and why, from each
-// source alone: the default log of zkr, its metrics, the alerts, the page. OUTAGE is how long it lasts; default 12 s, which is
-// too short for the alert that none leads.
+// TestOutage_EachSourceTells takes two of three servers away. An operator must be able to name the lock, the time and
+// the reason from each source by itself: the default log of zkr, its metrics, the alerts, the page. OUTAGE is how
+// long it lasts; default 12 s, which is too short for the alert that none leads.
 func TestOutage_EachSourceTells(t *testing.T) {
 	lasts := 12 * time.Second
 	if text := os.Getenv("OUTAGE"); text != "" {
@@ -223,7 +223,7 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	again := page.says(t, healed, `"current":true`, path)
 	row("page", "elected again", healed, again)
 
-	// The page tells the outage among its changes, with its two ends.
+	// The page shows the outage among its changes, with its two ends.
 	var seen struct {
 		Changes []struct{ Words string }
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/proxy"
 )
 
-// process is one process of a service, behind a proxy of its own.
+// process is one process of a service, behind its own proxy.
 type process struct {
 	t       *testing.T
 	id, job string
@@ -51,7 +51,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// freeAddress returns an address that a process may listen on, also when it is started again.
+// freeAddress returns an address that a process may listen on, also when it is restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	host := loopback.Block()(1)

@@ -40,7 +40,7 @@ func (s *stage) prometheus() *server {
 	return prometheus(s.t, targets)
 }
 
-// prometheus starts one. It returns nil if there is no program for it; with REQUIRE_REAL=1 the test fails.
+// prometheus starts one. It returns nil if its program is missing; with REQUIRE_REAL=1 the test fails.
 func prometheus(t *testing.T, targets []target) *server {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")

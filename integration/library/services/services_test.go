@@ -138,7 +138,8 @@ func (s *stage) rest(picture bool) {
 	}
 }
 
-// The packets of the leader are lost, in both directions. It is not told, and finds out after 3/8 of the session timeout.
+// The packets of the leader are lost, in both directions. It is not notified, and detects it after 3/8 of the session
+// timeout.
 func (s *stage) partition() {
 	leads, waits := s.leader()
 	start := time.Now()

@@ -19,7 +19,7 @@ var (
 	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithEagerHandOver()}}
 )
 
-// ofCurator is how many times Curator's rate is asked for, with so many sessions.
+// ofCurator is the required multiple of Curator's rate, with so many sessions.
 type ofCurator struct {
 	sessions        int
 	loopback, tenMS float64

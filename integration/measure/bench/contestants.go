@@ -21,7 +21,7 @@ const clients = 8
 // section is one acquisition with its release. turn counts the sections of one client.
 type section func(turn int) error
 
-// repeat runs each section in a loop on a goroutine of its own until the time is up. It returns their common rate.
+// repeat runs each section in a loop on a separate goroutine until the time is up. It returns their common rate.
 func repeat(slice time.Duration, sections []section) (float64, error) {
 	var all sync.WaitGroup
 	done, errs := make([]int, len(sections)), make([]error, len(sections))

@@ -27,9 +27,9 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 	return rows
 }
 
-// tallied is the contestant whose work tells more than its rate. What it tells is printed when the slice is a second or more, because
-// it says little of a shorter one: the requests of one addition, the longest wait, and the additions of the unluckiest and the
-// luckiest client.
+// tallied is the contestant whose work says more than its rate. It is printed when the slice is a second or more,
+// because it means little for a shorter one: the requests of one addition, the longest wait, and the additions of the
+// unluckiest and the luckiest client.
 func (f *field) tallied(name string, pid int, work func(slice time.Duration) (done, error)) contestant {
 	warm := false
 	return contestant{name, pid, func(_ context.Context, slice time.Duration) (float64, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// most is how many clients a field has from the start, each with a session of its own.
+// most is how many clients a field has from the start, each with its own session.
 const most = 16
 
 // nets are the distances of the server, as the time of a round trip.
@@ -93,7 +93,7 @@ func (f *field) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// dial connects clients of ours until there are n.
+// dial connects our clients until there are n.
 func (f *field) dial(ctx context.Context, n int) error {
 	for len(f.ours) < n {
 		c, err := conn.Dial(ctx, f.addr, conn.WithLogger(slog.New(slog.DiscardHandler)))

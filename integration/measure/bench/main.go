@@ -42,8 +42,9 @@ type row struct {
 	want    []target
 }
 
-// target asks that zkrecipes is at least so many times as fast as another contestant. With atMost, it asks that
-// zkrecipes takes at most so many times as long. With a rate, it asks for so many sections a second, against nobody.
+// target requires that zkrecipes is at least so many times as fast as another contestant. With atMost, it requires
+// that zkrecipes takes at most so many times as long. With a rate, it requires so many sections a second, without an
+// opponent.
 type target struct {
 	against string
 	ratio   float64

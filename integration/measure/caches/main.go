@@ -176,8 +176,8 @@ func (b *bench) collect(ctx context.Context) error {
 	return nil
 }
 
-// change sets nodes at the rate. Each tells when it was set. So the lag of a change contains the time that the write took; write is
-// the 99th percentile of that.
+// change sets nodes at the rate. Each carries the time when it was set, so the lag of a change includes the time that
+// the write took; write is the 99th percentile of that.
 func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write time.Duration, err error) {
 	if _, err := p.ask("follow"); err != nil {
 		return 0, 0, 0, 0, err

@@ -100,8 +100,8 @@ func (t *tree) open(ctx context.Context, addr, path string) (answer string, err 
 	return fmt.Sprint(took.Milliseconds(), used()-before), nil
 }
 
-// read notes the lag of each change. It calls complete when it was told of all nodes, as Curator's listeners are before the cache
-// is initialized.
+// read records the lag of each change. It calls complete when it has seen all nodes, as Curator's listeners do before
+// the cache is initialized.
 func (t *tree) read(ctx context.Context, complete func()) {
 	for change, err := range t.cache.Watch(ctx) {
 		if change.Kind == cache.Current {

@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// storm: all connections are cut, and none can be made for four seconds. Then all clients come back at once. How many of their holds do they lose?
+// storm: all connections are cut, and none can be made for four seconds. Then all clients return at once. How many of
+// their holds do they lose?
 func storm(ctx context.Context, server *zkserver.Server) error {
 	const ofEach, outage = 10, 4 * time.Second
 	var t tap
@@ -84,7 +85,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	var seen atomic.Int64 // leaders that observers were told of
+	var seen atomic.Int64 // leaders that observers saw
 	for _, c := range all {
 		running.Go(func() { observe(ctx, c, path, &seen) })
 	}

@@ -56,7 +56,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 	return nil
 }
 
-// freeze: the server hangs, so the holds of a client end at their deadline. How late is the last one told?
+// freeze: the server hangs, so the holds of a client end at their deadline. How late is the last one notified?
 func freeze(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)

@@ -28,7 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// point is one measurement, on a real server of its own. Only its figures go to the output.
+// point is one measurement, on a separate real server. Only its figures go to the output.
 type point struct {
 	name    string
 	measure func(ctx context.Context, server *zkserver.Server) error
@@ -133,7 +133,7 @@ func lock(ctx context.Context, c *conn.Client, path string) (*zkrecipes.Hold, er
 	return m.Lock(ctx)
 }
 
-// take takes n locks of one client, at paths of their own below the parent.
+// take acquires n locks of one client, at different paths below the parent.
 func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecipes.Hold, error) {
 	holds := make([]*zkrecipes.Hold, n)
 	return holds, each(n, 200, func(i int) (err error) {

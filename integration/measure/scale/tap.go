@@ -46,7 +46,7 @@ func (t *tap) outage(lasts time.Duration) {
 	t.mu.Lock()
 	t.down = true
 	for c := range t.conns {
-		_ = c.Close() // its reader is told
+		_ = c.Close() // its reader is notified
 	}
 	clear(t.conns)
 	t.mu.Unlock()

@@ -158,7 +158,7 @@ func (t *trial) depart(context.Context) error {
 	return nil
 }
 
-// restart stops one member after the other, which comes back after a while.
+// restart stops one member after another, each of which returns after a while.
 func (t *trial) restart(context.Context) error {
 	t.tally.reset()
 	for _, id := range eight {

@@ -36,7 +36,7 @@ type config struct {
 	member, servers          string // of a member that is a process
 }
 
-// point is one measurement, on servers of its own.
+// point is one measurement, on separate servers.
 type point struct {
 	name    string
 	measure func(ctx context.Context, c config) error

@@ -152,7 +152,7 @@ func (p *processes) follow(id string, m *process, out io.Reader) {
 		case "stop":
 			p.tally.stop(id, words[1])
 		case "sent":
-			n, _ := strconv.Atoi(words[2]) // it is ours
+			n, _ := strconv.Atoi(words[2]) // it is our child
 			p.sent.add(words[1], n)
 		case "counted":
 			m.counted <- struct{}{}

@@ -30,7 +30,7 @@ type team interface {
 	join(ctx context.Context, id string) error
 	// leave makes a member go for good, and returns when it has gone.
 	leave(ctx context.Context, id string) error
-	// stop ends a member that comes back.
+	// stop ends a member that will return.
 	stop(ctx context.Context, id string) error
 	close()
 }
@@ -211,7 +211,7 @@ func owner(members []group.Member, name string) (id string) {
 //go:embed testdata/partitioner.py
 var program string
 
-// kazoo is a team of SetPartitioners, each with a client of its own, in one process.
+// kazoo is a team of SetPartitioners in one process, each with its own client.
 type kazoo struct {
 	process *exec.Cmd
 	in      io.WriteCloser

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// client sends one request at a time, which is encoded already, and reads nothing of a reply but its header. So it takes little
-// of the processor time that the servers are to have.
+// client sends one request at a time, which is encoded already, and reads only the header of a reply, so it takes
+// little of the processor time that the servers should have.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader

@@ -1,6 +1,6 @@
-// Package speed compares zktest with a real ZooKeeper: how many operations a second each serves, and how much memory each
-// takes. Both run as a process of their own. They are measured in turns, with clients that cost next to nothing. The ZooKeeper
-// keeps its log in memory where /dev/shm exists, and has the settings of production.
+// Package speed compares zktest with a real ZooKeeper: how many operations a second each serves, and how much memory
+// each takes. Both run as separate processes. They are measured in turns, with clients that cost next to nothing. The
+// ZooKeeper keeps its log in memory where /dev/shm exists, and has production settings.
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
 // both sides. The processor time of a server for one operation says more when the machine has other work. `cd integration && go run ./measure speed` runs the
@@ -107,7 +107,7 @@ func startZktestd() (s server, stop func() error, err error) {
 	return server{"zktest", strings.TrimSpace(strings.TrimPrefix(line, "ready ")), cmd.Process.Pid}, stop, nil
 }
 
-// operation is what a client does again and again on a node of its own.
+// operation is what a client does again and again on its own node.
 type operation struct {
 	name     string
 	requests func(path string) [][]byte

@@ -110,7 +110,7 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 		return "", nil, err
 	}
 	var log bytes.Buffer
-	cmd := exec.Command("etcd", "--data-dir", dir, //nolint:gosec // its arguments are ours
+	cmd := exec.Command("etcd", "--data-dir", dir, //nolint:gosec // its arguments are fixed
 		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
 		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer)
 	cmd.Stdout, cmd.Stderr = &log, &log

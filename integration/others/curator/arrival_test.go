@@ -129,7 +129,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 func (k kind) elects() bool { return k.name == "latch" || k.name == "selector" }
 
 // After a holder is killed, the waiter on the other side is granted once the session of the holder has expired.
-func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, so they run alone
+func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, so they run separately
 	s := open(t)
 	worker, err := chaos.Build(t.TempDir())
 	must(t, err)

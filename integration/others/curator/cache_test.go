@@ -73,7 +73,8 @@ func TestCaches(t *testing.T) {
 	t.Run("created again", s.cachesAway)
 }
 
-// Curator's CuratorCache and ours follow one subtree, to which both sides write. At rest both have what the server has.
+// Curator's CuratorCache and ours follow one subtree, to which both sides write. At rest both have what the server
+// has.
 func (s *stage) cachesAgree(t *testing.T) {
 	const path, writes = "/caches/random", 400
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -103,8 +104,9 @@ func (s *stage) cachesAgree(t *testing.T) {
 	must(t, ours.Close(ctx))
 }
 
-// A node is deleted and created again, with the same version: once while the caches are connected, and once while they are
-// not. Ours tells of it. Curator's compares versions: its listener does not learn what happened while it was away.
+// A node is deleted and created again, with the same version: once while the caches are connected, and once while
+// they are not. Ours reports it. Curator's compares versions: its listener does not learn what happened while it was
+// away.
 func (s *stage) cachesAway(t *testing.T) {
 	const path = "/caches/again"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -168,7 +170,7 @@ func (s *stage) cachesAway(t *testing.T) {
 	if got := entries(ours); !strings.Contains(got, "=0:third") {
 		t.Errorf("our cache has %s", got)
 	}
-	// Curator's cache is connected again when it tells of a node that is made now.
+	// Curator's cache is connected again when it reports a node that is created now.
 	must(t, s.clients[1].CreateAll(ctx, path+"/b", nil))
 	poll(t, "Curator's cache is connected again", func() bool { return strings.Contains(ask("cached", "c"), path+"/b") })
 	t.Logf("while it was away: Curator's cache told %q, and has %q", ask("told", "c"), ask("cached", "c"))

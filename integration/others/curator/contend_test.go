@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// stage is one server with a Curator process and two clients of ours.
+// stage is one server with a Curator process and two of our clients.
 type stage struct {
 	addr    string
 	classes string
@@ -90,7 +90,7 @@ func (s *stage) event(e check.Event) {
 	s.events = append(s.events, e)
 }
 
-// Two clients of Curator and two of ours contend on every common recipe, for ten thousand sections in all.
+// Two clients of Curator and two of ours contend on every common recipe, for ten thousand sections in total.
 func TestContention(t *testing.T) {
 	s := open(t)
 	total := 0

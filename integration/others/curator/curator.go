@@ -17,8 +17,8 @@ func program() peer.Java {
 	return peer.Java{Product: versions.Curator, Source: filepath.Join(filepath.Dir(here), "Peer.java")}
 }
 
-// Compile compiles the program into dir, unless it is there already. ZKRECIPES_CURATOR chooses the release of Curator. If
-// there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
+// Compile compiles the program into dir, unless it exists already. ZKRECIPES_CURATOR chooses the release of Curator.
+// If there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
 	program().Compile(tb, dir)

@@ -21,7 +21,8 @@ func shown(v group.View) string {
 	return strings.Join(list, " ")
 }
 
-// Curator's GroupMember and ours are members of one group, with their payloads, and each sees the other come and go.
+// Curator's GroupMember and ours are members of one group, with their payloads, and each sees the other join and
+// leave.
 func TestGroup(t *testing.T) {
 	const path = "/groups/workers"
 	s := open(t)

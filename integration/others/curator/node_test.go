@@ -40,7 +40,8 @@ func TestPersistentNode(t *testing.T) {
 	t.Run("Curator's takes ours", s.nodeIsTaken)
 }
 
-// Curator's PersistentNode is at the path. Ours waits for it, or refuses it, and leaves it as it is. When it goes, ours comes.
+// Curator's PersistentNode is at the path. Ours waits for it, or refuses it, and does not change it. When it is gone,
+// ours follows.
 func (s *stage) nodeWaits(t *testing.T) {
 	const path = "/nodes/waits"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -83,7 +84,8 @@ func (s *stage) nodeWaits(t *testing.T) {
 	must(t, waiting.Close(ctx))
 }
 
-// WithReplace puts ours in the place of Curator's. When Curator's is closed, it deletes what is at the path. Ours comes again.
+// WithReplace replaces Curator's node by ours. When Curator's is closed, it deletes the node at the path. Ours is
+// created again.
 func (s *stage) nodeReplaces(t *testing.T) {
 	const path = "/nodes/replaced"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -111,8 +113,8 @@ func (s *stage) nodeReplaces(t *testing.T) {
 	}
 }
 
-// Ours is at the path. Curator's PersistentNode takes it for its own: it writes its data into it, and deletes it when it
-// is closed. Ours sets its data again, says so, and comes again.
+// Our node is at the path. Curator's PersistentNode mistakes it for its own: it writes its data into it, and deletes
+// it when it is closed. Ours restores its data, reports it, and is created again.
 func (s *stage) nodeIsTaken(t *testing.T) {
 	const path = "/nodes/taken"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

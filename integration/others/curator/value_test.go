@@ -50,7 +50,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A counter that Curator has made is read and added to, and the other way round a value of ours is Curator's SharedValue.
+// A counter that Curator has created is read and added to, and conversely one of our values is Curator's SharedValue.
 func TestValues(t *testing.T) {
 	s := open(t)
 	_, err := s.peer.Ask(t.Context(), "count", "/values/count", 7)

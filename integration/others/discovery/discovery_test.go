@@ -50,7 +50,7 @@ func poll(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// stage is a server with a Java process and a client of ours, which has a proxy of its own.
+// stage is a server with a Java process and one of our clients, behind its own proxy.
 type stage struct {
 	client *conn.Client
 	proxy  *proxy.Proxy
@@ -191,7 +191,7 @@ func (s *stage) jackson(t *testing.T) {
 	}
 }
 
-// withCurator: Curator reads ours with its own classes, and we read Curator's.
+// withCurator: Curator reads our instances with its own classes, and we read Curator's.
 func (s *stage) withCurator(t *testing.T) {
 	const base = "/both"
 	d := s.discovery(t, base)
@@ -234,7 +234,7 @@ func (s *stage) withCurator(t *testing.T) {
 	}
 }
 
-// withSpring: Spring's DiscoveryClient reads ours, and we read what a Spring application has registered.
+// withSpring: Spring's DiscoveryClient reads our instances, and we read what a Spring application has registered.
 func (s *stage) withSpring(t *testing.T) {
 	d := s.discovery(t, "/services", discovery.WithCodec(discovery.Spring()))
 	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80, Metadata: map[string]string{"zone": "b"}})
@@ -291,7 +291,7 @@ func (s *stage) reconnect(t *testing.T) {
 	}
 	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2}) // ZooKeeper's events come in order
 	var times int
-	told := func(what string) { // first the cache has the change, then it tells
+	told := func(what string) { // first the cache has the change, then it reports it
 		t.Helper()
 		poll(t, what, func() bool {
 			times, instances = cached()

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/peer"
 )
 
-// Programs that rest on ZooKeeper run here as clusters, lose a member, and get it back. Each takes the processor for a minute,
-// so they run with FOREIGN=all.
+// Programs that depend on ZooKeeper run here as clusters, lose a member, and get it back. Each takes the processor
+// for a minute, so they run with FOREIGN=all.
 
 func onServers(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
@@ -55,8 +55,8 @@ func asker(t *testing.T, p *peer.Peer) func(words ...any) {
 	}
 }
 
-// Two brokers of Kafka keep what was written when one is killed. The other becomes the controller, and the leader of all
-// partitions. The first catches up when it comes back.
+// Two brokers of Kafka keep what was written when one is killed. The other becomes the controller, and the leader of
+// all partitions. The first catches up when it returns.
 func TestKafkaCluster(t *testing.T) {
 	path := javaPath(t, kafkaTests, "testdata/KafkaPeer.java")
 	onServers(t, func(t *testing.T, addr string) {
@@ -117,8 +117,8 @@ func (b *broker) start(t *testing.T) (kill func()) {
 	return kill
 }
 
-// Two participants of Helix share a resource. The slave becomes its master when the master is killed, and the first is the
-// slave when it comes back, until the controller has made it the master again.
+// Two participants of Helix share a resource. The slave becomes its master when the master is killed, and the first
+// is the slave when it returns, until the controller has made it the master again.
 func TestHelixCluster(t *testing.T) {
 	path := javaPath(t, "helix-1.4.3", "testdata/HelixPeer.java")
 	onServers(t, func(t *testing.T, addr string) {

@@ -45,7 +45,8 @@ func TestCrateSuite(t *testing.T) {
 	})
 }
 
-// crateSource fetches the crate with its tests, and copies it to a folder where cargo builds it as a project of its own.
+// crateSource fetches the crate with its tests, and copies it to a folder where cargo builds it as a separate
+// project.
 func crateSource(t *testing.T) string {
 	t.Helper()
 	vendor := filepath.Join(cache(t, "crate"), "vendor")
@@ -57,7 +58,7 @@ func crateSource(t *testing.T) string {
 	return source
 }
 
-// link makes a name for a file of ours.
+// link gives one of our files a name.
 func link(t *testing.T, file, name string) {
 	t.Helper()
 	file, err := filepath.Abs(file)

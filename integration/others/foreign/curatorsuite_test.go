@@ -52,7 +52,7 @@ func TestCuratorSuite(t *testing.T) {
 	}
 }
 
-// part is a share of a suite that runs in a process of its own.
+// part is a share of a suite that runs in a separate process.
 type part struct {
 	name     string
 	selected []string // for JUnit's launcher

@@ -241,7 +241,7 @@ func (c config) options(flags string) []zktest.Option {
 	return list
 }
 
-// superUsers are those of the suites, by what their servers are told.
+// superUsers are those of the suites, by their servers' settings.
 var superUsers = map[string]string{
 	"super:D/InIHSb7yEEbrWz8b9l71RjZJU=":                 "super:test",
 	"super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=": "super:test", // in SHA-256

@@ -212,7 +212,7 @@ func TestGoZookeeper_Errors(t *testing.T) {
 	}
 }
 
-// words asks for ruok only. go-zookeeper cannot parse the answers of Debian's 3.8.0 to srvr and cons.
+// words sends only ruok. go-zookeeper cannot parse the answers of Debian's 3.8.0 to srvr and cons.
 func TestGoZookeeper_Words(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

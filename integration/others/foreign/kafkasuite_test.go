@@ -7,7 +7,8 @@ import (
 
 const kafkaTests = "kafkatests-3.9.1"
 
-// TestKafkaSuite runs the tests of what Kafka asks ZooKeeper, up to Kafka 3.9; without FOREIGN=all those of its client alone.
+// TestKafkaSuite runs the tests of Kafka's use of ZooKeeper, up to Kafka 3.9; without FOREIGN=all only those of its
+// client.
 func TestKafkaSuite(t *testing.T) {
 	needJava(t)
 	jars := filepath.Join(fetched(t, kafkaTests), "*")

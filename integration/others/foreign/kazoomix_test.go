@@ -30,8 +30,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// kazooSession is the session timeout of processes that are killed: how long they are in the way of the others. Others have longerSession,
-// so that they outlive the pauses of a loaded machine.
+// kazooSession is the session timeout of processes that are killed: how long they block the others. Others have
+// longerSession, so that they outlive the pauses of a loaded machine.
 const (
 	kazooSession  = 3 * time.Second
 	longerSession = 10 * time.Second
@@ -153,7 +153,7 @@ func (a arrival) run() {
 	g := <-granted
 	require.NoError(a, g.err)
 
-	// Now ours is, and kazoo waits.
+	// Now our client is granted, and kazoo waits.
 	waiting := a.python.Begin("take", name, a.its, a.path, 1)
 	a.sameQueue(ctx, side, "go", name)
 	short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -191,7 +191,7 @@ func (a arrival) sameQueue(ctx context.Context, side ours, ids ...string) {
 			for i, name := range names {
 				names[i] = strings.TrimSuffix(strings.TrimPrefix(name, "b'"), "'")
 			}
-			if slices.Equal(slices.Compact(names), ids) { // ours may have its lease, and stand at the door still
+			if slices.Equal(slices.Compact(names), ids) { // our client may have its lease, and still be at the door
 				return
 			}
 			continue

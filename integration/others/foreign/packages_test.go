@@ -172,7 +172,7 @@ func checkProgram(t *testing.T, platform, archive, path, tag string) {
 	}
 }
 
-// leastMacOS is the oldest release that a program asks for, as tags write it.
+// leastMacOS is the oldest release that a program requires, as tags write it.
 func leastMacOS(f *macho.File) string {
 	const buildVersion = 0x32
 	for _, load := range f.Loads {
@@ -185,7 +185,7 @@ func leastMacOS(f *macho.File) string {
 	return "unknown"
 }
 
-// extract writes a file of an archive to a folder of its own.
+// extract writes a file of an archive to a separate folder.
 func extract(t *testing.T, archive, path string) string {
 	t.Helper()
 	z, err := zip.OpenReader(archive)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// Members of kazoo's parties and ours see each other come and go.
+// Members of kazoo's parties and ours see each other join and leave.
 func TestKazooParty(t *testing.T) {
 	python := pythonWithKazoo(t)
 	for _, server := range servers {

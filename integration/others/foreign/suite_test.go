@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// Suites that other projects have published run here from their artefacts, which are fetched by exact version into
+// Suites that other projects have published run here from their artifacts, which are fetched by exact version into
 // .cache and never changed. Each runs against zktest, and with FOREIGN=all against a real server, as control. What
-// fails on zktest alone must be declared, with the reason.
+// fails only on zktest must be declared, with the reason.
 
 // results of a suite: the tests by name.
 type results struct {
@@ -39,8 +39,8 @@ func (r results) String() string {
 // everything says that the whole suites are wanted, on a real server, too: minutes.
 func everything() bool { return os.Getenv("FOREIGN") == "all" }
 
-// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas, or what pytest is to run of
-// kazoo/tests. Without it, all run.
+// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas, or what pytest should
+// run of kazoo/tests. Without it, all run.
 func chosen() []string {
 	return strings.FieldsFunc(os.Getenv("FOREIGN_CLASSES"), func(r rune) bool { return r == ',' })
 }

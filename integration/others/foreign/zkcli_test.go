@@ -25,7 +25,7 @@ func TestShell(t *testing.T) {
 				}
 				rest = after
 			}
-			for _, event := range shellEvents { // a thread of its own prints them, between the answers
+			for _, event := range shellEvents { // a separate thread prints them, between the answers
 				if !strings.Contains(out, event) {
 					t.Errorf("no %q in:\n%s", event, out)
 				}

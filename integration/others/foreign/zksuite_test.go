@@ -23,7 +23,7 @@ func TestZooKeeperSuite(t *testing.T) {
 			classes = list
 		}
 	}
-	// Each class runs in a process of its own, as its project does it, and with a range of ports of its own.
+	// Each class runs in a separate process, as its project does it, and with its own range of ports.
 	test := func(t *testing.T, server, path string, firstPorts int, env []string, flags ...string) {
 		started := time.Now()
 		var mu sync.Mutex
@@ -69,8 +69,8 @@ func TestZooKeeperSuite(t *testing.T) {
 // zookeeperQuick are the tests that run without FOREIGN=all.
 var zookeeperQuick = []string{"test.CreateTest", "test.MultiOperationTest", "test.PersistentWatcherTest"}
 
-// zookeeperClasses are the classes that ask a server something, and start it alone. Left out are those that look at the
-// memory or the files of a server, and those that run ensembles in their process.
+// zookeeperClasses are the classes that query a standalone server. Left out are those that look at the memory or the
+// files of a server, and those that run ensembles in their process.
 var zookeeperClasses = []string{
 	"GetAllChildrenNumberTest", "GetEphemeralsTest", "RemoveWatchesCmdTest", "RemoveWatchesTest", "SaslAuthTest", "ZKUtilTest", "ZooKeeperTest",
 	"test.ACLCountTest", "test.ACLRootTest", "test.ACLTest", "test.AsyncOpsTest", "test.AuthSHA2Test", "test.AuthSHA3Test", "test.AuthTest",

@@ -108,7 +108,7 @@ func TestPackages(t *testing.T) {
 		run(t, "docker", "build", "-q", "-t", image, dir+"/zkr-image-amd64")
 		require.Contains(t, run(t, "docker", "run", "--rm", image, "version"), "zkr version "+version)
 		s := zkserver.Start(t)
-		// The image has no other program. So the one under the lock is zkr, which asks for the file in /tmp.
+		// The image has no other program, so the one under the lock is zkr, which looks for the file in /tmp.
 		run(t, "docker", "run", "--rm", "--network=host", image, "lock", "--servers", s.Addr(), "/jobs/a", "--", "/zkr", "held")
 	})
 }

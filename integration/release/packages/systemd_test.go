@@ -90,11 +90,11 @@ func (m *machine) write(t *testing.T, name string, mode os.FileMode, text string
 func (m *machine) try(t *testing.T, command ...string) string {
 	t.Helper()
 	args := append([]string{"-t", strconv.Itoa(m.pid), "-a", "--"}, command...)
-	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput() // its words tell
+	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput() // its words show it
 	return strings.TrimSpace(string(out))
 }
 
-// unit is the unit of the package under another name, with servers of its own.
+// unit is the unit of the package under another name, with other servers.
 type unit struct {
 	*machine
 	srv  *zktest.Server
@@ -143,7 +143,7 @@ func (u *unit) start(t *testing.T) {
 	require.Empty(t, u.try(t, "systemctl", "start", u.name))
 }
 
-// journal returns what systemd and zkr have told of the unit.
+// journal returns what systemd and zkr have logged about the unit.
 func (u *unit) journal(t *testing.T) string {
 	t.Helper()
 	return u.try(t, "journalctl", "-u", u.name, "--no-pager")
@@ -243,7 +243,8 @@ func stops(t *testing.T, m *machine) {
 	}, " "))
 }
 
-// A program that TERM ends is no failure of the unit, whether systemd sends it to zkr, or an operator to the program.
+// A program that TERM ends is not a failure of the unit, whether systemd sends it to zkr, or an operator to the
+// program.
 func endsByTerm(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000")
 	m.try(t, "sh", "-c", "kill "+u.starts(t, 1)[0])
@@ -264,7 +265,7 @@ func isKilled(t *testing.T, m *machine) {
 	require.Equal(t, "1", u.property(t, "NRestarts"))
 }
 
-// Without a guard the kernel ends the program alone. Its daemon is in the group of the unit.
+// Without a guard the kernel kills only the program. Its daemon is in the group of the unit.
 func bothAreKilled(t *testing.T, m *machine) {
 	u := m.unit(t, "setsid sh -c 'echo $$ >>/var/lib/$UNIT.starts; exec sleep 1000' & sleep 1000")
 	group := u.starts(t, 2)
@@ -319,7 +320,7 @@ func endsWithAStatusOfZkr(t *testing.T, m *machine) {
 	u.ended(t, 64)
 }
 
-// Nothing starts without the chroot. When it is there, the next start succeeds.
+// Nothing starts without the chroot. When it exists, the next start succeeds.
 func missingChroot(t *testing.T, m *machine) {
 	u := m.prepare(t, "exec sleep 1000")
 	require.NoError(t, u.srv.Delete("/prod"))

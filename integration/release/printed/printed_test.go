@@ -33,7 +33,7 @@ var (
 		"it needs Docker":    regexp.MustCompile(`^docker`),
 		"it sets up a shell": regexp.MustCompile(`^export `),
 	}
-	// endless are the commands that run until they are told to end. They are given two seconds.
+	// endless are the commands that run until they are stopped. They are given two seconds.
 	endless = regexp.MustCompile(`^zkr (serve|shard)|--watch`)
 )
 
@@ -127,7 +127,7 @@ func TestCommands_RunAsPrinted(t *testing.T) {
 	require.Greater(t, seen, 15, "commands were found")
 }
 
-// run runs a command in a shell. It must succeed within limit, or, if it is endless, go on until it is told to end.
+// run runs a command in a shell. It must succeed within limit, or, if it is endless, run until it is stopped.
 func run(t *testing.T, dir, command string, limit time.Duration) {
 	t.Helper()
 	if endless.MatchString(command) {

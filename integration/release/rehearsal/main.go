@@ -3,12 +3,12 @@
 //	rehearsal -version v0.1.0 stage DIRECTORY MODULE...     from integration/: the modules by their directories in the clone
 //	rehearsal -version v0.1.0 use DIRECTORY MODULE...       in an empty home: the same modules
 //
-// Stage tags the clone as it is, in a repository of its own, and lets the go command make the module zips from the tags. The go
-// command keeps them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also writes the checksums that the go.sum files
-// of the release need.
+// Stage tags the clone in its current state, in a separate repository, and lets the go command make the module zips
+// from the tags. The go command keeps them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also
+// writes the checksums that the go.sum files of the release need.
 //
-// Use does what the documents tell a user, with that proxy. DIRECTORY has the documents: it is a copy of the clone.
-// `make release-check` runs both, the second where there is Go alone.
+// Use follows the documents as a user would, with that proxy. DIRECTORY has the documents: it is a copy of the clone.
+// `make release-check` runs both, the second where there is only Go.
 package main
 
 import (

@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// project has the same parts as ours, and no dependencies: a root module, a library and a program in modules of their own.
+// project has the same parts as this one, and no dependencies: a root module, and a library and a program in modules
+// of their own.
 var project = map[string]string{
 	"go.mod":     "module " + root + "\n\ngo 1.25.0\n",
 	".gitignore": "/bin/\n",
@@ -46,7 +47,7 @@ func main() {
 	io.Copy(io.Discard, os.Stdin)
 }
 `,
-	"other/go.mod":     "module example.com/other\n\ngo 1.25.0\n", // not ours
+	"other/go.mod":     "module example.com/other\n\ngo 1.25.0\n", // not one of ours
 	"other/other.go":   "package other\n",
 	"zkprom/go.mod":    "module " + root + "/zkprom\n\ngo 1.25.0\n\nrequire " + root + " v0.1.0\n",
 	"zkprom/prom.go":   "package zkprom\n\nimport \"" + root + "/low\"\n\nconst High = low.Low + 1\n",

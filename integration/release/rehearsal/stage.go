@@ -40,8 +40,8 @@ func newStage(ctx context.Context, tree, dir, version, gorelease string) (stage,
 	return s, err
 }
 
-// newEnvironment lets git find the repository of the stage where the real one is, and lets go find modules of ours in the stage. What
-// the machine has of other modules is not fetched again.
+// newEnvironment lets git find the repository of the stage where the real one is, and lets go find our modules in the
+// stage. Other modules that the machine has are not fetched again.
 func (s stage) newEnvironment(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY", "GONOSUMDB").Output()
 	if err != nil {
@@ -145,8 +145,8 @@ func (s stage) order(dirs []string) (ordered []string, err error) {
 	return ordered, nil
 }
 
-// requiredBy returns the directories of the modules of ours that the module in dir requires. Its version of them must be the one that is
-// released.
+// requiredBy returns the directories of our modules that the module in dir requires. Its version of them must be the
+// one that is released.
 func (s stage) requiredBy(dir string) (others []string, err error) {
 	name := filepath.Join(s.repo, dir, "go.mod")
 	text, err := os.ReadFile(name)
@@ -224,7 +224,7 @@ func (s stage) judge(ctx context.Context, dir string) error {
 	return err
 }
 
-// returnSums writes the go.sum files of the modules that require others of ours into the clone.
+// returnSums writes the go.sum files of the modules that require other modules of ours into the clone.
 func (s stage) returnSums(dirs []string) error {
 	for _, dir := range dirs {
 		if dir == "." {

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// user does in an empty home what the documents say. The environment tells go where the modules are.
+// user follows the documents in an empty home. The environment tells go where the modules are.
 type user struct {
 	documents string // a copy of the clone
 	version   string
 }
 
-// followAll installs the programs, takes the first steps, and imports each library into a module of its own.
+// followAll installs the programs, takes the first steps, and imports each library into a separate module.
 func (u user) followAll(ctx context.Context, dirs []string) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -47,7 +47,7 @@ func (u user) followAll(ctx context.Context, dirs []string) error {
 	return u.firstSteps(ctx, home)
 }
 
-// kinds tells the programs of cmd from the modules with packages that others import.
+// kinds separates the programs of cmd from the modules with packages that others import.
 func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
 	commands, err := fs.Glob(os.DirFS(u.documents), "cmd/*/main.go")
 	for _, main := range commands {
@@ -61,7 +61,8 @@ func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
 	return programs, libraries, err
 }
 
-// install installs a program and looks into it: all that is ours in it must have the version, and come from no replacement.
+// install installs a program and checks its build: all of our modules in it must have the version, and none may be
+// replaced.
 func (u user) install(ctx context.Context, home, program string) error {
 	if err := u.shell(ctx, home, "go install "+program+"@"+u.version); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (u user) install(ctx context.Context, home, program string) error {
 	return nil
 }
 
-// notForUsers are packages that a user does not import. Guides are to be read, and some of them are tests alone.
+// notForUsers are packages that a user does not import. Guides are for reading, and some of them have only tests.
 var notForUsers = regexp.MustCompile(`/(internal|docs|examples)/`)
 
 // imports makes a module with a program that imports all packages of a library.
@@ -117,8 +118,8 @@ var (
 // printed is the address in the document. The server of the rehearsal takes a free port instead.
 const printed = "localhost:2181"
 
-// firstSteps does what docs/guides/first-steps.md says, up to the first row of its table: Ctrl-C hands the lock over.
-// The clone that it asks for is there.
+// firstSteps follows docs/guides/first-steps.md, up to the first row of its table: Ctrl-C hands the lock over. The
+// clone that it requires exists.
 func (u user) firstSteps(ctx context.Context, home string) error {
 	document, err := os.ReadFile(filepath.Join(u.documents, "docs/guides/first-steps.md"))
 	if err != nil {
@@ -193,7 +194,7 @@ func handOver(ctx context.Context, dir string) error {
 	return nil
 }
 
-// terminal is a program that runs in a process group of its own, as in a terminal.
+// terminal is a program that runs in a separate process group, as in a terminal.
 type terminal struct {
 	cmd *exec.Cmd
 	out *bufio.Reader

@@ -136,7 +136,7 @@ func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holde
 	}
 }
 
-// waiter waits for the lock beside zkr. It tells the time of its grant. stop lets the lock go.
+// waiter waits for the lock beside zkr. It reports the time of its grant. stop releases the lock.
 func (s *stage) waiter(ctx context.Context) (granted <-chan time.Time, stop func(), err error) {
 	c, err := conn.Dial(ctx, s.server.Addr(), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {

@@ -100,13 +100,13 @@ func (h *holder) over(ctx context.Context) (status int, err error) {
 	return ended.ExitCode(), nil
 }
 
-// event is what zkr tells in its log.
+// event is an entry of zkr's log.
 type event struct {
 	Event      string
 	ValidUntil time.Time `json:"valid_until"`
 }
 
-// await waits until zkr has told something.
+// await waits until zkr has logged something.
 func (h *holder) await(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
 		if _, ok := h.told(name); ok {

@@ -50,8 +50,8 @@ func meet(ctx context.Context, at net.Listener) (*life, error) {
 	return l, l.find(at.Addr().String())
 }
 
-// find finds the process of Linux in which it runs. The end of its connection tells less: wine may keep the connection of a process
-// that was killed while it read.
+// find finds the process of Linux in which it runs. The end of its connection shows less: wine may keep the
+// connection of a process that was killed while it read.
 func (l *life) find(address string) error {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

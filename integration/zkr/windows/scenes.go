@@ -52,7 +52,7 @@ var scenes = []scene{
 // limit is how long a scene may take for each round.
 const limit = 20 * time.Second
 
-// play plays a scene on a path of its own. All that it has started ends with it.
+// play plays a scene on a separate path. Everything that it has started ends with it.
 func (s *stage) play(ctx context.Context, sc scene) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit*time.Duration(s.rounds))
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *stage) play(ctx context.Context, sc scene) (string, error) {
 	return sc.run(s, ctx)
 }
 
-// each plays a round as often as was asked for, on a path of its own.
+// each plays a round as often as requested, each time on a different path.
 func (s *stage) each(round func() error) error {
 	scene := s.path
 	for i := range s.rounds {
@@ -225,7 +225,8 @@ func (s *stage) tooLong(ctx context.Context) (string, error) {
 	return "program and descendant are gone, and zkr ends with 124", want("zkr lock --max-run", status, maxRun, err)
 }
 
-// zkrStops stops zkr past its deadline. There is no guard on Windows, so the program goes on meanwhile. What it can do is to ask.
+// zkrStops stops zkr past its deadline. There is no guard on Windows, so the program keeps running in the meantime.
+// It can only query zkr.
 func (s *stage) zkrStops(ctx context.Context) (string, error) {
 	h, err := s.hold(ctx)
 	if err != nil {
@@ -250,7 +251,7 @@ func (s *stage) zkrStops(ctx context.Context) (string, error) {
 		spans{h.gone.Sub(again)}), want("zkr lock", status, lost, err)
 }
 
-// ctrlC presses Ctrl-C in a console. The program is in a process group of its own, so zkr has to pass a Ctrl-Break on.
+// ctrlC presses Ctrl-C in a console. The program is in a separate process group, so zkr has to pass a Ctrl-Break on.
 func (s *stage) ctrlC(ctx context.Context) (string, error) {
 	h, listener, err := newHolder(ctx, s.server.Addr(), s.path)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Asked is a context that ends when it is asked for the last of so many times whether it has ended. So a test can end it at
-// each moment at which the code under test looks.
+// Asked is a context that ends when its state is checked for the last of so many times, so a test can end it at each
+// moment at which the code under test checks it.
 type Asked struct {
 	context.Context
 	left  atomic.Int64

@@ -39,7 +39,7 @@ func Syncs(srv *zktest.Server, who zktest.Who) int {
 	return syncs.Hits()
 }
 
-// Attempt is an acquisition that runs on a goroutine of its own.
+// Attempt is an acquisition that runs on a separate goroutine.
 type Attempt struct {
 	Hold *zkrecipes.Hold
 	Err  error

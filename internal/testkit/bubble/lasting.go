@@ -18,7 +18,7 @@ func Last(ctx context.Context) *Lasting {
 // Done returns a channel that is never closed.
 func (l *Lasting) Done() <-chan struct{} { return l.done }
 
-// AfterFunc is called by the package context for each function that is to run at the end.
+// AfterFunc is called by the package context for each function that must run at the end.
 func (l *Lasting) AfterFunc(func()) (stop func() bool) {
 	l.waiting++
 	return func() bool {

@@ -41,7 +41,7 @@ func (c *candidate) status() int {
 	return c.ProcessState.ExitCode()
 }
 
-// event is what zkr tells in its log.
+// event is an entry of zkr's log.
 type event struct {
 	Time    time.Time
 	Event   string
@@ -50,7 +50,7 @@ type event struct {
 	Pid     int     // of foreign: the process that zkr may not signal
 }
 
-// events returns what zkr has told in its log up to now. What the connection logs is no event.
+// events returns what zkr has logged up to now. What the connection logs is not an event.
 func (c *candidate) events() (all []event) {
 	for line := range strings.Lines(c.log.String()) {
 		var e event
@@ -71,7 +71,8 @@ func (c *candidate) told(names ...string) (event, bool) {
 	return event{}, false
 }
 
-// tokens are the tokens that zkr has had. A zkr that divides shards goes on after it has lost its lock, and may get it again.
+// tokens are the tokens that zkr has had. A zkr that divides shards continues after it has lost its lock, and may get
+// it again.
 func (c *candidate) tokens() (all []int64) {
 	for _, e := range c.events() {
 		if token, err := strconv.ParseInt(e.Token, 10, 64); err == nil && e.Event == "acquired" {

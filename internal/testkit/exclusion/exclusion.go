@@ -20,8 +20,8 @@ import (
 // two cores.
 const timeout = 4 * time.Second
 
-// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard tells nothing of being late, so it gets
-// more time between its kill and the end of the session.
+// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard does not report being late,
+// so it gets more time between its kill and the end of the session.
 const (
 	guardedTimeout = 8 * time.Second
 	guardedLead    = time.Second
@@ -63,6 +63,13 @@ func faults() []fault {
 	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
 	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
+	guardKilled := func(t *testing.T, c *candidate) {
+		t.Helper()
+		stopped(t, c)
+		if guard, ok := guardOf(t, c.Process.Pid); ok {
+			_ = syscall.Kill(guard, syscall.SIGKILL)
+		}
+	}
 	bothStopped := func(t *testing.T, c *candidate) {
 		t.Helper()
 		if guard, ok := guardOf(t, c.Process.Pid); ok {
@@ -78,6 +85,7 @@ func faults() []fault {
 		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2, nil},
 		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2, nil},
 		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2, nil},
+		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false, 128 + int(syscall.SIGKILL), 2, nil},
 		{"program ignores TERM", "deaf", partition, false, lost, 1, nil},
 		{"program forks", "forks", partition, false, lost, 2, nil},
 		{"program has a daemon", "daemon", partition, false, lost, 2, nil},
@@ -96,7 +104,7 @@ func faults() []fault {
 // forShards are the faults that hit a zkr that divides shards, too.
 var forShards = []string{"zkr is killed, the program has a daemon", "program has a daemon"}
 
-// Ticks returns the tickTimes of the servers that Run asks for.
+// Ticks returns the tickTimes of the servers that Run needs.
 func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
 
 // tickOf is so short that sessions end hardly later than they may.
@@ -129,7 +137,7 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	if shards {
 		at += "-shard"
 		if f.status == lost {
-			f.status = 0 // zkr goes on, until the end of the test
+			f.status = 0 // zkr runs until the end of the test
 		}
 	}
 	sessions := timeout

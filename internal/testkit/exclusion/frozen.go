@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frozen holds zkr and its guard past the deadline, as a debugger does, but not the program. That is what a machine looks like
-// when it goes on after a pause, and runs the program first. The fence refuses the program from when the next one has shown its
-// token, and it is killed when zkr or the guard goes on.
+// frozen holds zkr and its guard past the deadline, as a debugger does, but not the program. That is what a machine
+// looks like when it resumes after a pause, and runs the program first. The fence rejects the program once the next
+// one has shown its token, and it is killed when zkr or the guard resumes.
 func frozen(t *testing.T, setting Setting) {
 	t.Helper()
 	r := newResource(t)

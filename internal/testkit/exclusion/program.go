@@ -70,7 +70,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// another starts this program again. It is to outlive its parent.
+// another starts this program again. It must outlive its parent.
 func another(session bool, args ...string) {
 	cmd := exec.Command(os.Args[0], append([]string{asProgram}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}

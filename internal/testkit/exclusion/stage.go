@@ -71,7 +71,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	s.all = append(s.all, c)
 	go func() {
 		defer close(c.ended)
-		_ = c.Wait() // status tells
+		_ = c.Wait() // status shows it
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -83,7 +83,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	return c
 }
 
-// cgroup reports whether the next zkr is asked for a control group. Without other users, each second one is.
+// cgroup reports whether the next zkr is given a control group. Without other users, each second one is.
 func (s *stage) cgroup() bool {
 	if s.cast != nil {
 		return s.cast.cgroup
@@ -98,8 +98,8 @@ func (s *stage) life(t *testing.T, c *candidate) *life {
 	return s.signs.of[c.token()]
 }
 
-// settle waits until all processes of a holder live, and a candidate stands in the queue behind it. Candidates that have
-// lost the lock by themselves are replaced.
+// settle waits until all processes of a holder live, and a candidate is in the queue behind it. Candidates that have
+// lost the lock without a fault are replaced.
 func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	t.Helper()
 	eventually(t, "a holder runs its program, and a candidate waits", func() bool {
@@ -126,7 +126,8 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	return s.queue[0], s.queue[1]
 }
 
-// failed reports whether a candidate has lost the lock by itself. Then it has ended. A zkr that divides shards would go on, and is killed.
+// failed reports whether a candidate has lost the lock without a fault. Then it has ended. A zkr that divides shards
+// would continue, and is killed.
 func (s *stage) failed(t *testing.T, c *candidate) bool {
 	t.Helper()
 	if s.shards && !c.over() {
@@ -156,10 +157,11 @@ func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
 	return succeeded
 }
 
-// apart compares each holder with the next. It returns the times from the last sign of the one to the first of the other. left is the
-// least time from a sign to the deadline that its program could read. overloaded counts the holders whose zkr did not run in time, as
-// zkr tells. A process that is not run cannot kill: only if zkr did not run from when it had to kill, until it was too late, may the two
-// overlap. The guard of a zkr that was stopped has no such excuse.
+// apart compares each holder with the next. It returns the times from the last sign of the one to the first of the
+// other. left is the least time from a sign to the deadline that its program could read. overloaded counts the
+// holders whose zkr did not run in time, as zkr reports. A process that is not scheduled cannot kill: only if zkr did
+// not run from when it had to kill, until it was too late, may the two overlap. The guard of a zkr that was stopped
+// has no such excuse.
 func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, overloaded int) {
 	t.Helper()
 	left = time.Hour

@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace holds all threads of a process as a debugger does, until goOn is called: no signal but SIGKILL lets it go on.
+// trace holds all threads of a process as a debugger does, until goOn is called: no signal but SIGKILL resumes it.
 func trace(t *testing.T, pid int) (goOn func()) {
 	t.Helper()
 	held, release, released := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	go func() { // ends with goOn
-		runtime.LockOSThread() // only the thread that seizes may let go; it ends with this function, and what it still holds goes on
+		runtime.LockOSThread() // only the thread that seizes may let go; it ends with this function, and what it still holds resumes
 		threads := tracees{}
 		held <- threads.hold(pid)
 		<-release
@@ -51,8 +51,8 @@ const (
 	ptraceEventStop = 128
 )
 
-// hold holds each thread of a process. It stops them without a signal, so SIGCONT takes nothing back: the timer of a guard sends
-// that. Only a thread that runs can start another. So all are held when a list shows none that is new.
+// hold holds each thread of a process. It stops them without a signal, so SIGCONT does not undo it: the timer of a
+// guard sends that. Only a running thread can start another, so all are held when a list shows no new one.
 func (threads tracees) hold(pid int) error {
 	deadline := time.Now().Add(patience())
 	if err := threads.seize(pid, pid, deadline); err != nil { // before the others: it would end after them
@@ -72,7 +72,7 @@ func (threads tracees) hold(pid int) error {
 			if _, known := threads[tid]; known {
 				continue
 			}
-			more = true // also if it has ended since: that may have cut the list short
+			more = true // even if it has ended since: that may have truncated the list
 			if err := threads.seize(pid, tid, deadline); err != nil {
 				return err
 			}
@@ -108,8 +108,8 @@ func (threads tracees) seize(pid, tid int, deadline time.Time) error {
 	return fmt.Errorf("thread %d: %w", tid, err)
 }
 
-// letGo lets the threads go on. The parent of a killed process learns of its end only when the tracer has waited for each thread. The first
-// thread ends after all others, so it comes last.
+// letGo resumes the threads. The parent of a killed process learns of its end only when the tracer has waited for
+// each thread. The first thread ends after all others, so it comes last.
 func (threads tracees) letGo(pid int) (err error) {
 	deadline := time.Now().Add(patience())
 	letGo := func(tid int) {
@@ -143,7 +143,7 @@ func await(tid int, deadline time.Time) (status syscall.WaitStatus, err error) {
 	return 0, fmt.Errorf("it has neither stopped nor ended after %v", patience())
 }
 
-// ended reports whether there is no such thread any more, but for what its parent has still to read.
+// ended reports whether the thread no longer exists, except for what its parent has still to read.
 func ended(pid, tid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

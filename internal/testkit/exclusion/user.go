@@ -102,7 +102,7 @@ func openGroup(t *testing.T) *os.File {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		name, err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // a group is a directory of that file system alone
+		name, err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // only a directory of that file system is a group
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}
@@ -135,7 +135,7 @@ func (s *stage) escape(t *testing.T, holder, next *candidate) {
 	}
 }
 
-// end waits for the end of zkr. What it cannot kill, the test kills, as soon as zkr has told it.
+// end waits for the end of zkr. The test kills what zkr cannot kill, as soon as zkr has reported it.
 func (s *stage) end(t *testing.T, c *candidate) int {
 	t.Helper()
 	if s.shards {

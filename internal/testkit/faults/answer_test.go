@@ -60,7 +60,8 @@ func TestF33_ListRefused(t *testing.T) {
 	})
 }
 
-// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits, which is to read the list.
+// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits, which will read the
+// list.
 func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	each(t, func(w *world) {
 		first, b := w.rivals("b"), w.rivals("b")
@@ -75,8 +76,8 @@ func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestF33_DeleteRefused: the hold is over, the caller is told why its contender stays, and the removal goes on until it is
-// allowed again.
+// TestF33_DeleteRefused: the hold is over, the caller learns why its contender stays, and the removal continues until
+// it is allowed again.
 func TestF33_DeleteRefused(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")

@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/multilock"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -31,8 +32,8 @@ const frozenServer = "ZKRECIPES_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestFrozenProcess stops processes that hold one of each recipe, past the deadline, and lets them go on. Every context
-// that a body has says so when it is asked, before any timer has fired.
+// TestFrozenProcess stops processes that hold one of each recipe, past the deadline, and resumes them. Every context
+// that a body has reports its end when it is checked, before any timer has fired.
 func TestFrozenProcess(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		holdAndLook(t, addr)
@@ -77,8 +78,8 @@ type body struct {
 	hold interface{ ValidUntil() time.Time }
 }
 
-// holdAndLook holds one of each recipe, stops its own process until the parent lets it go on, and looks. It has one
-// processor, so hardly any other goroutine has run when it looks for the first time.
+// holdAndLook holds one of each recipe, stops its own process until the parent resumes it, and checks. It has one
+// processor, so hardly any other goroutine has run when it checks for the first time.
 func holdAndLook(t *testing.T, addr string) {
 	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout), bubble.Silent)
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ func holdAndLook(t *testing.T, addr string) {
 	go func() {
 		x, _ := mutex.New(c, "/frozen/x")
 		y, _ := mutex.New(c, "/frozen/y")
-		if all, err := mutex.LockAll(t.Context(), x, y); err == nil {
+		if all, err := multilock.LockAll(t.Context(), x.Part(), y.Part()); err == nil {
 			bodies <- body{"LockAll", all.Context(), all}
 		}
 	}()
@@ -126,7 +127,7 @@ func holdAndLook(t *testing.T, addr string) {
 	fmt.Println("holding")
 	last := time.Now()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread goes on for a moment
+	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread runs on for a moment
 		last = now
 	}
 	states := make([]string, len(looking))

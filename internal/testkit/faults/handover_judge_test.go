@@ -28,8 +28,8 @@ type contender struct {
 
 // judge checks each grant by the log of the server, which has the order of all transactions:
 //
-//   - Ahead: when a contender is granted, no other is ahead of it, but for readers ahead of a reader, and for those of its own
-//     session whose holds are over.
+//   - Ahead: when a contender is granted, no other is ahead of it, except readers ahead of a reader, and those of its
+//     own session whose holds are over.
 //   - Turn: if the contender had been deleted by hand before the grant, there was a moment before at which none was ahead of it.
 //   - Known: no hold is made on a contender that was deleted by hand before its client's connection came up, unless the server of that
 //     client was behind.
@@ -135,8 +135,8 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	return contenders
 }
 
-// waitsFor reports whether c is in the way of a contender that was granted: it is ahead, and its hold was not over in the same
-// session.
+// waitsFor reports whether c should have blocked a contender that was granted: it is ahead, and its hold was not over
+// in the same session.
 func (mine *contender) waitsFor(c *contender) bool {
 	switch {
 	case c.born >= mine.born, mine.hold.Read && strings.Contains(c.path, "__READ__"):

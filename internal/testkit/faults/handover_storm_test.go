@@ -197,7 +197,8 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	return r.srv.Intercept(m, action).Remove
 }
 
-// cutOffBeforeProof cuts a client off when it next asks for a proof of its session, and deletes its contenders, or some, by hand.
+// cutOffBeforeProof cuts a client off when it next requests a proof of its session, and deletes its contenders, or
+// some, by hand.
 func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
 	all := r.random.IntN(3) > 0
 	var reconnect atomic.Pointer[func()]
@@ -234,7 +235,8 @@ func (r *relay) touch(*storm, *actor) func() {
 	return nil
 }
 
-// spurious sends events of one contender that no server sends, but no deletion: no server says that of a node that is there.
+// spurious sends events of one contender that no server sends, but no deletion: no server reports that of an existing
+// node.
 func (r *relay) spurious(*storm, *actor) func() {
 	if list := r.contenders(); len(list) > 0 {
 		of := path + "/" + list[r.random.IntN(min(3, len(list)))]

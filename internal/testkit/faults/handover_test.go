@@ -26,7 +26,7 @@ import (
 
 var grants = flag.Int("grants", 4000, "grants of each kind of crowd in TestHandOver")
 
-// crowd is who stands in the queue of a relay.
+// crowd is the queue of a relay.
 type crowd struct {
 	name           string
 	fewest, most   int // clients
@@ -71,8 +71,9 @@ func eager() []*recipe {
 // relayLength is how long the faults of one relay last, in virtual time.
 const relayLength = 20 * time.Second
 
-// TestHandOver lets crowds hand a lock over thousands of times under random faults, and judges each grant by the log of the
-// server. See relay.judge for the rules. It runs seeds, from 1 on, until there are as many grants as -grants asks for.
+// TestHandOver has crowds hand a lock over thousands of times under random faults, and judges each grant by the log
+// of the server. See relay.judge for the rules. It runs seeds, from 1 on, until there are as many grants as -grants
+// requires.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	from, to := uint64(1), uint64(1<<63)
@@ -290,7 +291,7 @@ func (r *relay) section(h hand) error {
 	} else {
 		op.Released()
 	}
-	// An error says that the hold was lost, or that ctx has ended; then the removal goes on.
+	// An error reports that the hold was lost, or that ctx has ended; then the removal continues.
 	_ = hold.Release(ctx)
 	return nil
 }

@@ -52,7 +52,7 @@ func TestF25_NoNodeIsTheAnswerToEverything(t *testing.T) {
 	})
 }
 
-// TestF25_NoNodeIsTheAnswerToAWrite is the same for what is no queue.
+// TestF25_NoNodeIsTheAnswerToAWrite is the same for recipes without a queue.
 func TestF25_NoNodeIsTheAnswerToAWrite(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, c *conn.Client) error{
 		"value": func(ctx context.Context, c *conn.Client) error {
@@ -347,8 +347,8 @@ func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 	})
 }
 
-// TestF55_SpuriousEvents: an event of a change alone never grants, and a later real event is not missed. No server tells of a
-// deletion that was none.
+// TestF55_SpuriousEvents: an event of a change never grants by itself, and a later real event is not missed. No
+// server reports a deletion that did not happen.
 func TestF55_SpuriousEvents(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")

@@ -86,9 +86,9 @@ func (o *outage) run(t *testing.T) {
 	})
 }
 
-// TestOutage_LessThanHalfTheTimeout_HoldsSurvive: the holds of clients ended whose proof was old when the outage began, or who
-// paused for long when it was over. Clients come back in their own time, so that a server that is back is not overrun. OUTAGES
-// makes it a measurement, such as OUTAGES="1000 4s 5s 6s" for 1,000 clients.
+// TestOutage_LessThanHalfTheTimeout_HoldsSurvive: holds used to end if their client's proof was old when the outage
+// began, or if it paused for long when it was over. Clients return at different times, so that a server that is back
+// is not overrun. OUTAGES makes it a measurement, such as OUTAGES="1000 4s 5s 6s" for 1,000 clients.
 func TestOutage_LessThanHalfTheTimeout_HoldsSurvive(t *testing.T) {
 	clients, lasts := 80, []string{"4s", "6700ms"}
 	measure := strings.Fields(os.Getenv("OUTAGES"))

@@ -95,7 +95,7 @@ func (p *play) within(longest time.Duration) time.Duration {
 	return time.Duration(p.random.Int64N(int64(longest)))
 }
 
-// heal ends all faults. Faults with an end of their own have ended already.
+// heal ends all faults. Faults with a limited duration have ended already.
 func (p *play) heal() {
 	p.srv.Accept(zktest.Everyone)
 	p.srv.Heal(zktest.Everyone)

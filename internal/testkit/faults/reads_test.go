@@ -123,8 +123,9 @@ func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 	next.release()
 }
 
-// TestReadsOfAHolder_GrantedByAnEvent: before 3.9 an event has no zxid. So a server that has not applied what the event told of takes the
-// session. The next connection begins with a barrier, and what the holder reads is as new as the event.
+// TestReadsOfAHolder_GrantedByAnEvent: before 3.9 an event has no zxid, so a server that has not applied what the
+// event reported resumes the session. The next connection begins with a barrier, and what the holder reads is as new
+// as the event.
 func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 	each(t, func(w *world) {
 		fronts := w.srv.Fronts()
@@ -145,7 +146,7 @@ func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 		next.requireGrantedAt(0)
 		b.to.Store(fronts[1])
 		w.srv.Cut(zktest.Label("b"))
-		const readers = 50 // one alone would find the barrier of the heartbeat ahead of it, by chance
+		const readers = 50 // a single one would find the barrier of the heartbeat ahead of it, by chance
 		seen := make(chan string, readers)
 		for range readers {
 			go func() {

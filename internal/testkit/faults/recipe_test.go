@@ -37,7 +37,7 @@ type recipe struct {
 	weight int
 	limit  int
 	read   bool
-	kazoo  bool // shared with kazoo: its parent is no container, and a semaphore counts every child
+	kazoo  bool // shared with kazoo: its parent is not a container, and a semaphore counts every child
 }
 
 // recipes lists all recipes. Semaphores appear as one lease of one, and as two of three leases in one transaction.

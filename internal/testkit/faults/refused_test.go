@@ -63,8 +63,8 @@ func TestRefused_ByOneServer(t *testing.T) {
 	}
 }
 
-// TestRefused_TheOthersAreDown: a server that cannot be reached may accept the credentials when it is back. So nothing is refused for
-// good, and the next session begins there.
+// TestRefused_TheOthersAreDown: a server that cannot be reached may accept the credentials when it is back. Nothing
+// is therefore refused for good, and the next session begins there.
 func TestRefused_TheOthersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
@@ -116,7 +116,8 @@ func lastOf[T any](all iter.Seq2[T, error]) func() error {
 	}
 }
 
-// TestRefused_ByAll: what works by itself goes on when the servers accept the credentials again. A single call says what is wrong.
+// TestRefused_ByAll: loops continue when the servers accept the credentials again. A single call reports what is
+// wrong.
 func TestRefused_ByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

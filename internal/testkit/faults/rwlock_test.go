@@ -51,7 +51,7 @@ func TestF52_Upgrade(t *testing.T) {
 	})
 }
 
-// TestF52_DowngradeLost: the read lock survives the release of the write lock, also when the request or the answer of
+// TestF52_DowngradeLost: the read lock survives the release of the write lock, even when the request or the reply of
 // its create is lost. No writer gets in between.
 func TestF52_DowngradeLost(t *testing.T) {
 	for name, action := range lose {

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// leases is the script's recipe, for its parent and its checks. The scripts below use semaphores of their own.
+// leases is the script's recipe, for its parent and its checks. The scripts below create their own semaphores.
 var leases = sharing[0]
 
 func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
@@ -23,7 +23,7 @@ func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *se
 	return s
 }
 
-// acquiring acquires n leases on a goroutine of its own.
+// acquiring acquires n leases on a separate goroutine.
 func (w *world) acquiring(s *semaphore.Semaphore, n int) *attempt {
 	r := *leases
 	r.weight = n
@@ -122,7 +122,7 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 	})
 }
 
-// TestF53_DoorDeletedWhileWaitingInside: a client that loses the door removes its leases. So the next client does not
+// TestF53_DoorDeletedWhileWaitingInside: a client that loses the door removes its leases, so the next client does not
 // wait for leases that were never granted.
 func TestF53_DoorDeletedWhileWaitingInside(t *testing.T) {
 	runScript(t, leases, func(w *world) {

@@ -74,8 +74,8 @@ func TestF9_WaiterExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server tells of the deletion
-// first.
+// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server reports
+// the deletion first.
 func TestF10_HolderExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -213,8 +213,9 @@ func TestF12_ExpiresWithTheEvent(t *testing.T) {
 	})
 }
 
-// TestF13_EnsembleDownForLong: when the ensemble is back, every session gets a full timeout again, also orphaned ones.
-// Their former clients close them. So no waiter queues behind their nodes, and no client takes those for its own.
+// TestF13_EnsembleDownForLong: when the ensemble is back, every session gets a full timeout again, including orphaned
+// ones. Their former clients close them, so no waiter queues behind their nodes, and no client mistakes those for its
+// own.
 func TestF13_EnsembleDownForLong(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -279,7 +280,7 @@ func TestF15_WaiterCutOffForLong(t *testing.T) {
 	})
 }
 
-// TestF16_HolderCutOffForShort: the hold goes on.
+// TestF16_HolderCutOffForShort: the hold survives.
 func TestF16_HolderCutOffForShort(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")

@@ -65,9 +65,10 @@ var blows = func() []blow {
 
 var errEnough = errors.New("enough")
 
-// TestEveryStep injects each blow at each request of one acquisition and its release: once behind a holder, once alone,
-// one blow in each run. The attempt must be granted, or fail because of the caller. Then the next client must be
-// served, and no node may be left. These are all moments of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45.
+// TestEveryStep injects each fault at each request of one acquisition and its release: once behind a holder, once
+// without one, one fault in each run. The attempt must be granted, or fail because of the caller. Then the next
+// client must be served, and no node may be left. These are all moments of F1, F2, F6, F7, F9 to F12, F25 to F29,
+// F40, F44 and F45.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, b := range blows {
@@ -109,7 +110,7 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	w.until(2 * time.Second)
 	var a *attempt
 	m := zktest.Match{From: zktest.Label("a"), Skip: step, Where: func(q zktest.Request) bool {
-		return q.Op != zktest.OpSync || q.Path != "/" // heartbeats come at times of their own
+		return q.Op != zktest.OpSync || q.Path != "/" // heartbeats come at other times
 	}}
 	// The attempt must exist before the blow, and the blow must be armed before the first request.
 	armed := make(chan struct{})

@@ -154,7 +154,7 @@ func (s *storm) stall(v *actor, d zktest.Direction) func() {
 	return func() { s.srv.Heal(zktest.Label(v.label)) }
 }
 
-// slow delays every answer for a while, also those to pings.
+// slow delays every answer for a while, including those to pings.
 func (s *storm) slow(v *actor) func() {
 	late := zktest.HoldReply(s.short())
 	rules := []*zktest.Rule{
@@ -193,7 +193,7 @@ func (s *storm) deleteOne(v *actor) func() {
 	if len(list) == 0 {
 		return nil
 	}
-	s.take(list...) // one of several leases made together stands for all
+	s.take(list...) // one of several leases created together stands for all
 	_ = s.srv.Delete(list[s.random.IntN(len(list))])
 	return nil
 }
@@ -233,7 +233,7 @@ func (s *storm) close(v *actor) func() {
 	return nil
 }
 
-// loseWatches does what no real server does. Each lost watch may delay a waiter by up to three timeouts. So none is
+// loseWatches does what no real server does. Each lost watch may delay a waiter by up to three timeouts, so none is
 // lost in the last part of the storm.
 func (s *storm) loseWatches(v *actor) func() {
 	if time.Until(s.end) < s.length/3 {

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// told is what a view says to a caller who waits: whether it is current, and since when.
+// told is what a view shows to a caller who waits: whether it is current, and since when.
 type told struct {
 	mu      sync.Mutex
 	current bool
@@ -108,9 +108,10 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 	return views, tree
 }
 
-// TestViews_NothingIsAnswered: the connection stays, and no request is answered for longer than the session timeout, because a
-// large reply takes five of them to arrive. Then a view is not current, by the clock alone. A caller who waits is told that
-// when nine eighths of the session timeout have passed since the newest answer, and is told when the view is current again.
+// TestViews_NothingIsAnswered: the connection stays, and no request is answered for longer than the session timeout,
+// because a large reply takes five of them to arrive. Then a view is not current, by the clock alone. A waiting
+// caller learns that when nine eighths of the session timeout have passed since the newest answer, and again when the
+// view is current.
 func TestViews_NothingIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick))

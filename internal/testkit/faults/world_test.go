@@ -93,7 +93,7 @@ func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	return c
 }
 
-// attempt is one acquisition on a goroutine of its own, and its hold.
+// attempt is one acquisition on a separate goroutine, and its hold.
 type attempt struct {
 	w        *world
 	label    string
@@ -120,7 +120,7 @@ func (w *world) begin(label string, r *recipe, c *conn.Client) *attempt {
 	return w.acquire(label, r, h.take)
 }
 
-// acquire runs take on a goroutine of its own and records the result.
+// acquire runs take on a separate goroutine and records the result.
 func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 	w.Helper()
 	ctx, cancel := context.WithCancelCause(w.Context())
@@ -164,8 +164,9 @@ func (a *attempt) requireWaiting() {
 	}
 }
 
-// requireNoUse is requireWaiting for a waiter whose session the server has ended just then. One transaction has deleted its node and
-// its predecessor. If the server tells of the predecessor first, an armed waiter is granted, and loses its hold in that instant.
+// requireNoUse is requireWaiting for a waiter whose session the server has ended just then. One transaction has
+// deleted its node and its predecessor. If the server reports the predecessor first, an armed waiter is granted, and
+// loses its hold in that instant.
 func (a *attempt) requireNoUse() {
 	a.w.Helper()
 	synctest.Wait()
@@ -228,8 +229,8 @@ func (a *attempt) requireHeld() {
 	require.NoError(a.w, context.Cause(a.hold.Context()), a.label)
 }
 
-// requireExpiredAt is requireLostAt for a hold whose session the server has ended just then. The server tells of the deletion
-// first, and the holder may not have set its watch yet.
+// requireExpiredAt is requireLostAt for a hold whose session the server has ended just then. The server reports the
+// deletion first, and the holder may not have set its watch yet.
 func (a *attempt) requireExpiredAt(at time.Duration) {
 	a.w.Helper()
 	<-a.ended

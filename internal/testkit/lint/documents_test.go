@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The documents show code that compiles and link to what is there.
+// The documents show code that compiles, and their links resolve.
 
 var (
 	goBlock   = regexp.MustCompile("(?ms)^[ ]*```go\n(.*?)^[ ]*```")

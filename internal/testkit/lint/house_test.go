@@ -31,7 +31,7 @@ const (
 	pictureEnd   = "```\n<!-- end of the picture -->\n"
 )
 
-// besides are directories that are no rooms of the library: programs, and what only tests use.
+// besides are directories that are not rooms of the library: programs, and what only tests use.
 var besides = []string{"cmd", "docs", "examples", "internal/testkit"}
 
 // room is a package: what its documentation says of it, and on which other rooms it stands.
@@ -112,12 +112,12 @@ func (r *room) climb(all map[string]*room) int {
 	return r.floor
 }
 
-// restsOn reports whether the room stands on the other, or on one that rests on it.
+// restsOn reports whether the room imports the other, or one that does.
 func (r *room) restsOn(other string, all map[string]*room) bool {
 	return slices.ContainsFunc(r.on, func(below string) bool { return below == other || all[below].restsOn(other, all) })
 }
 
-// stands names the rooms that r stands on, without those on which another of them stands.
+// stands names the rooms that r imports, without those that another of them imports.
 func (r *room) stands(all map[string]*room) string {
 	var names []string
 	for _, below := range r.on {
@@ -136,7 +136,7 @@ func title(dir string) string {
 	return dir
 }
 
-// draw draws a house, the highest floor first. Recipes that stand on the same are one row.
+// draw draws a house, the highest floor first. Recipes with the same imports are one row.
 func draw(all map[string]*room, belongs func(dir string) bool) string {
 	type row struct {
 		floor            int
@@ -167,7 +167,7 @@ func draw(all map[string]*room, belongs func(dir string) bool) string {
 	for _, r := range rows {
 		if r.floor != floor {
 			floor = r.floor
-			fmt.Fprintf(&picture, "%s\n%2d ", strings.Repeat("─", 120), floor)
+			fmt.Fprintf(&picture, "%2d ", floor)
 		} else {
 			picture.WriteString("   ")
 		}
@@ -187,7 +187,7 @@ func isTest(dir string) bool { return dir == "zktest" || strings.HasPrefix(dir, 
 func TestHouse_IsAsDrawn(t *testing.T) {
 	all, err := rooms(os.DirFS("../../.."))
 	require.NoError(t, err)
-	picture := draw(all, func(dir string) bool { return !isTest(dir) }) + "\n" + draw(all, isTest)
+	picture := draw(all, func(dir string) bool { return !isTest(dir) })
 	design, err := os.ReadFile("../../../docs/design.md")
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(design), pictureBegin)
@@ -198,7 +198,7 @@ func TestHouse_IsAsDrawn(t *testing.T) {
 		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after), 0o644))
 		return
 	}
-	assert.Equal(t, picture, drawn, "docs/design.md shows another house: go generate ./internal/testkit/lint")
+	assert.Equal(t, picture, drawn, "docs/design.md shows another picture: go generate ./internal/testkit/lint")
 }
 
 func TestHouse_IsDrawnFromTheCode(t *testing.T) {
@@ -221,12 +221,11 @@ func TestHouse_IsDrawnFromTheCode(t *testing.T) {
 		"other/a.go":            source("package other\n"),
 	})
 	require.NoError(t, err)
-	rule := strings.Repeat("─", 120) + "\n"
 	row := func(floor, room, what, on string) string {
 		return strings.TrimRight(fmt.Sprintf("%2s %-25s %-62s ▸ %s", floor, room, what, on), " ▸") + "\n"
 	}
-	assert.Equal(t, rule+row("4", "recipes", "one, two", "mid")+rule+row("3", "internal/mid", "is in the middle", "low")+
-		rule+row("2", "internal/low", "is low", "zkrecipes")+rule+row("1", "zkrecipes", "has words", ""),
+	assert.Equal(t, row("4", "recipes", "one, two", "mid")+row("3", "internal/mid", "is in the middle", "low")+
+		row("2", "internal/low", "is low", "zkrecipes")+row("1", "zkrecipes", "has words", ""),
 		draw(all, func(string) bool { return true }))
 	_, err = rooms(fstest.MapFS{"a.go": source("not Go")})
 	require.Error(t, err)

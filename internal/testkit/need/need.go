@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// All reports whether this run asks for everything.
+// All reports whether this run requires everything.
 func All() bool { return os.Getenv("REQUIRE_REAL") == "1" }
 
-// Asked skips the test unless the run asks for everything. What names what the test uses, such as "a browser".
+// Asked skips the test unless the run requires everything. What names what the test uses, such as "a browser".
 func Asked(tb testing.TB, what string) {
 	tb.Helper()
 	if !All() {
@@ -41,7 +41,8 @@ func Program(tb testing.TB, name, cure string) string {
 	return path
 }
 
-// Missing skips a test because something is missing, or fails it if the run asks for everything. The text says what, and how to get it.
+// Missing skips a test because something is missing, or fails it if the run requires everything. The text says what
+// is missing, and how to get it.
 func Missing(tb testing.TB, text string) {
 	tb.Helper()
 	if All() {

@@ -72,7 +72,7 @@ func Live(t *testing.T, c *conn.Client) *session.Session {
 	return s
 }
 
-// Within returns a context that ends after d, with a cause of its own.
+// Within returns a context that ends after d, with a cause that names it.
 func Within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), d, ErrTooLong)
@@ -275,7 +275,7 @@ type Told struct {
 	Until time.Time
 }
 
-// OnLoss logs what a loss callback of s is told.
+// OnLoss logs what a loss callback of s receives.
 func OnLoss(t *testing.T, s *session.Session, onSuspend bool) *Log[Told] {
 	t.Helper()
 	l := &Log[Told]{}
@@ -306,7 +306,7 @@ type Pipe struct {
 	Rest    []byte
 }
 
-// SyscallConn says that there is no socket.
+// SyscallConn reports that there is no socket.
 func (*Pipe) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
 
 func (p *Pipe) Write(b []byte) (int, error) {
@@ -357,7 +357,7 @@ func ConnectReplies(change func(n int32, frame []byte)) Pipe {
 	}}
 }
 
-// Ending is a connection that ends in a way of its own.
+// Ending is a connection that ends in its own way.
 type Ending struct {
 	net.Conn
 	End error

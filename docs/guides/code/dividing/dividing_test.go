@@ -26,7 +26,7 @@ type crew struct {
 	last map[string]string
 }
 
-// start runs a process with a client of its own. The function that it returns asks it to stop, and waits for that.
+// start runs a process with its own client. The function that it returns tells it to stop, and waits for that.
 func (c *crew) start(id string) (stop func()) {
 	client, err := conn.Dial(c.Context(), c.srv.Addr(), conn.WithDialer(c.srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
 	require.NoError(c, err)

@@ -23,8 +23,8 @@ const frozenServer = "FIRSTSTEPS_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestRun_Frozen stops processes that hold the lock, each on a path of its own, for longer than their session. A process
-// that goes on prints no time.
+// TestRun_Frozen stops processes that hold the lock, each on a different path, for longer than their session. A
+// process that resumes prints no time.
 func TestRun_Frozen(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		_ = run(t.Context(), addr) // the parent reads what it prints

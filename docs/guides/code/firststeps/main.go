@@ -17,7 +17,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, "localhost:2181")
-	interrupted := ctx.Err() != nil // which is no failure
+	interrupted := ctx.Err() != nil // which is not a failure
 	stop()
 	if err != nil && !interrupted {
 		fmt.Fprintln(os.Stderr, err)

@@ -53,7 +53,7 @@ func background(t *testing.T, f func(ctx context.Context) error) (stop func()) {
 
 var open = zk.WorldACL(zk.PermAll)
 
-// TestConfig_EachChangeArrives: also the creation of the node, which GetW cannot wait for.
+// TestConfig_EachChangeArrives: including the creation of the node, which GetW cannot wait for.
 func TestConfig_EachChangeArrives(t *testing.T) {
 	old, client := connect(t, zktest.Run(t))
 	applied := make(chan string, 1)

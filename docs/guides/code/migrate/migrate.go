@@ -36,7 +36,7 @@ func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) e
 	return nil
 }
 
-// Sessions tells of the session, until ctx ends. It was a loop around the event channel of zk.Connect.
+// Sessions reports the session until ctx ends. It was a loop around the event channel of zk.Connect.
 func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 	for state := range client.States(ctx) {
 		switch state {
@@ -76,7 +76,7 @@ func Locked(ctx context.Context, client *conn.Client, bill func(context.Context,
 	})
 }
 
-// Candidate stands in an election that has no candidates of libkv any more.
+// Candidate campaigns in an election that no longer has candidates of libkv.
 func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
 	e, err := election.New(client, "/service/leader", election.WithData([]byte("node-1")), election.WithLayout(election.Selector))
 	if err != nil {

@@ -42,7 +42,8 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	return o
 }
 
-// TestOffer_DrainedWithoutAFailedCall: three instances are drained one after the other while a caller goes on, and each call is answered.
+// TestOffer_DrainedWithoutAFailedCall: three instances are drained one after another while a caller continues, and
+// each call is answered.
 func TestOffer_DrainedWithoutAFailedCall(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	require.NoError(t, err)

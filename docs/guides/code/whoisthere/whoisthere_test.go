@@ -15,13 +15,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// shares are what each worker was told last.
+// shares are the newest shares of each worker.
 type shares struct {
 	mu   sync.Mutex
 	last map[string][]string
 }
 
-// start runs a worker with a client of its own. The function that it returns stops the worker.
+// start runs a worker with its own client. The function that it returns stops the worker.
 func (s *shares) start(t *testing.T, srv *zktest.Server, id string, parts []string) (stop func()) {
 	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (s *shipped) since(id string) time.Duration {
 	return time.Since(s.last[id])
 }
 
-// start runs a worker with a client of its own, and stops it at the end of the test.
+// start runs a worker with its own client, and stops it at the end of the test.
 func (s *shipped) start(t *testing.T, srv *zktest.Server, id string) {
 	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)

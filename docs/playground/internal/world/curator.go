@@ -2,9 +2,9 @@ package world
 
 import "github.com/zkrecipes/zkrecipes"
 
-// curator is the rule by which Curator says LOST: a session timeout after it has said SUSPENDED. It says SUSPENDED when the
-// connection ends, or when nothing was heard for two thirds of the session timeout. It says LOST at once if a server tells it
-// that the session has expired.
+// curator is the rule by which Curator reports LOST: a session timeout after it has reported SUSPENDED. It reports
+// SUSPENDED when the connection ends, or when nothing was received for two thirds of the session timeout. It reports
+// LOST at once if a server reports that the session has expired.
 //
 // The rule is worked out from the history of our process, so both meet the same faults. What it does not know is what a program on
 // Curator would have done in our place: if our process gives up its node, the rule has no say any more.

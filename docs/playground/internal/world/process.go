@@ -37,7 +37,7 @@ var verbs = map[Verb]func(*process) error{
 	"kill":    func(p *process) error { return p.end(true) },
 }
 
-// process is one lane: a client of its own, and a worker that writes to the resource while it holds.
+// process is one lane: a client, and a worker that writes to the resource while it holds.
 type process struct {
 	world *World
 	name  string
@@ -53,7 +53,7 @@ type process struct {
 	hold    *zkrecipes.Hold    // the last one, which may have ended
 	cut     bool
 	frozen  chan struct{} // closed when the process is frozen
-	woken   chan struct{} // closed when it goes on; nil while it runs
+	woken   chan struct{} // closed when it resumes; nil while it runs
 	losing  *zktest.Rule
 }
 
@@ -185,7 +185,8 @@ func (p *process) work(h *zkrecipes.Hold, writes bool) {
 	}
 }
 
-// sleep returns when the process goes on, and reports whether it does. If it was stopped meanwhile, it does not.
+// sleep returns when the process resumes, and reports whether it does. If it was stopped in the meantime, it does
+// not.
 func (p *process) sleep(label string) bool {
 	p.mu.Lock()
 	woken := p.woken
@@ -211,7 +212,7 @@ func (p *process) release() error {
 	case giveUp != nil:
 		giveUp()
 	case hold != nil:
-		p.world.running.Go(func() { _ = hold.Release(p.world.ctx) }) // it goes on in the background if it fails
+		p.world.running.Go(func() { _ = hold.Release(p.world.ctx) }) // it continues in the background if it fails
 	default:
 		return errors.New("has nothing to release")
 	}
@@ -271,7 +272,7 @@ func (p *process) wake() error {
 	return nil
 }
 
-// thaw lets the worker go on. The caller holds the lock.
+// thaw resumes the worker. The caller holds the lock.
 func (p *process) thaw() {
 	if p.woken != nil {
 		close(p.woken)
@@ -300,6 +301,16 @@ func (p *process) loseReply() error {
 		}
 	}}, zktest.DropReply())
 	p.lane.say("the reply to its next write will be lost")
+	losing := p.losing
+	p.world.running.Go(func() {
+		select {
+		case <-losing.Done():
+			if losing.Hits() > 0 {
+				p.lane.unanswered()
+			}
+		case <-p.world.ctx.Done():
+		}
+	})
 	return nil
 }
 
@@ -337,7 +348,7 @@ func (p *process) deleteNode() error {
 	return p.world.server.Delete(nodes[0])
 }
 
-// end stops the process. One that is killed says nothing to the server, so its session goes on there.
+// end stops the process. One that is killed sends nothing to the server, so its session lives on there.
 func (p *process) end(kill bool) error {
 	p.mu.Lock()
 	client, giveUp, label := p.client, p.giveUp, zktest.Label(p.label)
@@ -361,7 +372,7 @@ func (p *process) end(kill bool) error {
 	}
 	p.world.running.Go(func() {
 		_ = client.Close() // it never fails
-		// The label does not come again. What was on its way is lost, as with a process that is gone.
+		// The label is not used again. What was in flight is lost, as with a process that is gone.
 		p.world.server.Cut(label)
 		p.world.server.Heal(label)
 		p.world.server.Accept(label)

@@ -39,8 +39,8 @@ type Step struct {
 	Who string
 }
 
-// Parse reads a setting from the fragment of a link, such as "recipe=mutex&n=4&do=300.take.anna,600.take.ben". The number of a
-// step is in milliseconds. Names that the page alone knows are skipped.
+// Parse reads a setting from the fragment of a link, such as "recipe=mutex&n=4&do=300.take.anna,600.take.ben". The
+// number of a step is in milliseconds. Names that only the page knows are skipped.
 //
 // Errors: a value that is unknown or out of range.
 func Parse(fragment string) (Setting, error) {

@@ -69,8 +69,8 @@ func (t *tap) Close() error {
 	return t.Conn.Close()
 }
 
-// asks notes a request, but no ping: pings have one number, so which one is answered cannot be told. A request on a connection that is
-// over will not be answered.
+// asks records a request, but not a ping: all pings have one number, so it is unknown which one is answered. A
+// request on a connection that is over will not be answered.
 func (t *tap) asks(frame []byte) {
 	if t.closed {
 		return

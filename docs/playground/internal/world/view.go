@@ -80,6 +80,7 @@ func (w *World) View(since Moment) View {
 	h.forget(v.Now - memory)
 	h.read(history)
 	for i, l := range h.lanes {
+		l.nameLosses()
 		l.view(&v.Lanes[i], since, v.Now)
 	}
 	v.Queue = queue(tree, owners, watchers, v.Lanes)
@@ -122,7 +123,8 @@ func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	return l
 }
 
-// deadline returns the function that tells the deadline of the present hold; nil without one. It is called without the lock.
+// deadline returns the function that returns the deadline of the present hold; nil without one. It is called without
+// the lock.
 func (l *lane) deadline() func() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,8 +63,8 @@ func New(ctx context.Context, s Setting) (*World, error) {
 	return w, nil
 }
 
-// furnish makes the nodes above the contenders, as on an ensemble where the recipe was used before. Else the first to ask would make
-// them, and come late for that.
+// furnish creates the nodes above the contenders, as on an ensemble where the recipe was used before. Otherwise the
+// first contender would create them, and be late because of that.
 func (w *World) furnish() error {
 	for _, node := range []string{path, path + "/leases", path + "/locks"} {
 		if _, err := w.server.Create(node, nil, zktest.Persistent); err != nil {

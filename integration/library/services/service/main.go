@@ -1,6 +1,6 @@
-// Command service is one process of the services that the guides build. With -job leader it stands for election and prints
-// what it observes. With -job nightly it runs a short job for one night after the other. Both serve /healthz, /leader, /self
-// and /metrics.
+// Command service is one process of the services that the guides build. With -job leader it campaigns in an election
+// and prints what it observes. With -job nightly it runs a short job for one night after another. Both serve
+// /healthz, /leader, /self and /metrics.
 package main
 
 import (

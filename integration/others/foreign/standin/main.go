@@ -1,6 +1,7 @@
-// Command standin is started in the place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start servers of
-// their own. It asks the ensembles of the test process for a server with the same configuration file, and passes its clients on
-// to that. It writes where it listens. If it is killed, its clients see what they see of a server that is killed.
+// Command standin is started in place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start
+// servers of their own. It requests a server with the same configuration file from the ensembles of the test process,
+// and passes its clients on to that. It writes where it listens. If it is killed, its clients see what they see of a
+// server that is killed.
 package main
 
 import (
@@ -13,13 +14,13 @@ import (
 	"strings"
 )
 
-// request is what it asks for.
+// request is what it requests.
 type request struct {
 	Config string // path of zoo.cfg
-	Flags  string // of the command line, each on a line of its own, and of SERVER_JVMFLAGS
+	Flags  string // of the command line, each on a separate line, and of SERVER_JVMFLAGS
 }
 
-// answer says what it is to do, or why it cannot.
+// answer is what it must do, or why it cannot.
 type answer struct {
 	Listen, Server string
 	Error          string

@@ -1,5 +1,6 @@
-// Command beat is the program that zkr runs on Windows. It starts itself once more, as far from zkr as it may. Both tell an address every
-// few milliseconds that they live. The first byte of the answer is the status that the process ends with.
+// Command beat is the program that zkr runs on Windows. It starts itself once more, as far from zkr as possible. Both
+// send a sign of life to an address every few milliseconds. The first byte of the answer is the status that the
+// process ends with.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// startDetached starts a program in a session of its own.
+// startDetached starts a program in a new session.
 func startDetached(program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// startDetached starts a program without a console, and in a process group of its own. It must not leave the job object.
+// startDetached starts a program without a console, and in a new process group. It must not leave the job object.
 func startDetached(program string, args ...string) error {
 	const detached = windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP
 	start := func(flags uint32) error {

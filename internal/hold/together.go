@@ -1,0 +1,26 @@
+package hold
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// TxnOfAll is [zkrecipes.Hold.Txn] with the contenders of all holds as guards. The paths of ops are those of the first hold's client.
+//
+// Errors: those of Hold.Txn; at once, holds that are not below the root of the first one's client.
+func TxnOfAll(ctx context.Context, holds []*zkrecipes.Hold, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	shares := make([]*share, len(holds))
+	for i, h := range holds {
+		if err := h.Err(); err != nil { // which looks at the clock
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+		}
+		shares[i] = shareOf(h.Context())
+		first, c := shares[0].through.Client, shares[i].through.Client
+		if !first.Same(c) || first.Rel(c.Abs(h.Path())) == "" {
+			return nil, fmt.Errorf("transaction: %s and %s: want locks of one client", holds[0].Path(), h.Path())
+		}
+	}
+	return guarded(ctx, shares, ops)
+}

@@ -1,0 +1,238 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Joint replaces the data of several nodes, or makes them, by one transaction that compares the version of each node that was read.
+type Joint struct {
+	Client *client.Client
+	// Next reads and says what to write. It is called again when another client has written one of the nodes.
+	Next func(*Draft) error
+}
+
+// Draft is what one call of Next reads and writes. Its nodes may be of different moments: only the transaction tells.
+type Draft struct {
+	ctx    context.Context //nolint:containedctx // a draft lives as long as one call
+	client *client.Client
+	parts  []*part
+	failed error // of the first reading without an answer
+}
+
+// part is what a draft has of one node.
+type part struct {
+	path    string
+	old     session.Node // as it was read
+	data    []byte       // to write
+	written bool
+}
+
+// Read returns the data of a node, with what the draft itself has written, and whether it exists.
+func (d *Draft) Read(path string) (data []byte, exists bool, err error) {
+	p, err := d.part(path)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case p.written:
+		return p.data, true, nil
+	default:
+		return p.old.Data, p.old.Exists, nil
+	}
+}
+
+// Write replaces the data of a node. It reads the node first, if nothing has: each write names the version that it replaces.
+func (d *Draft) Write(path string, data []byte) error {
+	p, err := d.part(path)
+	if err == nil {
+		p.data, p.written = data, true
+	}
+	return err
+}
+
+func (d *Draft) part(path string) (*part, error) {
+	if i := slices.IndexFunc(d.parts, func(p *part) bool { return p.path == path }); i >= 0 {
+		return d.parts[i], nil
+	}
+	now, err := Load(d.ctx, d.client, path)
+	if err != nil {
+		d.failed = errors.Join(d.failed, err)
+		return nil, err
+	}
+	p := &part{path: path, old: now}
+	d.parts = append(d.parts, p)
+	return p, nil
+}
+
+// forgetWrites leaves only what was read.
+func (d *Draft) forgetWrites() {
+	for _, p := range d.parts {
+		p.data, p.written = nil, false
+	}
+}
+
+// jointWrite is one transaction, of which several copies may be sent.
+type jointWrite struct {
+	write
+	parts   []*part
+	verdict error // of Next
+}
+
+// Do calls Next and sends the transaction, again and again until it has passed. If Next fails, the transaction writes nothing, and shows
+// whether the error is about the present state.
+//
+// Errors: that of Next; ErrUnknownOutcome; otherwise what the server said.
+func (j Joint) Do(ctx context.Context) error {
+	var w jointWrite
+	for {
+		if w.doubt != nil {
+			switch fate, err := j.fate(ctx, &w); {
+			case err != nil:
+				return errors.Join(w.doubt, err)
+			case fate == refused:
+				w.doubt = nil
+			case fate != open:
+				return w.doubt
+			}
+		}
+		if w.doubt == nil {
+			d := &Draft{ctx: ctx, client: j.Client}
+			w.verdict = j.Next(d)
+			if d.failed != nil {
+				return d.failed
+			}
+			if w.parts = d.parts; len(w.parts) == 0 {
+				return w.verdict
+			}
+			if w.verdict != nil {
+				d.forgetWrites()
+			}
+		}
+		switch again, err := j.send(ctx, &w); {
+		case again:
+		case err == nil:
+			return w.verdict
+		default:
+			return errors.Join(w.verdict, err)
+		}
+	}
+}
+
+// fate tells the fate of w by what the nodes hold now. All that it writes is written at once. So a node that has its old version still tells
+// that no copy was applied yet, and a node that another client has written over that version tells that none can be: see Replacement.fate.
+//
+// Once any node has left the version that was read, no copy can be applied any more. So if another one is found to be old after that, all were
+// refused. A node that was missing does not tell as much: it may be missing again.
+func (j Joint) fate(ctx context.Context, w *jointWrite) (fate, error) {
+	if !w.writes() {
+		return refused, nil // or applied, which is the same
+	}
+	old, gone, appeared, written, err := j.look(ctx, w)
+	switch {
+	case err != nil:
+		return unknown, err
+	case written:
+		return refused, nil
+	case old && gone:
+		if old, _, _, _, err = j.look(ctx, w); old && err == nil {
+			return refused, nil
+		}
+		return unknown, err
+	case old && !appeared:
+		return open, nil
+	default:
+		return unknown, nil
+	}
+}
+
+// look reads the nodes. It reports whether one that w writes is old, whether one has left its version, whether one that was missing is
+// there, and whether another client has written over what w replaces.
+func (j Joint) look(ctx context.Context, w *jointWrite) (old, gone, appeared, written bool, err error) {
+	for _, p := range w.parts {
+		now, err := Load(ctx, j.Client, p.path)
+		if err != nil {
+			return false, false, false, false, err
+		}
+		told := (Replacement{}).fate(&write{old: p.old, data: p.data}, now)
+		old = old || p.written && told == open
+		gone = gone || p.old.Exists && told != open
+		appeared = appeared || !p.old.Exists && now.Exists
+		written = written || p.written && told == refused
+	}
+	return old, gone, appeared, written, nil
+}
+
+func (w *jointWrite) writes() bool {
+	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.written })
+}
+
+// send sends a copy of w. Again says that the caller is to look again, whether the copy was refused or its reply was lost.
+func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) {
+	var ops []zkrecipes.Op
+	size := 0
+	for _, p := range w.parts {
+		ops = append(ops, p.ops()...)
+		size += len(p.data)
+	}
+	sent := time.Now()
+	_, err = Replacement{Client: j.Client, Path: w.parts[0].path}.multi(ctx, ops...)
+	err = w.hangups.Judge(size, err)
+	made := w.madeBy(err)
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		return j.Client.State() != zkrecipes.Closed && w.lost(ctx, err), err
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && made == "":
+		w.beaten(ctx, time.Since(sent))
+		return true, nil
+	case errors.Is(err, zk.ErrNoNode):
+		missing := err
+		err = j.Client.InSession(ctx, "update", made, func(s *session.Session) error {
+			return w.remakes.MakeParents(ctx, s, made, missing)
+		})
+		if err == nil {
+			return true, nil
+		}
+	}
+	return false, errors.Join(w.doubt, err)
+}
+
+// madeBy returns the path of the operation that has failed, if that was to make the node; "" if not. Without a node then, its parent is missing.
+func (w *jointWrite) madeBy(err error) string {
+	var failed *session.OpError
+	if errors.As(err, &failed) {
+		for _, p := range w.parts {
+			if p.path == failed.Path && !p.old.Exists {
+				return p.path
+			}
+		}
+	}
+	return ""
+}
+
+// ops are the operations that pass only if the node is as it was read. Servers have no check for two of the states: a missing node
+// is made and removed, and one with the version -1 is written with its own data.
+func (p *part) ops() []zkrecipes.Op {
+	create := zkrecipes.OpCreate(p.path, nil, 0)
+	switch version := p.old.Stat.Version; {
+	case p.written && !p.old.Exists: // in two, as in Replacement.write
+		return []zkrecipes.Op{create, zkrecipes.OpSet(p.path, p.data, 0)}
+	case p.written:
+		return []zkrecipes.Op{exactly(zkrecipes.OpSet(p.path, p.data, version))}
+	case !p.old.Exists:
+		return []zkrecipes.Op{create, zkrecipes.OpDelete(p.path, 0)}
+	case version == -1:
+		return []zkrecipes.Op{exactly(zkrecipes.OpSet(p.path, p.old.Data, version))}
+	default:
+		return []zkrecipes.Op{zkrecipes.OpCheck(p.path, version)}
+	}
+}

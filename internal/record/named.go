@@ -1,0 +1,76 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Named changes a node once. The transaction that changes it also makes a mark: a node that stays, of a name that stands for this change. So
+// copies may be sent again in any number and in any session: while there is the mark none is applied.
+type Named struct {
+	Client *client.Client
+	Path   string
+	Mark   string
+	// Next returns the transaction over what the node holds, without the mark; nil if there is nothing to do. It compares versions. It is
+	// called again when another client was faster, or when nothing tells whether a copy was applied.
+	Next func(now session.Node) ([]zkrecipes.Op, error)
+}
+
+// Do makes the change, unless there is the mark already. It returns the node that it has found with the mark, or with nothing to do, and
+// reports whether it has made the change itself.
+//
+// Errors: that of Next; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise what the server said.
+func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err error) {
+	var w write
+	for {
+		marked, _, err := n.Client.Exists(ctx, n.Mark)
+		var now session.Node
+		if err == nil {
+			now, err = Load(ctx, n.Client, n.Path) // later, so that it is as new as the mark
+		}
+		var ops []zkrecipes.Op
+		if err == nil && !marked {
+			ops, err = n.Next(now)
+		}
+		if err != nil {
+			return session.Node{}, false, errors.Join(w.doubt, err)
+		}
+		if len(ops) == 0 {
+			return now, false, nil
+		}
+		if again, err := n.send(ctx, &w, append(ops, zkrecipes.OpCreate(n.Mark, nil, 0))); !again {
+			return session.Node{}, err == nil, err
+		}
+	}
+}
+
+// send sends a copy. Again says that the caller is to read again.
+func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bool, err error) {
+	sent := time.Now()
+	_, err = Replacement{Client: n.Client, Path: n.Path}.multi(ctx, ops...)
+	var failed *session.OpError
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		return n.Client.State() != zkrecipes.Closed && w.lost(ctx, err), err
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists):
+		w.beaten(ctx, time.Since(sent))
+		return true, nil
+	case errors.Is(err, zk.ErrNoNode) && errors.As(err, &failed) && failed.Path == n.Path:
+		missing := err // the node is gone, or its parent
+		if err = n.Client.InSession(ctx, "update", n.Path, func(s *session.Session) error {
+			return w.remakes.MakeParents(ctx, s, n.Path, missing)
+		}); err == nil {
+			return true, nil
+		}
+	}
+	return false, errors.Join(w.doubt, err)
+}

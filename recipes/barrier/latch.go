@@ -1,0 +1,160 @@
+package barrier
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/record"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Latch blocks callers until it has been counted down n times, and is open from then on. All of it is in nodes
+// that stay: it survives the end of every client. It is stateless: any number of goroutines may share one.
+type Latch struct {
+	client *client.Client
+	path   string
+	n      int
+}
+
+// NewLatch returns the latch at path that n counts open. All clients must use the same n. NewLatch sends nothing;
+// the first count creates the node and missing parents.
+//
+// A latch opens once. Take a new path for the next time, or delete the nodes of the old one when nobody counts
+// or waits any more: a count that is still on its way would count for the new one.
+//
+// Errors: a nil client; a path that is relative, malformed or the root; n below 1.
+func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
+	inner := (*client.Client)(c)
+	_, err := znode.New(inner, path, recipe.Config{}) // checks both
+	if err == nil && n < 1 {
+		err = fmt.Errorf("n is %d: want 1 or more counts", n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("latch: %w", err)
+	}
+	return &Latch{inner, path, n}, nil
+}
+
+// Path returns the path of the latch.
+func (l *Latch) Path() string { return l.path }
+
+func (l *Latch) failed(op string, err error) error {
+	return &session.OpError{Op: op, Path: l.path, Err: err}
+}
+
+// CountDown counts down by one, and returns how many counts are left. The last one opens the latch. An open
+// latch stays open, and counting it down changes nothing.
+//
+// A name counts once: a call with the name of an earlier one, also of another process, changes nothing. So a
+// program that was restarted may count again for the work that it has done again. With an empty name each call
+// counts, and counts once, also if replies are lost or sessions end.
+//
+// Errors: a name that cannot be part of one of a node, at once; a latch with another n, or whose node holds something else, and nothing
+// was counted; ErrUnknownOutcome if ctx or the client ended before the outcome of the count was known, or the
+// server failed on it: with a name, call again; otherwise the error of the server.
+//
+// Source: Java's CountDownLatch, and RCountDownLatch of Redisson, which counts again if a reply is lost.
+func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error) {
+	if name == "" {
+		name = ephemeral.NewGUID()
+	}
+	if err := session.ValidateName("name", name); err != nil {
+		return 0, l.failed("count down", err)
+	}
+	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name, Next: func(now session.Node) ([]zkrecipes.Op, error) {
+		if left, err = l.left(now); err != nil || left == 0 {
+			return nil, err
+		}
+		left--
+		return l.count(now, left), nil
+	}}.Do(ctx)
+	if err == nil && !counted {
+		left, err = l.left(now)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return left, nil
+}
+
+// count returns the operations that write what is left. The last of them opens the latch in the same transaction, so there is no
+// moment in which nothing is left and the latch is shut.
+func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
+	text := []byte(fmt.Sprintf("%d/%d", left, l.n))
+	if now.Exists {
+		set := zkrecipes.OpSet(l.path, text, now.Stat.Version)
+		set.Exact = true
+		ops = append(ops, set)
+	} else {
+		ops = append(ops, zkrecipes.OpCreate(l.path, text, 0))
+	}
+	if left == 0 {
+		ops = append(ops, zkrecipes.OpCreate(l.open(), nil, 0))
+	}
+	return ops
+}
+
+// open is the path of the node that is there when the latch is open. Waiters watch it and no other node, so counts wake nobody.
+func (l *Latch) open() string { return l.path + "/open" }
+
+// left returns how many counts are left by what the node holds, such as 3/10.
+func (l *Latch) left(now session.Node) (int, error) {
+	if !now.Exists {
+		return l.n, nil
+	}
+	text, of, _ := strings.Cut(string(now.Data), "/")
+	left, bad := strconv.Atoi(text)
+	n, worse := strconv.Atoi(of)
+	switch {
+	case bad != nil || worse != nil || left < 0 || left > n:
+		return 0, l.failed("latch", fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
+	case n != l.n:
+		return 0, l.failed("latch", fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
+	}
+	return left, nil
+}
+
+// Count returns how many counts are left, no older than this call; 0 if the latch is open. If ZooKeeper's leader
+// was just replaced, it may be up to 1.5 ticks older.
+//
+// Errors: as [Latch.CountDown], but ErrUnknownOutcome; the cause of ctx; ErrClosed.
+func (l *Latch) Count(ctx context.Context) (left int, err error) {
+	if err := l.client.Sync(ctx, l.path); err != nil {
+		return 0, err
+	}
+	now, err := record.Load(ctx, l.client, l.path)
+	if err != nil {
+		return 0, err
+	}
+	return l.left(now)
+}
+
+// Wait blocks until the latch is open. It continues through disconnects and in the next session. Counts wake no
+// waiter but the last one, which wakes all of them.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+func (l *Latch) Wait(ctx context.Context) error {
+	return l.client.InSession(ctx, "wait", l.path, func(s *session.Session) error {
+		var last *session.Watch
+		defer func() { s.Unwatch(last) }()
+		for {
+			open, changed, err := s.NodeW(ctx, l.open())
+			s.Unwatch(last)
+			last = changed
+			if err != nil || open.Exists {
+				return err
+			}
+			if _, err := s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired()); err != nil {
+				return l.failed("wait", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// ErrNotStanding is returned when a candidate is not in the queue, or not any more.
+var ErrNotStanding = errors.New("the candidate is not standing")
+
+// Appoint makes to the next leader: it asks the candidates ahead of to to stand back, and returns nil when to is
+// next. The term goes on. Finish the work, and then release the term, or return from the function of
+// [Election.Run]: to leads then. Take to from [Election.Queue].
+//
+//	candidates, err := e.Queue(ctx)
+//	...
+//	err = e.Appoint(ctx, t, candidates[3])
+//
+// A candidate that stands back leaves the queue and comes in again at its end, for this one time. Only those with
+// [WithStandBack] do; to itself needs no option. The others, such as those of Curator and kazoo, stay: if one is
+// ahead of to, Appoint waits until it has left, so give ctx a deadline of a few seconds.
+//
+// Appoint moves places in the queue and nothing else. The first in the queue leads, always. So if to leaves or
+// dies before it leads, the next one leads: that costs the candidates that stood back one round. If to is cut off
+// when the term ends, nobody leads until the servers end its session.
+//
+// On error the term goes on, and some candidates may have stood back.
+//
+// Errors: at once, a term that has ended or is of another election, or a candidate of another path;
+// [ErrNotStanding] if to is not in the queue, or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends
+// meanwhile; the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the
+// server. To ask, the client writes the node at Path with -next behind it: zk.ErrNodeExists if there is another
+// node.
+func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
+	if ctx == nil {
+		return e.failed("appoint", session.ErrNoContext)
+	}
+	if t == nil || t.Hold == nil {
+		return e.failed("appoint", errors.New("the term is nil: want one of Campaign or Run"))
+	}
+	if err := t.Err(); err != nil {
+		return e.failed("appoint", err)
+	}
+	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
+	if a.by == "" || a.to == "" || a.to == a.by {
+		return e.failed("appoint", fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
+	}
+	inside, end := hold.Both(t.Context(), ctx)
+	defer end(nil)
+	client := e.queue.Client()
+	if err := client.Sync(inside, e.Path()); err != nil {
+		return err
+	}
+	asked := false
+	defer func() {
+		if asked {
+			e.withdraw(ctx, a)
+		}
+	}()
+	return client.InSession(inside, "appoint", e.Path(), func(s *session.Session) error {
+		for {
+			ahead, err := e.between(inside, s, a)
+			if err != nil || ahead == "" {
+				return err
+			}
+			if !asked {
+				asked = true // also if it fails: the outcome may be unknown
+				if err := e.ask(inside, t, a); err != nil {
+					return err
+				}
+			}
+			if err := e.awaitLeaving(inside, s, ahead, a.to); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// An appointment is what the leader asks for: that those ahead of a candidate stand back. Names are those of nodes in the queue. Numbers begin
+// again in a queue that was made again, so the czxid tells which node is meant.
+type appointment struct {
+	by, to string
+	czxid  int64 // of to
+	zxid   int64 // that made the node of the appointment; 0 while it is written
+}
+
+func (a appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
+
+// parseAppointment reports false for text of another kind.
+func parseAppointment(text string) (a appointment, ok bool) {
+	to, czxid, _ := strings.Cut(text, " 0x")
+	n, err := strconv.ParseInt(czxid, 16, 64)
+	return appointment{to: to, czxid: n}, err == nil
+}
+
+func (e *Election) failed(op string, err error) error {
+	return &session.OpError{Op: op, Path: e.Path(), Err: err}
+}
+
+// name returns the name of a contender in the queue; "" if the path is none.
+func (e *Election) name(path string) string {
+	name, ok := strings.CutPrefix(path, e.Path()+"/")
+	if !ok || e.queue.Parse(path).Key == "" {
+		return ""
+	}
+	return name
+}
+
+// next is the path of the node by which the leader asks. It is beside the queue, because other libraries list all children. It is ephemeral:
+// nothing is left of a leader that dies.
+func (e *Election) next() string { return e.Path() + "-next" }
+
+// between returns the name of the candidate just ahead of the appointed one; "" if only the leader is.
+//
+// Nobody comes in between later: whoever comes gets a larger number.
+func (e *Election) between(ctx context.Context, s *session.Session, a appointment) (string, error) {
+	children, _, err := s.ChildrenStat(ctx, e.Path())
+	if err != nil {
+		return "", err
+	}
+	queue := e.queue.Arrange(children)
+	at := slices.IndexFunc(queue, func(c znode.Contender) bool { return c.Name == a.to })
+	switch {
+	case at < 0:
+		return "", fmt.Errorf("%s: %w", e.queue.Child(a.to), ErrNotStanding)
+	case queue[max(at-1, 0)].Name == a.by:
+		return "", nil
+	case !slices.ContainsFunc(queue[:at], func(c znode.Contender) bool { return c.Name == a.by }):
+		return "", e.failed("appoint", fmt.Errorf("%w: the leader is not ahead of %s", zkrecipes.ErrFenced, a.to))
+	default:
+		return queue[at-1].Name, nil
+	}
+}
+
+// ask writes the appointment, if the term is still held. It replaces an earlier one. That of a leader before is there until its session ends.
+func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
+	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
+	ops := []zkrecipes.Op{create}
+	for {
+		_, err := t.Txn(ctx, ops...)
+		switch {
+		case err == nil:
+			return nil
+		case session.ReplyLost(err): // to ask twice is to ask once
+			if err := session.Sleep(ctx, session.RetryPause); err != nil {
+				return err
+			}
+		case !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
+			return err
+		}
+		data, stat, err := e.queue.Client().Get(ctx, e.next())
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			ops = []zkrecipes.Op{create}
+		case err != nil:
+			return err
+		case stat.EphemeralOwner == 0:
+			return fmt.Errorf("%s: %w, and is none by which a leader asks", e.next(), zk.ErrNodeExists)
+		case string(data) == a.text() && e.queue.Client().Status().Session == stat.EphemeralOwner:
+			return nil
+		default:
+			ops = []zkrecipes.Op{zkrecipes.OpDelete(e.next(), stat.Version), create}
+		}
+	}
+}
+
+// withdrawTimeout is how long Appoint waits until the appointment is gone. One that stays does no harm: nobody is ahead of the candidate.
+const withdrawTimeout = time.Second
+
+// withdraw removes the appointment, unless there is another one.
+func (e *Election) withdraw(ctx context.Context, a appointment) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	data, stat, err := e.queue.Client().Get(ctx, e.next())
+	if err == nil && string(data) == a.text() {
+		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it goes with the session at the latest
+	}
+}
+
+// awaitLeaving waits until one of two candidates has left, or the event of that may be lost.
+func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, to string) error {
+	var watches [2]*session.Watch
+	defer func() {
+		for _, w := range watches {
+			s.Unwatch(w)
+		}
+	}()
+	who := ""
+	for i, name := range []string{ahead, to} {
+		data, _, w, err := s.GetW(ctx, e.queue.Child(name))
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if watches[i] = w; i == 0 {
+			who = znode.NameIn(data)
+		}
+	}
+	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
+	if err != nil && ctx.Err() != nil {
+		err = e.failed("appoint", fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w", ahead, who, to, err))
+	}
+	return err
+}

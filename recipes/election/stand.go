@@ -1,0 +1,148 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// WithStandBack lets the leader ask this candidate to stand back for another; see [Election.Appoint]. Default off.
+// A candidate that is asked leaves the queue and campaigns again, behind the one that was appointed. A campaign
+// takes two more requests, and one more watch that all campaigns of a session share.
+func WithStandBack() Option {
+	return func(c *config) error {
+		c.standBack = true
+		return nil
+	}
+}
+
+// errStandBack ends an acquisition whose candidate stands back.
+var errStandBack = errors.New("standing back for the candidate that the leader has appointed")
+
+// stand acquires leadership, and stands back when it is asked to. To stand back is to give up the acquisition and begin another: what grants
+// is the queue alone, by the same rule and the same proofs as without appointments. So whatever is read here, late or never, decides who queues
+// where, and never who leads. At most one node is the first, whose owner leads, whichever of these come first:
+//
+//   - The candidate is granted while it is being asked: the leader has released, or died. Then Acquire returns the hold or, if its context
+//     has ended before, gives it up and removes the node. Either way there is one hold or none. If it leads, the appointed one has lost a round.
+//   - The appointed one leaves, before or after others have stood back. They are behind where it was, and the next one leads.
+//   - The appointed one is slow, or cut off. Its node is the first when the leader has left. So it leads when it comes, and the next one when its
+//     session has ended.
+//   - The leader dies after it has asked, with the appointment. Who has seen that stands back. Others may not, and lead if they are first.
+//   - The event is lost, or the connection. The candidate reads again, as each view does. It may be asked late. It stands back only if the
+//     appointed node is there and behind its own, and only once for each appointment.
+//   - The session ends. Acquire goes on in the next one with a new node, which is at the end, and so is not asked.
+//   - The leader appoints another one meanwhile. Who is ahead of that one stands back, the first appointed one included, whose Appoint fails.
+//   - The deletion of the own node is late, as without a connection. The node is in the way of others until it is gone, as any is that was given
+//     up. Nobody waits on it, so nobody is granted by it.
+func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
+	if ctx == nil || !e.standsBack {
+		return e.queue.Acquire(ctx, e.entry())
+	}
+	heeded := int64(0)
+	for {
+		c := &candidate{election: e, heeded: heeded}
+		if h, err := c.stand(ctx); err == nil || !c.asked() {
+			return h, err
+		}
+		heeded = c.appointed.zxid
+	}
+}
+
+func (e *Election) entry() znode.Entry {
+	return znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"}
+}
+
+// candidate is one acquisition that may be asked to stand back.
+type candidate struct {
+	election *Election
+	heeded   int64 // the appointment that the acquisition before has heeded
+
+	mu        sync.Mutex
+	leave     context.CancelCauseFunc
+	own       string      // the name of its node; empty until there is one
+	appointed appointment // the newest that it has read; zero if there is none
+	stoodBack bool
+}
+
+func (c *candidate) stand(ctx context.Context) (*zkrecipes.Hold, error) {
+	standing, leave := context.WithCancelCause(ctx)
+	c.leave = leave
+	over := make(chan struct{})
+	if !c.election.queue.Client().Go(func(context.Context) {
+		defer close(over)
+		c.follow(standing)
+	}) {
+		close(over) // the client is closed
+	}
+	defer func() {
+		leave(nil)
+		<-over
+	}()
+	entry := c.election.entry()
+	entry.Joined = func(path string) { c.learn(func() { c.own = c.election.name(path) }) }
+	return c.election.queue.Acquire(standing, entry)
+}
+
+func (c *candidate) asked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stoodBack
+}
+
+// follow reads appointments, until ctx ends.
+func (c *candidate) follow(ctx context.Context) {
+	e := c.election
+	same := func(a, b appointment) bool { return a == b }
+	for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
+		if err != nil {
+			if !errors.Is(err, zkrecipes.ErrClosed) {
+				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back", "path", e.next(), "error", err)
+			}
+			return
+		}
+		c.learn(func() { c.appointed = view.Value })
+	}
+}
+
+// readNext reads the appointment; it is zero if there is none, or its candidate has left.
+func (e *Election) readNext(ctx context.Context, s *session.Session) (appointment, *session.Watch, error) {
+	n, changed, err := s.NodeW(ctx, e.next())
+	if err != nil || !n.Exists {
+		return appointment{}, changed, err
+	}
+	a, ok := parseAppointment(string(n.Data))
+	if !ok || e.queue.Parse(a.to).Key == "" {
+		return appointment{}, changed, nil
+	}
+	exists, stat, err := s.Exists(ctx, e.queue.Child(a.to))
+	if err != nil {
+		s.Unwatch(changed)
+		return appointment{}, nil, err
+	}
+	if !exists || stat.Czxid != a.czxid {
+		return appointment{}, changed, nil
+	}
+	a.zxid = n.Stat.Czxid
+	return a, changed, nil
+}
+
+// learn takes in the own node or an appointment, which come in any order, and leaves the queue if the one is ahead of the other. Keys of one
+// parent are compared as text, as the queue does.
+func (c *candidate) learn(news func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news()
+	if c.own == "" || c.appointed.zxid == 0 || c.appointed.zxid == c.heeded || c.stoodBack {
+		return
+	}
+	parse := c.election.queue.Parse
+	if c.stoodBack = parse(c.own).Key < parse(c.appointed.to).Key; c.stoodBack {
+		c.leave(errStandBack)
+	}
+}

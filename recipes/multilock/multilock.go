@@ -1,0 +1,182 @@
+// Package multilock acquires several locks together, all or none: mutexes, read and write locks, leases of
+// semaphores, and terms of elections.
+//
+//	all, err := multilock.LockAll(ctx, account.Part(), ledger.RPart(), uploads.Part(2))
+//	if err != nil {
+//		return err
+//	}
+//	defer all.Release(ctx)
+//
+// Calls cannot deadlock with each other, whatever the order of their arguments: each acquires its locks in the
+// order of their paths on the server. A caller that already holds a lock, and calls LockAll for more, is not
+// protected: acquire all of them in one call.
+//
+// # Compatibility
+//
+// Curator's InterProcessMultiLock has no nodes of its own, and neither has this package: each lock has those of
+// its recipe. But Curator acquires in the order given. A Java program that shares two or more of the locks
+// avoids a deadlock only if it acquires in the order of the paths, too.
+package multilock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Holds are the holds on several locks that were acquired together. They are safe for concurrent use.
+type Holds struct {
+	ctx   context.Context //nolint:containedctx // it is what Context returns
+	parts []hold.Part
+	holds []*zkrecipes.Hold // on parts, in the same order
+}
+
+// LockAll acquires all of the locks or none. It acquires one after the other, in the order of their paths on the
+// server and, for one path, of their recipes, so that calls that share some of the locks cannot deadlock. Locks
+// that are equal but for their ensembles are acquired in the order given. ctx bounds the whole call.
+//
+// On error none is held. The locks that were already acquired are released, the last one first.
+//
+// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which the reader and the
+// writer of one rwlock are, too; leases that the semaphore cannot have. Later: the first error of acquiring a
+// lock, such as a [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while the call
+// waited for the next lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from
+// a hold on one of them that is not reentrant.
+//
+// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after one has
+// failed.
+func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
+	parts, err := inOrder(locks)
+	if err != nil {
+		return nil, fmt.Errorf("lock all: %w", err)
+	}
+	if ctx == nil {
+		return nil, fmt.Errorf("lock all: %w", session.ErrNoContext)
+	}
+	all := &Holds{ctx: context.WithoutCancel(ctx)}
+	for _, p := range parts {
+		// The wait ends with ctx, and with the loss of any hold so far.
+		waiting, stop := hold.Both(all.ctx, ctx)
+		h, err := p.Acquire(waiting)
+		stop(nil)
+		if err != nil {
+			_ = all.Release(ctx) // the error that counts is the first; the removals go on
+			return nil, fmt.Errorf("lock all: %w", err)
+		}
+		all.parts = append(all.parts, p)
+		all.holds = append(all.holds, h)
+		all.ctx, _ = hold.Both(h.Context(), all.ctx) //nolint:fatcontext // it ends with the first of them, and is inside all
+	}
+	return all, nil
+}
+
+// inOrder returns the locks in the order in which every call acquires them.
+func inOrder(locks []zkrecipes.Part) ([]hold.Part, error) {
+	if len(locks) == 0 {
+		return nil, errors.New("no lock: want one or more, such as Mutex.Part")
+	}
+	parts := make([]hold.Part, 0, len(locks))
+	for i, lock := range locks {
+		p, ok := hold.PartOf(lock)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("lock %d is a zero Part: want one that a recipe made, such as Mutex.Part", i)
+		case p.Invalid != nil:
+			return nil, p.Invalid
+		case slices.ContainsFunc(parts, p.Same):
+			return nil, fmt.Errorf("%s is given twice: want each lock once", p.Path)
+		}
+		parts = append(parts, p)
+	}
+	slices.SortStableFunc(parts, hold.Part.Compare)
+	return parts, nil
+}
+
+// Context returns a context that is canceled, with the same cause, when the first of the holds ends. It
+// descends from all of the holds. See [zkrecipes.Hold.Context].
+func (hs *Holds) Context() context.Context { return hs.ctx }
+
+// Done returns a channel that is closed when the first hold has ended.
+func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
+
+// Err returns nil while all are held. Afterwards it returns the error of a hold that was lost, or ErrReleased.
+func (hs *Holds) Err() error {
+	var released error
+	for _, h := range hs.holds {
+		err := h.Err()
+		if errors.Is(err, zkrecipes.ErrLost) {
+			return err
+		}
+		released = cmp.Or(released, err)
+	}
+	return released
+}
+
+// ValidUntil returns the time up to which all holds are proven.
+func (hs *Holds) ValidUntil() time.Time {
+	first := hs.holds[0].ValidUntil()
+	for _, h := range hs.holds[1:] {
+		if until := h.ValidUntil(); until.Before(first) {
+			first = until
+		}
+	}
+	return first
+}
+
+// Of returns the hold on a lock, or nil if the lock was not passed to [LockAll]. Each has a token of its own.
+func (hs *Holds) Of(lock zkrecipes.Part) *zkrecipes.Hold {
+	if p, ok := hold.PartOf(lock); ok {
+		if i := slices.IndexFunc(hs.parts, p.Same); i >= 0 {
+			return hs.holds[i]
+		}
+	}
+	return nil
+}
+
+// Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
+//
+// Errors: the errors of all holds, joined.
+func (hs *Holds) Check(ctx context.Context) error {
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
+}
+
+// Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies
+// them. Paths are as seen by the client of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
+//
+// Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was
+// lost; at once, holds of several clients; otherwise the error of the op that failed, and nothing was written.
+func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	return hold.TxnOfAll(ctx, hs.holds, ops...)
+}
+
+// Release releases all holds, the last one first, and then waits for the deletions together. So whoever waits
+// for all of the locks is woken when the others are free already. See [zkrecipes.Hold.Release].
+//
+// Errors: the errors of all holds, joined.
+func (hs *Holds) Release(ctx context.Context) error {
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	cancel() // a release does not wait for the answer to its deletion then
+	for _, h := range slices.Backward(hs.holds) {
+		_ = h.Release(sending) // said below
+	}
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
+}
+
+// each calls f for all holds concurrently and joins the errors.
+func (hs *Holds) each(f func(*zkrecipes.Hold) error) error {
+	errs := make([]error, len(hs.holds))
+	var wg sync.WaitGroup
+	for i, h := range hs.holds {
+		wg.Go(func() { errs[i] = f(h) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,93 @@
+package value
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/record"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Tx is one attempt of [UpdateAll]. [Value.Read] and [Value.Write] take it. It must not be used by several
+// goroutines at once, nor after the function has returned.
+type Tx struct {
+	client *client.Client
+	draft  *record.Draft
+}
+
+// UpdateAll changes several values at once: it calls fn, which reads and writes values with the Tx, and then
+// applies all writes in one transaction of the servers, or none. The transaction passes only if no value that fn
+// has read was written meanwhile by another client; else UpdateAll calls fn again. So the calls of all clients
+// take effect as if one came after the other.
+//
+// fn may be called any number of times, and must have no other effect. Within one call, it may see values of
+// different moments, but then what it writes and returns does not count. Also if fn returns an error, or writes
+// nothing, a transaction shows that what it has read is the state of the servers, and else fn is called again.
+//
+// A call takes a round trip for each value, one after the other, and one for the transaction. A value that fn
+// has read and left missing is created and deleted in the transaction, with parents that are missing, because
+// servers cannot check that a node is missing. Watches notice that. A value with the data version -1, which only
+// other clients leave, is written again with its own data if fn has only read it.
+//
+// UpdateAll compares data versions. Only a node that is deleted, created again and written as often meanwhile is
+// mistaken for the old one.
+//
+// Errors: a nil client or fn, at once; the error of fn, and nothing was written; data that a codec cannot decode
+// or encode, if fn returns them; ErrUnknownOutcome if the reply was lost and the nodes do not show whether this
+// call wrote them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one request; otherwise
+// the error of the server.
+//
+// Source: software transactional memory, as package concurrency of etcd has it.
+func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error {
+	switch {
+	case c == nil:
+		return errors.New("update all: client is nil: want one made by conn.Dial")
+	case fn == nil:
+		return errors.New("update all: the function is nil: want one that reads and writes values")
+	case ctx == nil:
+		return fmt.Errorf("update all: %w", session.ErrNoContext)
+	}
+	inner := (*client.Client)(c)
+	return record.Joint{Client: inner, Next: func(d *record.Draft) error { return fn(&Tx{inner, d}) }}.Do(ctx)
+}
+
+// Read returns the value in a transaction: what tx itself has written, or else what the node holds. A missing
+// node is not an error: the value is the zero value.
+//
+// Errors: a client with another connection or root than that of [UpdateAll]; data that the codec does not decode;
+// the error of the server, after which UpdateAll fails.
+func (v *Value[T]) Read(tx *Tx) (T, error) {
+	var none T
+	if err := v.belongsTo(tx); err != nil {
+		return none, err
+	}
+	data, exists, err := tx.draft.Read(v.path)
+	if err != nil {
+		return none, err
+	}
+	return v.decode(session.Node{Data: data, Exists: exists})
+}
+
+// Write replaces the value in a transaction. It reads the node first if the transaction has not.
+//
+// Errors: those of [Value.Read], except that nothing is decoded; a value that the codec cannot encode.
+func (v *Value[T]) Write(tx *Tx, x T) error {
+	if err := v.belongsTo(tx); err != nil {
+		return err
+	}
+	data, err := v.encode(x)
+	if err != nil {
+		return err
+	}
+	return tx.draft.Write(v.path, data)
+}
+
+func (v *Value[T]) belongsTo(tx *Tx) error {
+	if err := session.RequireRoot(v.client.Root(), tx.client.Root()); err != nil {
+		return v.failed("update all", fmt.Errorf("the value %w", err))
+	}
+	return nil
+}
