@@ -155,7 +155,8 @@ type Connect struct {
 
 // Request is one request to a server.
 type Request struct {
-	// Op is "create", "delete", "exists", "get", "set", "acl", "setacl", "children", "sync", "multi", "watch", "unwatch" or "close".
+	// Op is "create", "delete", "exists", "get", "set", "acl", "setacl", "children", "sync", "multi", "watch", "unwatch"
+	// or "close".
 	Op string
 	// Path without the chroot; for a transaction, that of the first operation.
 	Path string

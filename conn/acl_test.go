@@ -129,7 +129,8 @@ func makeAll(ctx context.Context, t *testing.T, c *conn.Client) {
 	time.Sleep(time.Minute)
 }
 
-// TestWithACLFunc_CallersOwn: a list that the caller gives comes first, and what is wrong with one of the function is an error of the call.
+// TestWithACLFunc_CallersOwn: a list that the caller gives comes first, and what is wrong with one of the function is
+// an error of the call.
 func TestWithACLFunc_CallersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -257,7 +257,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // Errors: those of [Client.Create]. ErrUnknownOutcome says that ctx or the session ended, or that the search was
 // refused, before the node was found: an ephemeral node is deleted, at the latest with the session, and a
 // persistent node may stay. The error names it.
-func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
+func (c *Client) CreateProtected(
+	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
+) (string, error) {
 	return ephemeral.CreateProtected(c.bounded(ctx), c.inner(), path, data, mode, acl)
 }
 

@@ -228,7 +228,8 @@ func ExampleWithACLFunc() {
 }
 
 func ExampleClient_CreateTTL() {
-	server, err := zktest.Start(zktest.WithListener("127.0.0.1:0"), zktest.WithExtendedTypes(), zktest.WithContainerCheck(10*time.Millisecond))
+	server, err := zktest.Start(zktest.WithListener("127.0.0.1:0"), zktest.WithExtendedTypes(),
+		zktest.WithContainerCheck(10*time.Millisecond))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -245,15 +246,15 @@ func ExampleClient_CreateTTL() {
 
 	path, err := client.CreateTTL(ctx, "/reset-password", []byte("token"), conn.Persistent, 50*time.Millisecond)
 	fmt.Println(path, err)
-	for node := range client.Watch(ctx, path) {
-		if node.Current && !node.Exists {
-			fmt.Println("it is gone")
+	for node, err := range client.Watch(ctx, path) {
+		if err != nil || node.Current && !node.Exists {
+			fmt.Println("it is gone", err)
 			return
 		}
 	}
 	// Output:
 	// /reset-password <nil>
-	// it is gone
+	// it is gone <nil>
 }
 
 // A thousand goroutines read, and the servers have at most ten of the requests at a time.

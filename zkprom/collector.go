@@ -75,14 +75,15 @@ func New(opts ...Option) (*Collector, error) {
 	}
 	with := func(more string) []string { return append(slices.Clip(of), more) }
 	c := &Collector{
-		config:   cfg,
-		acquire:  histogram("acquire_seconds", "How long acquisitions took, by outcome.", cfg.acquire, with("outcome")),
-		waiting:  gauge("waiting", "Acquisitions that wait now.", of),
-		hold:     histogram("hold_seconds", "How long holds that have ended were held.", cfg.hold, of),
-		holds:    gauge("holds", "Holds that are held now.", of),
-		losses:   counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
-		changes:  counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
-		connects: histogram("connect_seconds", "How long attempts to connect took, by outcome.", cfg.request, []string{"server", "outcome"}),
+		config:  cfg,
+		acquire: histogram("acquire_seconds", "How long acquisitions took, by outcome.", cfg.acquire, with("outcome")),
+		waiting: gauge("waiting", "Acquisitions that wait now.", of),
+		hold:    histogram("hold_seconds", "How long holds that have ended were held.", cfg.hold, of),
+		holds:   gauge("holds", "Holds that are held now.", of),
+		losses:  counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
+		changes: counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
+		connects: histogram("connect_seconds", "How long attempts to connect took, by outcome.", cfg.request,
+			[]string{"server", "outcome"}),
 		requests: histogram("request_seconds", "How long servers took to answer requests.", cfg.request, []string{"op"}),
 		failures: counter("request_errors_total", "Requests that ended with an error, by code.", []string{"op", "code"}),
 		moves:    counter("shard_moves_total", "Shards that plans of this leader took from members that had them.", of[1:]),
@@ -235,7 +236,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) vectors() []prometheus.Collector {
-	return []prometheus.Collector{c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.connects, c.requests, c.failures, c.moves, c.waits}
+	return []prometheus.Collector{
+		c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.connects, c.requests, c.failures, c.moves, c.waits,
+	}
 }
 
 func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {

@@ -275,7 +275,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 }
 
 // CreateTTL does what conn.Client says.
-func (c *Client) CreateTTL(ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL) (string, error) {
+func (c *Client) CreateTTL(
+	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
 		return "", err
@@ -299,14 +301,18 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 // Set does what conn.Client says.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	g := guard{version: version, of: dataVersion}
-	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, data, version) })
+	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
+		return s.Set(ctx, path, data, version)
+	})
 }
 
 // SetACL does what conn.Client says.
 func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	size := len(wire.SetACLFrame(path, list, version))
 	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
-	return versioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) { return s.SetACL(ctx, path, list, version) })
+	return versioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) {
+		return s.SetACL(ctx, path, list, version)
+	})
 }
 
 // Delete does what conn.Client says.
@@ -351,7 +357,9 @@ func (g guard) stands(now zk.Stat) bool {
 }
 
 // versioned does a write of about so many bytes.
-func versioned(ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error)) (zk.Stat, error) {
+func versioned(
+	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
+) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
 	for {

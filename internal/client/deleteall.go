@@ -16,8 +16,8 @@ import (
 //
 // It deletes before it lists: a leaf costs one request, and a node that is not empty is listed only then.
 //
-// A delete names no version, and any node that comes to be at a path below is to go. So a delete whose reply was lost is sent again,
-// and a missing node is success.
+// A delete names no version, and any node that comes to be at a path below is to go. So a delete whose reply was lost
+// is sent again, and a missing node is success.
 func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error {
 	const op = "delete all"
 	if err := session.CheckPath(op, path); err != nil {
@@ -43,7 +43,8 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	}
 }
 
-// clear deletes the nodes and all that is below them. What appears below meanwhile makes a node full again, and goes in the next round.
+// clear deletes the nodes and all that is below them. What appears below meanwhile makes a node full again, and goes in
+// the next round.
 func (c *Client) clear(ctx context.Context, paths []string) error {
 	for again := false; ; again = true {
 		full, err := c.deleteEach(ctx, paths)

@@ -91,7 +91,8 @@ func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	})
 }
 
-// TestDeleteAll_LostReplies: every delete loses its reply once, whatever has become of the request, also with its session.
+// TestDeleteAll_LostReplies: every delete loses its reply once, whatever has become of the request, also with its
+// session.
 func TestDeleteAll_LostReplies(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		for _, expires := range []bool{false, true} {

@@ -126,7 +126,8 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 // start sends a copy of the create. Errors: nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	p, want := c.parent, c.want
-	c.last, err = c.session.StartCreateFor(ctx, p.path(want, c.guid), want.Data, p.flags(want), p.ACL, want.count(), want.Instead...)
+	c.last, err = c.session.StartCreateFor(
+		ctx, p.path(want, c.guid), want.Data, p.flags(want), p.ACL, want.count(), want.Instead...)
 	if err == nil && sent != nil {
 		sent()
 	}

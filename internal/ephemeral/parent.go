@@ -23,7 +23,8 @@ type Parent struct {
 	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
 	Seed   []byte // the data of a plain one that is made
 	Given  bool   // if it is missing, it is not made
-	// The nodes below are a caller's of its own: they have this access list, unless it is empty, and may stay when the session ends.
+	// The nodes below are a caller's of its own: they have this access list, unless it is empty, and may stay when the
+	// session ends.
 	ACL     []zk.ACL
 	Lasting bool
 }

@@ -12,7 +12,9 @@ import (
 )
 
 // CreateProtected does what conn.Client says.
-func CreateProtected(ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+func CreateProtected(
+	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
 	if err := session.CheckPath("create", path); err != nil {
 		return "", err
 	}

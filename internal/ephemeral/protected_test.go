@@ -111,7 +111,8 @@ func TestCreateProtected_CallerGone(t *testing.T) {
 	}
 }
 
-// TestCreateProtected_SearchRefused: the caller learns that it may have been made, and what was made goes once it can be found.
+// TestCreateProtected_SearchRefused: the caller learns that it may have been made, and what was made goes once it can
+// be found.
 func TestCreateProtected_SearchRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, _ *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -127,7 +128,8 @@ func TestCreateProtected_SearchRefused(t *testing.T) {
 	})
 }
 
-// TestCreateProtected_SessionGone: the call ends, and an ephemeral node with its session. The error names one that stays.
+// TestCreateProtected_SessionGone: the call ends, and an ephemeral node with its session. The error names one that
+// stays.
 func TestCreateProtected_SessionGone(t *testing.T) {
 	for name, mode := range modes {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
@@ -149,7 +151,8 @@ func TestCreateProtected_SessionGone(t *testing.T) {
 	}
 }
 
-// TestCreateProtected_Counts: an ephemeral node takes of what the session may have, and gives it back. A persistent one takes nothing.
+// TestCreateProtected_Counts: an ephemeral node takes of what the session may have, and gives it back. A persistent one
+// takes nothing.
 func TestCreateProtected_Counts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

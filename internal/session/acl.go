@@ -6,8 +6,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ACLOf returns the access list of a node that is about to be made at a path on the server: the caller's, unless it is empty, then
-// what the client's function says of the path, then the client's.
+// ACLOf returns the access list of a node that is about to be made at a path on the server: the caller's, unless it is
+// empty, then what the client's function says of the path, then the client's.
 //
 // Errors: a list of the function that no server would accept.
 func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
@@ -34,7 +34,8 @@ func CheckACL(list []zk.ACL) error {
 		case entry.Scheme == "":
 			return fmt.Errorf("%w: entry %d has no scheme: want one such as world, auth, digest or sasl", zk.ErrInvalidACL, i)
 		case entry.Perms < 0 || entry.Perms > zk.PermAll:
-			return fmt.Errorf("%w: entry %d has the permissions %d: want a sum of zk.PermRead and others, at most %d", zk.ErrInvalidACL, i, entry.Perms, zk.PermAll)
+			return fmt.Errorf("%w: entry %d has the permissions %d: want a sum of zk.PermRead and others, at most %d",
+				zk.ErrInvalidACL, i, entry.Perms, zk.PermAll)
 		}
 	}
 	return nil

@@ -28,7 +28,9 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 }
 
 // StartCreateFor is StartCreate with an access list; see [Config.ACLOf].
-func (s *Session) StartCreateFor(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, remove ...string) (*Creation, error) {
+func (s *Session) StartCreateFor(
+	ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, remove ...string,
+) (*Creation, error) {
 	if err := CheckPath("create", path); err != nil {
 		return nil, err
 	}

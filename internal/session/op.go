@@ -54,15 +54,19 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	})
 }
 
-// The modes of nodes with a time to live, and the longest, in milliseconds. Source: CreateMode and EphemeralType of ZooKeeper 3.5.3.
+// The modes of nodes with a time to live, and the longest, in milliseconds. Source: CreateMode and EphemeralType of
+// ZooKeeper 3.5.3.
 const (
 	flagTTL           = 5
 	flagTTLSequential = 6
 	maxTTL            = 1<<40 - 1
 )
 
-// CreateTTL makes a node that the server removes when it has had no children, and was not written, for the time to live.
-func (s *Session) CreateTTL(ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL) (string, error) {
+// CreateTTL makes a node that the server removes when it has had no children, and was not written, for the time to
+// live.
+func (s *Session) CreateTTL(
+	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
 	if err := CheckPath("create", path); err != nil {
 		return "", err
 	}
@@ -81,10 +85,12 @@ func (s *Session) CreateTTL(ctx context.Context, path string, data []byte, flags
 	}
 	made, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: mode}
-		return request{Op: wire.OpCreateTTL, Path: path, Frame: wire.CreateTTLFrame(one, ms), Done: taking(wire.CreateReply, done)}
+		frame := wire.CreateTTLFrame(one, ms)
+		return request{Op: wire.OpCreateTTL, Path: path, Frame: frame, Done: taking(wire.CreateReply, done)}
 	})
 	if errors.Is(err, zkrecipes.CodeUnimplemented) {
-		return fail(fmt.Errorf("%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers", zkrecipes.CodeUnimplemented))
+		return fail(fmt.Errorf("%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers",
+			zkrecipes.CodeUnimplemented))
 	}
 	return s.Rel(made), err
 }
@@ -169,7 +175,8 @@ func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, versio
 		return zk.Stat{}, &OpError{Op: "set acl", Path: path, Err: fmt.Errorf("%w: the list is empty", zk.ErrInvalidACL)}
 	}
 	return ask(ctx, s, "set acl", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{Op: wire.OpSetACL, Path: path, Frame: wire.SetACLFrame(s.Abs(path), list, version), Done: taking(wire.StatReply, done)}
+		frame := wire.SetACLFrame(s.Abs(path), list, version)
+		return request{Op: wire.OpSetACL, Path: path, Frame: frame, Done: taking(wire.StatReply, done)}
 	})
 }
 

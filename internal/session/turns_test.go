@@ -60,8 +60,8 @@ func TestWithMaxInFlight(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_CallerGone: the server has its request still, so the next waits. Once it has answered, or the connection is gone, the
-// turn is free.
+// TestWithMaxInFlight_CallerGone: the server has its request still, so the next waits. Once it has answered, or the
+// connection is gone, the turn is free.
 func TestWithMaxInFlight_CallerGone(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -145,8 +145,8 @@ func TestWithMaxInFlight_SessionOver(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the one turn. Meanwhile a lock is taken, stays proven, is written under, and is
-// released, each as fast as without them, and the next gets it.
+// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the one turn. Meanwhile a lock is taken, stays proven, is
+// written under, and is released, each as fast as without them, and the next gets it.
 func TestWithMaxInFlight_DelaysNoHold(t *testing.T) {
 	const roundTrip = time.Second / 2
 	took := map[bool][]time.Duration{}

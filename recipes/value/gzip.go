@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// maxGzip is the size of a value in bytes, before it is compressed. A node holds less than 1 MiB, and gzip makes that of up to 1 GiB.
+// maxGzip is the size of a value in bytes, before it is compressed. A node holds less than 1 MiB, and gzip makes that
+// of up to 1 GiB.
 const maxGzip = 16 << 20
 
 // Gzip returns a codec that compresses what another codec encodes, as Curator's compressed() does: a gzip stream

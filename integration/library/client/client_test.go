@@ -51,7 +51,8 @@ func server(t *testing.T, opts ...zkserver.Option) (addr string, p *proxy.Proxy)
 	return addr, proxy.Start(t, addr)
 }
 
-// TestCreateProtected: the server has made the node, or has not, and the answer is lost. There is one node, and the client knows it.
+// TestCreateProtected: the server has made the node, or has not, and the answer is lost. There is one node, and the
+// client knows it.
 func TestCreateProtected(t *testing.T) {
 	addr, p := server(t)
 	direct, c := dial(t, addr), dial(t, p.Addr())
@@ -101,7 +102,8 @@ func TestSetACL(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
 
-// TestCreateTTL: servers that allow it remove the node once it has no children. Others refuse it, and the session lives on.
+// TestCreateTTL: servers that allow it remove the node once it has no children. Others refuse it, and the session lives
+// on.
 func TestCreateTTL(t *testing.T) {
 	addr, _ := server(t, zkserver.WithProperty(allowsTTL, "true"))
 	c := dial(t, addr)
@@ -149,8 +151,8 @@ func goes(t *testing.T, c *conn.Client, path string) {
 	t.Fatalf("%s is still there", path)
 }
 
-// TestDeleteAll: three servers, a tree of 5,000 nodes that another client adds to, a list that is larger than a request may be, ephemeral nodes
-// of other sessions, and replies that are lost.
+// TestDeleteAll: three servers, a tree of 5,000 nodes that another client adds to, a list that is larger than a request
+// may be, ephemeral nodes of other sessions, and replies that are lost.
 func TestDeleteAll(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithRelease(release))
 	p := proxy.Start(t, e.Servers[0].Addr())
