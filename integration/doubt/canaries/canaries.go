@@ -68,6 +68,10 @@ var canaries = []canary{
 	// C8 Contexts.
 	{"link: a caller waits until the connection takes its request", clientTests, []edit{{"internal/link", "room", "room = 4 << 10", "room = 1 << 40"}}},
 	// C9 Unknown outcomes.
+	{"delete all: a lost reply passes for a deletion", clientTests, []edit{{"internal/client", "Client.deleteAny", "case err == nil, errors.Is(err, zk.ErrNoNode):", "case err == nil, errors.Is(err, zk.ErrNoNode), session.ReplyLost(err) && ctx.Err() == nil:"}}},
+	{"set acl: the version of the data says whether it was applied", clientTests, []edit{{"internal/client", "Client.SetACL", "return now.Aversion", "return now.Version"}}},
+	{"in flight: a caller that leaves gives its turn back while the server has its request", clientTests, []edit{{"internal/session", "launch", "\ts.Send(ctx, sent, []request{r})", "\tif taken {\n\t\tcontext.AfterFunc(ctx, func() { s.turns.giveBack() })\n\t}\n\ts.Send(ctx, sent, []request{r})"}}},
+	{"in flight: what recipes ask takes turns, too", clientTests, []edit{{"internal/session", "turns.take", "if t == nil || ctx.Value(bounded{}) == nil {", "if t == nil {"}}},
 	{"counter: the marker is read before the node", recordTests, []edit{{"internal/record", "Marked.updateIn", "now, err := m.read(ctx, s)", "told, unread := open, error(nil)\n\t\tif w.doubt != nil {\n\t\t\ttold, unread = m.fate(ctx, s, &w, w.old)\n\t\t}\n\t\tnow, err := m.read(ctx, s)\n\t\tif told == open && err == nil && now.Stat.Version != w.old.Stat.Version {\n\t\t\ttold = refused\n\t\t}"}, {"internal/record", "Marked.updateIn", "var told fate\n\t\t\tif told, err = m.fate(ctx, s, &w, now); told", "\t\t\tif err = unread; told"}}},
 	{"counter: every update of a session has the same number", recordTests, []edit{{"internal/record", "Marked.updateIn", "m.number++", "m.number = 1"}}},
 	{"value: no version is compared", recordTests, []edit{{"internal/record", "Replacement.write", "data, now.Stat.Version)", "data, -1)"}}},
