@@ -54,7 +54,7 @@ func TestSASL_OnEveryConnection(t *testing.T) {
 			_, _, err := c.Get(t.Context(), "/lock")
 			require.NoError(t, err)
 		}
-		list, err := c.ACL(t.Context(), "/lock")
+		list, _, err := c.ACL(t.Context(), "/lock")
 		require.NoError(t, err)
 		require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
 		_, err = bubble.Dial(t, srv, "b", digest(t, "eve", "other")).Create(t.Context(), "/lock/x", nil, 0)

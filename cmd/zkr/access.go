@@ -24,7 +24,7 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 		parents[gopath.Dir(c.Node)] = true
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
-		list, err := client.ACL(ctx, parent)
+		list, _, err := client.ACL(ctx, parent)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			continue

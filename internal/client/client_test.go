@@ -46,6 +46,10 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"dialer":          conn.WithDialer(nil),
 		"auth":            conn.WithAuth("", "user:password"),
 		"acl":             conn.WithACL(nil),
+		"in flight":       conn.WithMaxInFlight(0),
+		"acl scheme":      conn.WithACL([]zk.ACL{{Perms: zk.PermAll, ID: "anyone"}}),
+		"acl perms":       conn.WithACL(zk.WorldACL(64)),
+		"acl function":    conn.WithACLFunc(nil),
 		"identity":        conn.WithIdentity(""),
 	}
 	for name, opt := range bad {

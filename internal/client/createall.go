@@ -118,7 +118,11 @@ func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) 
 	if err := session.CheckPath("create", path); err != nil {
 		return err
 	}
-	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
+	acl, err := c.core.opts.ACLOf(c.Abs(path), nil)
+	if err != nil {
+		return &session.OpError{Op: "create", Path: path, Err: err}
+	}
+	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: acl})
 	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
 	for _, path := range remove {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})

@@ -25,13 +25,17 @@ var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
 		_, err := c.Set(ctx, "/set", []byte("x"), 0)
 		return err
 	},
+	zktest.OpSetACL: func(ctx context.Context, c *conn.Client) error {
+		_, err := c.SetACL(ctx, "/setacl", zk.WorldACL(zk.PermRead), 0)
+		return err
+	},
 	zktest.OpDelete: func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/delete", 0) },
 	zktest.OpCreate: func(ctx context.Context, c *conn.Client) error { return c.CreateAll(ctx, "/create", []byte("x")) },
 }
 
 func nodesToWrite(t *testing.T, srv *zktest.Server) {
 	t.Helper()
-	for _, path := range []string{"/set", "/delete"} {
+	for _, path := range []string{"/set", "/setacl", "/delete"} {
 		_, err := srv.Create(path, nil, zktest.Persistent)
 		require.NoError(t, err)
 	}

@@ -60,6 +60,15 @@ func (l *Lifetime) serve(server Server) error {
 }
 
 func (l *Lifetime) attempt(server Server, again bool) error {
+	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.ConnectTimeout()}
+	err := l.connect(server, again, a)
+	if err != nil && !l.Ended() { // else the client gave it up
+		l.traceConnect(a, err)
+	}
+	return err
+}
+
+func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	who, err := l.startExchange(server)
 	if err != nil {
 		return err
@@ -68,17 +77,18 @@ func (l *Lifetime) attempt(server Server, again bool) error {
 		who.again = again
 	}
 	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
-	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, linkOwner{l})
+	c, err := link.Dial(l.ctx, a.limit, server.String(), dial, linkOwner{l})
 	if err != nil {
 		return err
 	}
+	a.reached = true
 	sent := c.Prepare(l.connectFrame())
 	if !l.attach(c) {
 		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
 		return nil
 	}
 	l.resuming(sent)
-	return c.Serve(func() error { return l.handshake(c, sent, who) })
+	return c.Serve(func() error { return l.handshake(c, sent, who, a) })
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.

@@ -494,7 +494,7 @@ func TestPings_GoOutWhateverIsRead(t *testing.T) {
 				func() error { _, _, err := c.Get(t.Context(), "/"); return err },
 				func() error { _, _, err := c.Exists(t.Context(), "/"); return err },
 				func() error { _, err := c.Children(t.Context(), "/"); return err },
-				func() error { _, err := c.ACL(t.Context(), "/"); return err },
+				func() error { _, _, err := c.ACL(t.Context(), "/"); return err },
 			} {
 				require.NoError(t, read())
 			}

@@ -121,9 +121,9 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 	path := s.Abs(op.Path)
 	switch op.Kind {
 	case zkrecipes.KindCreate:
-		acl := op.ACL
-		if len(acl) == 0 {
-			acl = s.opts.ACL
+		acl, err := s.opts.ACLOf(path, op.ACL)
+		if err != nil {
+			return nil, err
 		}
 		if op.Flags == zk.FlagContainer {
 			return nil, errors.New("a container cannot be created in a transaction")

@@ -39,6 +39,7 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals ephemerals
+	turns      turns // nil without a bound
 	unused     unused
 	awaiting   atomic.Int64 // calls of AwaitChange
 }
@@ -47,6 +48,9 @@ type session struct {
 // zxid.
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
+	if most := s.opts.MaxInFlight; most > 0 {
+		s.turns = make(turns, most)
+	}
 	s.watches.init()
 	s.ephemerals.init(s.opts.MaxRequest)
 	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)

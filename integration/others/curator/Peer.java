@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
@@ -20,6 +21,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.imps.ProtectedUtils;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
@@ -57,6 +59,10 @@ import org.apache.zookeeper.KeeperException;
  *   count path n                       sets a SharedCount
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
  *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   protect path text                  creates an ephemeral sequential node with protection, and returns its path
+ *   protected path                     the protected nodes below the path without their ids, and what they hold
+ *   compress path text                 creates a node that is compressed
+ *   decompress path                    what such a node holds
  *   barrier path set|remove|wait       does that with a DistributedBarrier
  *   join name path id payload          makes name a GroupMember
  *   payload name payload               replaces its payload
@@ -166,6 +172,21 @@ public final class Peer {
                     return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
                             && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
                 }
+            case "protect":
+                return client.create().withProtection().withMode(CreateMode.EPHEMERAL_SEQUENTIAL).forPath(q[2], q[3].getBytes(StandardCharsets.UTF_8));
+            case "protected":
+                StringBuilder found = new StringBuilder();
+                for (String name : client.getChildren().forPath(q[2]).stream().sorted(Comparator.comparing(ProtectedUtils::normalize)).toList()) {
+                    if (ProtectedUtils.isProtectedZNode(name)) {
+                        found.append(ProtectedUtils.normalize(name)).append('=');
+                        found.append(new String(client.getData().forPath(q[2] + "/" + name), StandardCharsets.UTF_8)).append(' ');
+                    }
+                }
+                return found.toString().trim();
+            case "compress":
+                return client.create().compressed().forPath(q[2], q[3].getBytes(StandardCharsets.UTF_8));
+            case "decompress":
+                return new String(client.getData().decompressed().forPath(q[2]), StandardCharsets.UTF_8);
             case "join":
                 GroupMember member = new GroupMember(client, q[3], q[4], q[5].getBytes(StandardCharsets.UTF_8));
                 member.start();

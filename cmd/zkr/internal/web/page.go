@@ -231,7 +231,9 @@ func (p *page) follow(ctx context.Context) {
 		case <-pause.C:
 		case <-done:
 			if ctx.Err() == nil {
-				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %s", p.queues.Root, p.queues.Explain(ended)) })
+				p.replace(func(v *pageView) {
+					v.current, v.err = false, fmt.Sprintf("cannot follow %s: %s", p.queues.Root, p.queues.Explain(ended))
+				})
 			}
 			pause.Stop()
 			return
