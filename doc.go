@@ -32,6 +32,7 @@
 //   - recipes/shard divides work among members, with a fenced lock for each part.
 //   - sasl authenticates a client with DIGEST-MD5, and the module zkkerberos with Kerberos.
 //   - fence rejects stale tokens at the resource that a hold protects.
+//   - layout tells tools who is in a queue of unknown kind, who holds, and what each of the others waits for.
 //   - zkhttp serves who leads and whether the client is healthy.
 //   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see
 //     [Tracer].

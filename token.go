@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger token
@@ -45,7 +47,7 @@ func (p Participant) String() string {
 	switch {
 	case p.Name != "":
 		name = strconv.Quote(p.Name)
-	case string(p.Data) == "__REVOKE__": // Curator's Revoker has put it in place of the name
+	case string(p.Data) == layout.RevokeRequest: // Curator's Revoker has put it in place of the name
 		name = "a contender that was asked to release"
 	case len(p.Data) > 0:
 		name = strconv.Quote(string(excerpt(p.Data)))

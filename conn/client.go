@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -73,15 +72,7 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 }
 
 func configOf(connect string, opts []Option) (*client.Config, error) {
-	var servers []string
-	var source *client.Source
-	var chroot string
-	var err error
-	if rest, ok := strings.CutPrefix(connect, srvScheme); ok {
-		source, chroot, err = parseSRV(rest)
-	} else {
-		servers, chroot, err = parseConnect(connect)
-	}
+	servers, source, chroot, err := parse(connect)
 	if err != nil {
 		return nil, err
 	}

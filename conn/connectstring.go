@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,10 +11,38 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 const defaultPort = "2181"
+
+// Servers returns the servers that a connect string names, each with its port, and the chroot behind them, which is
+// empty if there is none. It is for programs that ask each server by itself, for example with four-letter words. It
+// looks up the SRV records of dns-srv:// once, until ctx ends, and no other names.
+//
+// Errors: a malformed connect string; an error of the name servers, or records that name no server.
+func Servers(ctx context.Context, connect string) (servers []string, chroot string, err error) {
+	servers, source, chroot, err := parse(connect)
+	if err != nil || source == nil {
+		return servers, chroot, err
+	}
+	servers, err = source.Servers(ctx)
+	if len(servers) == 0 {
+		return nil, "", fmt.Errorf("servers of %s: %w", connect, err)
+	}
+	return servers, chroot, nil
+}
+
+// parse reads a connect string, which names either servers or where to ask for them.
+func parse(connect string) (servers []string, source *client.Source, chroot string, err error) {
+	if rest, ok := strings.CutPrefix(connect, srvScheme); ok {
+		source, chroot, err = parseSRV(rest)
+	} else {
+		servers, chroot, err = parseConnect(connect)
+	}
+	return servers, source, chroot, err
+}
 
 // parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports and the chroot, "" for none.
 func parseConnect(connect string) (servers []string, chroot string, err error) {

@@ -69,7 +69,8 @@
 // Names are resolved again before each round of connection attempts. [WithServers] takes the names from a
 // function, a connect string with dns-srv:// takes them from SRV records, and [WithEnsembleTracking] from the
 // dynamic configuration of the ensemble. A new list takes effect with the next round. [WithRebalance] spreads
-// clients over the servers again after a rolling restart. Sessions and holds survive, as in any reconnect.
+// clients over the servers again after a rolling restart, and over servers that join the ensemble.
+// [WithPreferredServers] tries some servers before others. Sessions and holds survive, as in any reconnect.
 //
 // # Proof of liveness
 //

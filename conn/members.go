@@ -23,7 +23,7 @@ func membersOf(config string, secure bool) (version uint64, servers []string, er
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch {
 		case key == "version":
-			if version, err = strconv.ParseUint(value, 16, 64); err != nil {
+			if version, err = strconv.ParseUint(value, 16, 63); err != nil {
 				return 0, nil, fmt.Errorf("%s: %w", line, err)
 			}
 		case strings.HasPrefix(key, "server."):

@@ -112,7 +112,8 @@ func WithMaxRequestSize(bytes int) Option {
 
 // WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB.
 // A call whose reply is larger fails with [zkrecipes.ErrTooLarge], and nothing else does. Servers themselves set no
-// limit: the list of a node with a million children takes 50 MB.
+// limit: the list of a node with a million children takes 50 MB. While it is read, a reply takes up to five times its
+// size in memory: 200 MB of data took 0.3 GB, of names with 50 letters 0.5 GB, and of names with one letter 0.9 GB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -313,10 +314,15 @@ func WithEnsembleTracking() Option {
 	}
 }
 
-// WithRebalance moves the client to a randomly chosen server, possibly the present one, at a random moment
-// within this time after it has lost a connection; the default is never. After a rolling restart all clients are
-// on the servers that restarted first, and this option spreads them again. Choose the duration of several such
-// restarts, such as 10 minutes.
+// WithRebalance lets the client move to another server, within this time, for the sake of balance; the default is
+// never. It moves at a random moment on two occasions:
+//
+//   - It has lost a connection. After a rolling restart all clients are on the servers that restarted first. Each
+//     draws a server again, possibly the present one. Choose the duration of several such restarts, such as 10
+//     minutes.
+//   - The servers of [WithEnsembleTracking] have become others. The clients of a server that has left the ensemble
+//     leave it. If there are more servers, a part of the clients of each moves to the new ones, such as a fifth when
+//     a fifth server is added, as updateServerList of the Java client computes it.
 //
 // The client moves only at a quiet moment: no request is unanswered, no hold was made WithLossOnSuspend, and
 // holds are proven for at least half of the session timeout. If there is no such moment within the same time
@@ -328,6 +334,23 @@ func WithRebalance(within time.Duration) Option {
 			return fmt.Errorf("rebalance within %v: want more than 0", within)
 		}
 		o.Rebalance = within
+		return nil
+	}
+}
+
+// WithPreferredServers sets which servers to try before all others, such as those of the client's own zone; by
+// default all are alike. The function receives a server as in the connect string, with its port, when the client
+// learns of it.
+//
+// A client that reaches no preferred server takes another one, and keeps it. With [WithRebalance] it tries to come
+// back within that time, again and again, and it moves among preferred servers only. Each preferred server that
+// drops packets costs [WithConnectTimeout] before others are tried, and holds lose that time.
+func WithPreferredServers(prefer func(server string) bool) Option {
+	return func(o *options) error {
+		if prefer == nil {
+			return errors.New("preferred servers: nil function")
+		}
+		o.Prefers = prefer
 		return nil
 	}
 }

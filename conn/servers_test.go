@@ -415,6 +415,120 @@ func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	}
 }
 
+// Servers join the ensemble, leave it, and are replaced. The clients move, those of a server that has left and only as many others as the
+// balance needs, before anything stops. All locks are held throughout.
+func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var clients []*conn.Client
+		var holds []*zkrecipes.Hold
+		connects := make([]int, 60)
+		for i := range connects {
+			c := tracking(t, srv, conn.WithRebalance(3*time.Minute), conn.WithTracer(&zkrecipes.Tracer{State: func(c zkrecipes.StateChange) {
+				if c.To == zkrecipes.Connected {
+					connects[i]++
+				}
+			}}))
+			m, err := mutex.New(c, fmt.Sprintf("/lock%d", i))
+			require.NoError(t, err)
+			hold, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			clients, holds = append(clients, c), append(holds, hold)
+		}
+		fronts := srv.Fronts()
+		require.NoError(t, srv.Set("/zookeeper/config", config("100000001", fronts[:3]...)))
+		synctest.Wait()
+		for i, step := range []struct {
+			members []*zktest.Front
+			most    int // clients that move
+		}{
+			{fronts[:5], 45}, {fronts[2:5], 45}, {fronts[4:7], 60},
+		} {
+			before, was := count(srv, clients), slices.Clone(connects)
+			require.NoError(t, srv.Set("/zookeeper/config", config(fmt.Sprintf("10000000%d", i+2), step.members...)))
+			time.Sleep(6 * time.Minute)
+			after, moved := count(srv, clients), 0
+			for j := range connects {
+				require.LessOrEqual(t, connects[j]-was[j], 1, "a client moves once")
+				moved += connects[j] - was[j]
+			}
+			t.Log("clients of each server, before and after:", before, after, "moved:", moved)
+			require.LessOrEqual(t, moved, step.most)
+			for j, front := range fronts {
+				if slices.Contains(step.members, front) {
+					require.NotZero(t, after[j], "by chance once in 10^5 runs")
+				} else {
+					require.Zero(t, after[j])
+				}
+			}
+		}
+		for _, hold := range holds {
+			require.NoError(t, hold.Err())
+		}
+	}, zktest.WithFronts(7))
+}
+
+// ownZone says that the servers of the own zone are the first and the second.
+func ownZone(server string) bool { return server == "127.0.0.1:1" || server == "127.0.0.2:1" }
+
+// The servers of the own zone are tried before the others. While both are away the client is elsewhere, and comes back when one is there
+// again; without WithRebalance it does not.
+func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the order is random
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			dial := conn.WithDialer(srv.DialAs(trial.Label))
+			c := trial.DialTo(t, srv.Addrs(), dial, conn.WithPreferredServers(ownZone), conn.WithRebalance(time.Minute))
+			stays := trial.DialTo(t, srv.Addrs(), dial, conn.WithPreferredServers(ownZone))
+			require.True(t, ownZone(c.Status().Server))
+			hold, own := lock(t, c), srv.Fronts()[:2]
+			own[0].Stop()
+			own[1].Stop()
+			for range 10 {
+				time.Sleep(time.Minute)
+				require.Equal(t, zkrecipes.Connected, c.Status().State)
+				require.False(t, ownZone(c.Status().Server))
+			}
+			require.NoError(t, own[1].Start())
+			time.Sleep(20 * time.Minute) // it also draws the one that is still away
+			require.Equal(t, own[1].Addr(), c.Status().Server)
+			require.False(t, ownZone(stays.Status().Server))
+			states := trial.States(t, c)
+			time.Sleep(10 * time.Minute)
+			require.Len(t, states.All(), 1, "it stays there")
+			require.NoError(t, hold.Err())
+		}, zktest.WithFronts(7))
+	}
+}
+
+// Clients that prefer a zone are spread over its servers, and over no others.
+func TestPreferredServers_RollingRestart_ClientsAreSpreadInTheZone(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var clients []*conn.Client
+		for range 30 {
+			clients = append(clients, trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)),
+				conn.WithPreferredServers(ownZone), conn.WithRebalance(10*time.Minute)))
+		}
+		for _, f := range srv.Fronts() {
+			time.Sleep(10 * time.Second)
+			f.Stop()
+			time.Sleep(2 * time.Second)
+			require.NoError(t, f.Start())
+		}
+		time.Sleep(30 * time.Minute)
+		after := count(srv, clients)
+		require.NotContains(t, after[:2], 0, "by chance once in 10^8 runs")
+		require.Equal(t, []int{0, 0, 0}, after[2:])
+	}, zktest.WithFronts(5))
+}
+
+func TestPreferredServers_NilFunction_IsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk", conn.WithPreferredServers(nil))
+	require.EqualError(t, err, "connect to zk: preferred servers: nil function")
+}
+
 func TestRebalance_NoTime_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := conn.New("zk", conn.WithRebalance(0))

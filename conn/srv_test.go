@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/names"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -19,14 +20,11 @@ const srvName = "_zookeeper._tcp.example.com"
 
 // withNames runs a test in virtual time, with a name server and a server of three fronts: zk1.example.com:2001, zk2.example.com:2002
 // and zk3.example.com:2003.
-func withNames(t *testing.T, test func(t *testing.T, names *nameServer, srv *zktest.Server, dialer conn.Option)) {
+func withNames(t *testing.T, test func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option)) {
 	t.Helper()
-	names := &nameServer{}
-	names.use(t)
-	_, _, err := net.DefaultResolver.LookupSRV(t.Context(), "", "", "nobody.example.com.") // what package net keeps must not belong to a bubble
-	require.Error(t, err)
+	ns := names.Use(t)
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		test(t, names, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		test(t, ns, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			for i, front := range srv.Fronts() {
 				if strings.HasSuffix(address, string("123"[i])) {
 					return front.DialAs(trial.Label)(ctx, network, address)
@@ -39,14 +37,14 @@ func withNames(t *testing.T, test func(t *testing.T, names *nameServer, srv *zkt
 
 // The records are looked up again before each round: one record after the other is replaced, and the client follows with its session.
 func TestSRV_RecordsChange_TheClientFollows(t *testing.T) {
-	withNames(t, func(t *testing.T, names *nameServer, srv *zktest.Server, dialer conn.Option) {
-		names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001})
+	withNames(t, func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option) {
+		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})
 		c := trial.DialTo(t, "dns-srv://"+srvName+"/app", dialer)
 		require.NoError(t, c.CreateAll(t.Context(), "/x", nil))
 		require.Contains(t, srv.Children("/"), "app")
 		require.Equal(t, "zk1.example.com:2001", c.Status().Server)
 		s := trial.Live(t, c)
-		names.serves(net.SRV{Target: "zk2.example.com.", Port: 2002})
+		ns.SetServices(srvName, net.SRV{Target: "zk2.example.com.", Port: 2002})
 		time.Sleep(time.Minute)
 		trial.Reconnect(srv, c)
 		require.Equal(t, "zk2.example.com:2002", c.Status().Server)
@@ -62,11 +60,11 @@ func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 		"no port":    {{Target: "zk3.example.com."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withNames(t, func(t *testing.T, names *nameServer, srv *zktest.Server, dialer conn.Option) {
-				names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001})
+			withNames(t, func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option) {
+				ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})
 				log := &lines{}
 				c := trial.DialTo(t, "dns-srv://"+srvName, dialer, log.option())
-				names.serves(records...)
+				ns.SetServices(srvName, records...)
 				for range 3 {
 					time.Sleep(time.Minute)
 					trial.Reconnect(srv, c)
@@ -82,7 +80,7 @@ func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 
 // Dial gives up a name without records after 5 s. New goes on, says what is in its way, and finds the records when they appear.
 func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
-	withNames(t, func(t *testing.T, names *nameServer, _ *zktest.Server, dialer conn.Option) {
+	withNames(t, func(t *testing.T, ns *names.Server, _ *zktest.Server, dialer conn.Option) {
 		var err error
 		took := trial.After(func() { _, err = conn.Dial(t.Context(), "dns-srv://"+srvName, dialer) })
 		require.ErrorContains(t, err, "connect to dns-srv://"+srvName+": no server name resolves: lookup "+srvName)
@@ -93,9 +91,32 @@ func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 		defer func() { require.NoError(t, c.Close()) }()
 		synctest.Wait()
 		require.ErrorContains(t, c.Status().LastError, "connect to dns-srv://"+srvName+": lookup "+srvName)
-		names.serves(net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com.", Port: 2002})
+		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com.", Port: 2002})
 		require.Equal(t, time.Second, trial.After(func() { require.NoError(t, c.Ready(t.Context())) }))
 	})
+}
+
+func TestServers_OfEachKindOfConnectString(t *testing.T) {
+	ns := names.Use(t)
+	ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com", Port: 2002, Priority: 1}, net.SRV{Target: "."})
+	for connect, want := range map[string]struct {
+		servers []string
+		chroot  string
+	}{
+		"zk1, zk2:1,[::1]":            {[]string{"zk1:2181", "zk2:1", "[::1]:2181"}, ""},
+		"zk1:2181/app":                {[]string{"zk1:2181"}, "/app"},
+		"dns-srv://" + srvName:        {[]string{"zk1.example.com:2001", "zk2.example.com:2002"}, ""},
+		"dns-srv://" + srvName + "/a": {[]string{"zk1.example.com:2001", "zk2.example.com:2002"}, "/a"},
+	} {
+		servers, chroot, err := conn.Servers(t.Context(), connect)
+		require.NoError(t, err, connect)
+		require.Equal(t, want.servers, servers)
+		require.Equal(t, want.chroot, chroot)
+	}
+	_, _, err := conn.Servers(t.Context(), "dns-srv://nobody.example.com/app")
+	require.ErrorContains(t, err, "servers of dns-srv://nobody.example.com/app: lookup nobody.example.com")
+	_, _, err = conn.Servers(t.Context(), "zk1,zk1:0")
+	require.ErrorContains(t, err, `server "zk1:0": port "0" is not between 1 and 65535`)
 }
 
 func TestSRV_BadConnectStrings_NameTheRightForm(t *testing.T) {

@@ -57,6 +57,11 @@
 //	srv.Fronts()[1].Lag()                           // old reads, late events, slow writes; until CatchUp
 //	srv.Fronts()[2].Isolate()                       // no majority is left; with WithReadOnlyMode it reads only
 //
+// With [WithReconfig] the members of the ensemble change, so that a program can be tested for servers that are
+// replaced; see the example of [Server.Reconfigure]:
+//
+//	srv.Reconfigure(srv.Fronts()[1:4]...)           // the first leaves: it serves until it is stopped, and starts no more
+//
 // # Inspection
 //
 // [Server.Tree], [Server.Node], [Server.Sessions], [Server.Ephemerals], [Server.Watches] and [Server.History]
@@ -87,7 +92,7 @@
 //   - The server stops reading from a connection with 4 MiB of unread replies. The real server keeps all
 //     replies.
 //   - The fronts are one process: elections and failures take no time, and a session that moves ends its old
-//     connection at once. A reconfiguration changes /zookeeper/config but not the fronts.
+//     connection at once. A reconfiguration changes no address that a front listens on.
 //   - Children, and the nodes of a session, are listed in the order of Java's hash table, as by a real server.
 //     Names constructed to collide are an exception: Java uses a tree for more than eight in one bucket. A real
 //     server that has loaded a snapshot may list them in another order.

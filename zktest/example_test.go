@@ -59,3 +59,38 @@ func ExampleServer_Intercept() {
 	// zk: connection closed
 	// true
 }
+
+// Two of four servers are the ensemble, and then the other two. A server that has left serves until it is stopped.
+func ExampleServer_Reconfigure() {
+	srv, err := zktest.Start(zktest.WithFronts(4), zktest.WithReconfig())
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	before, after := srv.Fronts()[:2], srv.Fronts()[2:]
+	if err := srv.Reconfigure(before...); err != nil {
+		panic(err)
+	}
+	c, _, err := zk.Connect([]string{before[0].Addr(), after[1].Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	if _, err := c.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		panic(err)
+	}
+	if err := srv.Reconfigure(after...); err != nil {
+		panic(err)
+	}
+	before[0].Stop()
+	before[1].Stop()
+	_, err = c.Sync("/worker") // fails once, because the connection was lost
+	for err != nil {
+		_, err = c.Sync("/worker")
+	}
+	fmt.Println(c.Server() == after[1].Addr(), srv.Exists("/worker"))
+	fmt.Println(before[0].Start() != nil)
+	// Output:
+	// true true
+	// true
+}

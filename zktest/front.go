@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 // one tree and one list of sessions; each has its own connections and watches, and can be stopped, cut off or
 // made to lag individually.
 //
-// More than half of the fronts must be running and not cut off. One of them is the leader. If the leader goes,
+// More than half of the members of the ensemble, at first of the fronts, must be running and not cut off. One of them is the leader. If the leader goes,
 // another one takes its place: all connections end, and every session gets a full timeout again. Without a
 // majority no front serves, and no session expires.
 type Front struct {
@@ -75,13 +76,17 @@ func (f *Front) Stop() {
 
 // Start brings a stopped front back at its address.
 //
-// Errors: the error of net.Listen, in which case the front stays stopped.
+// Errors: the front is no member of the ensemble, or the error of net.Listen; in both cases it stays stopped. A
+// server that has left the ensemble ends at its start.
 func (f *Front) Start() error {
 	f.s.lock()
-	stopped, addr := f.state.Stopped, f.state.Addr
+	stopped, member, addr := f.state.Stopped, f.state.IsMember(), f.state.Addr
 	f.s.unlock()
-	if !stopped {
+	switch {
+	case !stopped:
 		return nil
+	case !member:
+		return fmt.Errorf("zktest: start %s: it is no member of the ensemble: call Reconfigure first", addr)
 	}
 	if f.s.cfg.listen != "" {
 		if err := f.listen(addr); err != nil {

@@ -120,6 +120,10 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.release(c, transport.Abrupt)
 		return false
 	}
+	if op == proto.OpDeleteContainer && s.state.Traits.ShunsReapers {
+		s.release(c, transport.Flush)
+		return false
+	}
 	q := &request.Call{
 		Client: c.Client, Op: op, In: d, Out: &s.scratch,
 		Unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),
@@ -147,6 +151,9 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		})
 	} else {
 		c.reply(hold, xid, zxid, code, q.Out.B, over)
+	}
+	if op == proto.OpReconfig && code == proto.CodeOK {
+		s.state.Adopt()
 	}
 	if cap(s.scratch.B) > 1<<16 {
 		s.scratch.B = nil

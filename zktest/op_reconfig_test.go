@@ -2,8 +2,10 @@ package zktest
 
 import (
 	"strconv"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,6 +60,10 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 		require.Equal(t, event{NodeDataChanged, "/zookeeper/config"}, r.next().event())
 		n, _ := s.Node("/zookeeper/config")
 		require.Equal(t, want, string(n.Data))
+		r.closed() // the leader has left
+		super.closed()
+		super = attachFront(t, s.Fronts()[2])
+		require.Equal(t, CodeOK, super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
 		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(proto.Null, proto.Null, initialConfig, f.zxid)))
 	})
 }
@@ -67,5 +73,77 @@ func TestReconfig_ServerAlone_IsUnimplemented(t *testing.T) {
 		s := Run(t, InMemory(), WithReconfig())
 		r := attachFront(t, s.Fronts()[0])
 		require.Equal(t, CodeUnimplemented, r.do(OpReconfig, reconfigBody(proto.Null, proto.Null, proto.Null, -1)))
+	})
+}
+
+// A follower that leaves goes on to serve, and starts no more once it has stopped, unless it joins again. It does not count for the majority.
+func TestReconfigure_FollowerLeaves_ServesUntilItStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(6), WithReconfig())
+		fronts := s.Fronts()
+		require.NoError(t, s.Reconfigure(fronts[:3]...))
+		require.True(t, fronts[2].Leads())
+		r, other := attachFront(t, fronts[0]), attachFront(t, fronts[5])
+		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/zookeeper/config", true)))
+		require.NoError(t, s.Reconfigure(fronts[1:4]...))
+		require.Equal(t, event{NodeDataChanged, "/zookeeper/config"}, r.next().event())
+		require.True(t, fronts[2].Leads())
+		r.make("/e", Ephemeral)
+		require.Equal(t, CodeOK, attachFront(t, fronts[0]).do(OpExists, watchBody("/e", false)))
+
+		fronts[0].Stop()
+		r.closed()
+		require.ErrorContains(t, fronts[0].Start(), "start 127.0.0.1:1: it is no member of the ensemble")
+		_, err := s.DialAs("")(t.Context(), "tcp", fronts[0].Addr())
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.True(t, s.Exists("/e"))
+		fronts[4].Stop()
+		require.Equal(t, CodeOK, other.do(OpPing, nil))
+		fronts[1].Isolate()
+		require.Equal(t, CodeOK, other.do(OpPing, nil))
+		fronts[3].Isolate()
+		other.closed()
+		require.False(t, dialFront(t, fronts[5]).connect(0, 10*time.Second, 0, nil), "one of three members is no majority")
+		fronts[1].Rejoin()
+		fronts[3].Rejoin()
+		require.NoError(t, s.Reconfigure(fronts[:4]...))
+		require.NoError(t, fronts[0].Start())
+		attachFront(t, fronts[0])
+	})
+}
+
+// A leader that leaves follows another one. All connections end, behind the event of the change.
+func TestReconfigure_LeaderLeaves_AnotherOneLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(4), WithReconfig())
+		fronts := s.Fronts()
+		require.True(t, fronts[3].Leads())
+		all := []*raw{attachFront(t, fronts[0]), attachFront(t, fronts[3])}
+		for _, r := range all {
+			require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/zookeeper/config", true)))
+		}
+		all[1].make("/e", Ephemeral)
+		time.Sleep(9 * time.Second)
+		require.NoError(t, s.Reconfigure(fronts[:3]...))
+		for _, r := range all {
+			require.Equal(t, event{NodeDataChanged, "/zookeeper/config"}, r.next().event())
+			r.closed()
+		}
+		require.True(t, fronts[2].Leads())
+		time.Sleep(9 * time.Second)
+		again := dialFront(t, fronts[3])
+		require.True(t, again.connect(0, 10*time.Second, all[1].session, all[1].passwd), "it has a full timeout again")
+		require.True(t, s.Exists("/e"))
+	})
+}
+
+func TestReconfigure_Errors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(4), WithReconfig())
+		require.Equal(t, CodeBadArguments, s.Reconfigure(s.Fronts()[0]))
+		s.Fronts()[0].Stop()
+		require.Equal(t, CodeNewConfigNoQuorum, s.Reconfigure(s.Fronts()[:2]...))
+		require.Equal(t, CodeReconfigDisabled, Run(t, InMemory(), WithFronts(4)).Reconfigure())
+		require.Equal(t, CodeUnimplemented, Run(t, InMemory(), WithReconfig()).Reconfigure())
 	})
 }

@@ -13,6 +13,11 @@ import (
 func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	s.lock()
 	defer s.unlock()
+	return s.write(op, path, prepare)
+}
+
+// write is operator for a caller that holds mu.
+func (s *Server) write(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
 		return nil, code
@@ -103,4 +108,27 @@ func (s *Server) SetCversion(path string, n int32) error {
 	}
 	s.state.SetCversion(parent, n)
 	return nil
+}
+
+// Reconfigure makes the fronts the members of the ensemble, as an operator does with reconfig; it requires
+// [WithReconfig]. At first all fronts are members. A majority of the new members must be running.
+//
+// Clients that watch /zookeeper/config are notified. A front that has left goes on to serve its clients and takes new
+// ones, but does not count for the majority, and once it has stopped it does not start again. If it was the leader,
+// another one takes its place, and all connections end after the event.
+//
+// Errors: a [Code], as for the operation reconfig.
+func (s *Server) Reconfigure(members ...*Front) error {
+	s.lock()
+	defer s.unlock()
+	var fronts []*ensemble.Front
+	for _, f := range members {
+		fronts = append(fronts, f.state)
+	}
+	r := ensemble.Reconfig{Members: s.state.MembersOf(fronts), Version: -1}
+	_, err := s.write(proto.OpReconfig, ensemble.ConfigPath, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
+	if err == nil {
+		s.state.Adopt()
+	}
+	return err
 }

@@ -208,7 +208,8 @@ func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
 // WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig;
-// default off. It requires [WithFronts], and does not change the fronts.
+// default off. It requires [WithFronts]. What it means for the fronts is said at [Server.Reconfigure], which needs
+// no client.
 //
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }

@@ -6,8 +6,8 @@ type Release string
 
 // The releases that have a name. All others, from 3.8.0 and 3.9.0 on, are known by their numbers.
 const (
-	Release38 Release = "3.8" // 3.8.6
-	Release39 Release = "3.9" // 3.9.5
+	Release38 Release = "3.8" // 3.8.7
+	Release39 Release = "3.9" // 3.9.6
 	// ReleaseDebian is what Debian 12 packages: 3.8.0, which withholds events as 3.8.4 does.
 	ReleaseDebian Release = "3.8.0-11+deb12u2"
 )
@@ -22,8 +22,9 @@ const (
 //     was well, and damaged the server's log.
 //   - 3.9.0: an event carries the zxid of its transaction, before -1. A connection can have several watches of
 //     different modes on a path and remove them one by one. Before, the newest replaced the others.
+//   - 3.8.7, 3.9.6: setWatches tells no events of nodes that the client may not read, and takes their watches.
 //   - 3.9.0: a client can send deleteContainer. It deletes any node that is empty and not ephemeral, and needs
-//     no permission. Before, the path was never valid.
+//     no permission. Before, the path was never valid. Since 3.8.7 and 3.9.6, it ends the connection.
 //   - 3.9.0: a write that the server cannot read takes no zxid. Before, only reconfig took none.
 //   - 3.9.0 to 3.9.2: the answer to every handshake has the read-only flag. Before and after, only if the
 //     client sent one.

@@ -12,7 +12,7 @@ import (
 
 func TestRelease_IsKnownByItsNumber(t *testing.T) {
 	for r, want := range map[Release]string{
-		Release38: "3.8.6", Release39: "3.9.5", ReleaseDebian: "3.8.0", "3.8.0": "3.8.0", "3.9.17": "3.9.17",
+		Release38: "3.8.7", Release39: "3.9.6", ReleaseDebian: "3.8.0", "3.8.0": "3.8.0", "3.9.17": "3.9.17",
 	} {
 		got, err := proto.TraitsOf(string(r))
 		require.NoError(t, err, r)
@@ -96,8 +96,8 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 		},
 		{
 			"a client deletes a container",
-			[]Release{Release38, ReleaseDebian},
-			[]Release{"3.9.0", Release39},
+			[]Release{"3.8.6", ReleaseDebian},
+			[]Release{"3.9.0", "3.9.5"},
 			func(t *testing.T, s *Server, r *raw) bool {
 				t.Helper()
 				require.Equal(t, CodeOK, r.do(OpCreate, body("/a", mine)))
@@ -105,6 +105,37 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 					require.Equal(t, CodeBadArguments, r.do(OpDeleteContainer, pathBody(path)))
 				}
 				return r.do(OpDeleteContainer, pathBody("/a")) == CodeOK && !s.Exists("/a")
+			},
+		},
+		{
+			"deleteContainer ends the connection",
+			[]Release{"3.8.6", "3.9.5", ReleaseDebian},
+			[]Release{"3.8.7", "3.9.6"},
+			func(t *testing.T, s *Server, r *raw) bool {
+				t.Helper()
+				before := s.Zxid()
+				r.ask(OpDeleteContainer, pathBody("/none"))
+				_, err := r.recv()
+				require.NotEqual(t, err == nil, s.Zxid() == before, "an error of a write takes a zxid, too")
+				return err != nil
+			},
+		},
+		{
+			"setWatches needs read permission",
+			[]Release{"3.8.6", "3.9.5", ReleaseDebian},
+			[]Release{"3.8.7", "3.9.6"},
+			func(t *testing.T, _ *Server, r *raw) bool {
+				t.Helper()
+				require.Equal(t, CodeOK, r.do(OpCreate, body("/blind", mine)))
+				_, events := r.call(OpSetWatches, func(e *proto.Encoder) {
+					e.Int64(0)
+					for _, path := range []string{"/blind", "/blind", "/none"} { // data, existence, children
+						e.Int32(1)
+						e.Str(path)
+					}
+				})
+				require.Contains(t, []int{1, 3}, len(events), "that a node is gone is told in any case")
+				return len(events) == 1
 			},
 		},
 		{

@@ -20,7 +20,7 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	for word, want := range map[string]string{
 		"ruok": "^imok$",
 		"isro": "^rw$",
-		"envi": "zookeeper.version=3.9.5-zktest, built on 2000-01-01 00:00 UTC\njava.version=none\n$",
+		"envi": "zookeeper.version=3.9.6-zktest, built on 2000-01-01 00:00 UTC\njava.version=none\n$",
 		"srvr": "^Zookeeper version: (?s:.*)\nMode: standalone\nNode count: 6\n$",
 		"stat": `Clients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+\)\n`,
 		"wchs": "^1 connections watching 1 paths\nTotal watches:1\n$",

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,8 +75,7 @@ func (a *app) breakContender(ctx context.Context, client *conn.Client, path stri
 		return err
 	}
 	t := table{header: []string{"NODE", "SERVER", "STATE"}}
-	addresses, _ := a.servers()
-	for _, server := range addresses {
+	for _, server := range slices.Sorted(maps.Keys(states)) {
 		t.rows = append(t.rows, []string{d.Node, server, states[server]})
 	}
 	t.json = map[string]any{"node": d.Node, "id": d.ID, "token": strconv.FormatInt(d.Token, 10), "servers": states}
@@ -216,7 +217,10 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 
 // verify looks at each server. A node that stays on one of them is a ghost of that server.
 func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[string]string, left error) {
-	addresses, chroot := a.servers()
+	addresses, chroot, err := a.servers(ctx)
+	if err != nil {
+		return map[string]string{a.connectString(): fmt.Sprintf("not asked: %v", err)}, nil
+	}
 	still := 0
 	states = map[string]string{}
 	for _, server := range addresses {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 func newCheck(a *app) *cobra.Command {
@@ -85,7 +86,7 @@ func present(ctx context.Context, client *conn.Client, path string, token int64)
 	if err := client.Sync(ctx, path); err != nil {
 		return false, err
 	}
-	for _, dir := range []string{path, path + "/" + leasesNode} {
+	for _, dir := range []string{path, path + "/" + layout.Leases} {
 		names, err := client.Children(ctx, dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue

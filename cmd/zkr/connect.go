@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // ZooKeeper's
 	"crypto/tls"
@@ -33,12 +32,16 @@ type connectFlags struct {
 	tlsCA, tlsCert, tlsKey, tlsFor string
 	keytab, principal, server      string // of Kerberos
 	session, within, tick          duration
+	rebalance                      duration
 	requireChroot, kerberos        bool
+	tracking                       bool
 }
 
 func (c *connectFlags) add(flags *pflag.FlagSet) {
 	c.session, c.within = duration(15*time.Second), duration(30*time.Second)
-	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble (also ZOOKEEPER_SERVERS)")
+	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble, or dns-srv://name/chroot for SRV records (also ZOOKEEPER_SERVERS)")
+	flags.BoolVar(&c.tracking, "ensemble-tracking", false, "follow the configuration of the ensemble: find servers that reconfig has added since the start")
+	flags.Var(&c.rebalance, "rebalance", "spread over the servers again within this time, after they were restarted or became others; such as 10m; 0 is never")
 	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password, or sasl:user:password for DIGEST-MD5")
 	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
 	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
@@ -78,7 +81,7 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 
 // dialAny connects. The client logs to the log of zkr: if there is no connection soon, people see why.
 func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
-	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
+	servers := a.connectString()
 	if servers == "" {
 		return nil, exit.Usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
 	}
@@ -92,6 +95,12 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600", "file", a.connect.authFile, "mode", mode)
 	}
 	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
+	if a.connect.tracking {
+		options = append(options, conn.WithEnsembleTracking())
+	}
+	if a.connect.rebalance > 0 {
+		options = append(options, conn.WithRebalance(time.Duration(a.connect.rebalance)))
+	}
 	if limit := time.Duration(a.connect.within); limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session within --connect-timeout, %v", limit))
@@ -132,8 +141,8 @@ func open(ctx context.Context, servers string, options []conn.Option) (*conn.Cli
 
 // lookAtChroot tells if the chroot does not exist, and fails with --require-chroot. A typo in it makes a second tree, in which all locks are free.
 func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
-	_, chroot := a.servers()
-	if strings.Trim(chroot, "/") == "" {
+	chroot := a.chroot()
+	if chroot == "/" {
 		return nil
 	}
 	exists, _, err := client.Exists(ctx, "/")

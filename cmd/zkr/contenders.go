@@ -3,7 +3,8 @@ package main
 import (
 	"cmp"
 	"slices"
-	"strings"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // contenders picks the names that look like contenders of a queue, of whatever library, in the order of their numbers: they
@@ -16,18 +17,8 @@ func contenders(names []string) []string {
 
 // number is the ten digits at the end of a name, or nothing.
 func number(name string) string {
-	if len(name) < 10 {
+	if !layout.LooksSequential(name) {
 		return ""
 	}
-	digits := name[len(name)-10:]
-	if strings.Trim(digits, "0123456789") != "" {
-		return ""
-	}
-	return digits
+	return name[len(name)-10:]
 }
-
-// A semaphore keeps its permits and its waiters below two nodes of its own.
-const (
-	leasesNode = "leases"
-	locksNode  = "locks"
-)

@@ -93,7 +93,10 @@ type diagnosis struct {
 
 // doctor examines and prints. Without a client it tells what servers say that give no session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
-	addresses, chroot := a.servers()
+	addresses, chroot, err := a.servers(ctx)
+	if err != nil {
+		return exit.With(exit.Unreachable, err)
+	}
 	d := diagnosis{Findings: []string{}}
 	var asking sync.WaitGroup
 	for _, server := range addresses {
@@ -251,7 +254,7 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 	d.Clock = fmt.Sprintf("the leader's is %v ours, to within %v", clock, clock.Exact)
 	if clock.Certain() != 0 {
-		d.find("the leader's clock is %v ours: ages that zkr shows without --stuck are wrong by that; locks do not depend on it", clock)
+		d.find("the leader's clock is %v ours: tables, --stuck and the page allow for that, times in -o json do not; locks do not depend on it", clock)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/health"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -19,21 +20,31 @@ type electFlags struct {
 	once    bool
 	restart string
 	layout  layoutFlags
+	check   checkFlags
+	start   duration
 }
 
 func newElect(a *app) *cobra.Command {
 	var f runFlags
-	var e electFlags
+	e := electFlags{start: duration(time.Minute)}
 	cmd := &cobra.Command{
 		Use:         "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Annotations: map[string]string{service: ""},
 		Short:       "Run a program while this is the leader, again and again",
 		Example: `  zkr elect /app/leader -- serve --active
-  zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active`,
+  zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active
+  zkr elect --check http://127.0.0.1:8080/healthz /app/leader -- serve --active`,
 		Long: `elect stands for the election at PATH and runs the program while this candidate leads. When the leadership is lost, or
 another client has asked for it (--on-revoke term), elect stops the program and stands again. Each term has a new ZKR_TOKEN,
 larger than all before. When the program ends by itself, elect resigns; --restart says whether it stands again, after a
-pause that grows from 1 s to 1 min while terms end within a minute.`,
+pause that grows from 1 s to 1 min while terms end within a minute.
+
+With --check, elect looks at the program while it leads. When the check has failed --check-failures times in a row, or has not passed
+within --check-start, elect stops the program as by --stop-timeout, by default the grace, resigns, and stands again after that
+pause, at the end of the queue. With --once it ends with 125. A check is one of
+  tcp://host:port   the port takes a connection
+  http://host/path  the URL answers with 200 to 399; also https
+  exec:line         a line by the shell ends with status 0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -42,7 +53,7 @@ pause that grows from 1 s to 1 min while terms end within a minute.`,
 			if err := onePath(cmd, before); err != nil {
 				return err
 			}
-			if err := e.check(); err != nil {
+			if err := e.verify(); err != nil {
 				return err
 			}
 			return a.elect(cmd, &f, &e, before[0], program)
@@ -52,6 +63,9 @@ pause that grows from 1 s to 1 min while terms end within a minute.`,
 	noEnv(cmd, "shell")
 	cmd.Flags().BoolVar(&e.once, "once", false, "end after one term")
 	cmd.Flags().StringVar(&e.restart, "restart", "never", "stand again when the program has ended by itself: never, on-failure or always")
+	e.check.add(cmd.Flags(), "none", "how to see whether the program is healthy while it leads: tcp://host:port, a URL, exec:line or none",
+		"stop the program and resign when so many checks in a row have failed")
+	cmd.Flags().Var(&e.start, "check-start", "the check has to pass for the first time within so long; 0 is never")
 	e.layout.add(cmd)
 	return cmd
 }
@@ -98,12 +112,25 @@ func (l *layoutFlags) election(c *conn.Client, path string) (*election.Election,
 	return e, nil
 }
 
-func (e *electFlags) check() error {
+func (e *electFlags) verify() error {
 	if !slices.Contains([]string{"never", "on-failure", "always"}, e.restart) {
 		return exit.Usagef("--restart %s: want never, on-failure or always", e.restart)
 	}
-	_, err := e.layout.check()
+	if _, err := e.layout.check(); err != nil {
+		return err
+	}
+	_, err := e.check.probe(0)
 	return err
+}
+
+// probe is the check of the program; nil is none.
+func (e *electFlags) probe() *health.Probe {
+	probe, err := e.check.probe(0)
+	if err != nil || e.check.check == "none" {
+		return nil // verify has refused the first
+	}
+	probe.Start = time.Duration(e.start)
+	return probe
 }
 
 func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Target, error) {
@@ -135,7 +162,13 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 
 // elect serves one term after the other.
 func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string, program []string) error {
-	of := func(c *conn.Client) (*supervise.Target, error) { return candidacy(c, path, e.layout) }
+	of := func(c *conn.Client) (*supervise.Target, error) {
+		t, err := candidacy(c, path, e.layout)
+		if err == nil {
+			t.Health = e.probe()
+		}
+		return t, err
+	}
 	return a.runWith(cmd, f, program, of, func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
 		return r.Terms(ctx, t, e.another)
 	})
@@ -146,7 +179,7 @@ func (e *electFlags) another(end supervise.Ending) bool {
 	switch {
 	case e.once, end.Asked, end.Unfinished:
 		return false
-	case end.Lost, end.Revoked:
+	case end.Lost, end.Revoked, end.Unhealthy:
 		return true
 	default:
 		return e.restart == "always" || e.restart == "on-failure" && end.Code != 0

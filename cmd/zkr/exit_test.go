@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,9 +188,31 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 	dir := t.TempDir()
 	status, _, errs := run(t, "", "man", dir)
 	require.Equal(t, 0, status, errs)
-	page, err := os.ReadFile(filepath.Join(dir, "zkr-lock.1"))
-	require.NoError(t, err)
-	assert.Contains(t, string(page), "min-hold")
+	for name, wants := range map[string][]string{
+		"zkr":        {`.TP\n\fB69\fP`, "ZKR_TOKEN", `\fB75\fP`},
+		"zkr-lock":   {"min-hold", "ZKR_TOKEN", `\fB127\fP`, "These must be typed: \\-\\-once, \\-\\-path, \\-\\-shell.", `$TMPDIR/zkr\-*/state`, `\-\-metrics\-file`},
+		"zkr-shard":  {"ZKR_SHARD", "whatever the status of its programs"},
+		"zkr-elect":  {"worker.service"},
+		"zkr-held":   {`\fB66\fP`, "ZKR_STATE"},
+		"zkr-check":  {"ZKR_TOKEN", "It has gone."},
+		"zkr-leader": {"ZKR_LEADER"},
+		"zkr-status": {`With \-\-stuck: a queue is shown.`},
+		"zkr-serve":  {`\fB\-\-history\fP`},
+	} {
+		page, err := os.ReadFile(filepath.Join(dir, name+".1"))
+		require.NoError(t, err)
+		text := string(page)
+		for _, want := range wants {
+			assert.Contains(t, text, strings.ReplaceAll(want, `\n`, "\n"), name)
+		}
+		order := []int{}
+		for _, title := range []string{"OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLE", "SEE ALSO"} {
+			order = append(order, strings.Index(text, ".SH "+title+"\n"))
+		}
+		assert.True(t, order[0] > 0 && slices.IsSorted(order), "%s: %v", name, order)
+	}
+	status, _, errs = run(t, "", "man", filepath.Join(dir, "zkr.1"))
+	assert.NotZero(t, status, errs)
 }
 
 // Cron mails what a job prints. A refusal that is a failure says which process holds the lock, one that is none says nothing.

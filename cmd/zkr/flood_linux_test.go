@@ -118,20 +118,22 @@ func TestServe_AFloodCostsLittle(t *testing.T) {
 	require.Contains(t, nextEvent(t, events, `"current":true`, "/jobs/customer-2999"), "/jobs/customer-0000")
 	f.stay(t, 300, "/healthz")
 	f.stay(t, 300, "/ui/events")
+	var slowest time.Duration
 	for range 3 {
 		f.outlives(t, srv)
 		began := time.Now()
 		status, _ := f.ask(t, "/healthz")
 		require.Equal(t, http.StatusOK, status)
-		require.Less(t, time.Since(began), time.Second)
+		slowest = max(slowest, time.Since(began))
 	}
+	require.Less(t, slowest, time.Second)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.Process.Pid))
 	require.NoError(t, err)
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
 	require.NotNil(t, peak)
 	kilobytes, err := strconv.Atoi(string(peak[1]))
 	require.NoError(t, err)
-	t.Logf("at most %d MB were resident", kilobytes>>10)
+	t.Logf("at most %d MB were resident, and /healthz took %v", kilobytes>>10, slowest.Round(100*time.Microsecond))
 	require.LessOrEqual(t, kilobytes>>10, 120)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 )
 
@@ -87,7 +88,7 @@ func setLimit(ctx context.Context, client *conn.Client, node string, n int) erro
 	switch {
 	case err != nil && !errors.Is(err, zk.ErrNoNode):
 		return err
-	case slices.Contains(children, leasesNode):
+	case slices.Contains(children, layout.Leases):
 		return exit.Usagef("%s is a semaphore: want the node that its programs name as --limit-node", node)
 	}
 	return s.SetLimit(ctx, n)

@@ -22,17 +22,24 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/names"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asZkr in the environment makes the test binary zkr itself.
-const asZkr = "ZKRECIPES_TEST_AS_ZKR"
+// asZkr in the environment makes the test binary zkr itself, and nameServer has it resolve names at an address.
+const (
+	asZkr      = "ZKRECIPES_TEST_AS_ZKR"
+	nameServer = "ZKRECIPES_TEST_NAME_SERVER"
+)
 
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == asProgram:
 		countInterrupts()
 	case os.Getenv(asZkr) != "":
+		if at := os.Getenv(nameServer); at != "" {
+			names.UseAt(at)
+		}
 		main()
 	default:
 		stopIgnoring()

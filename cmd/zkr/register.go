@@ -51,21 +51,19 @@ func (d *discoveryFlags) open(c *conn.Client) (*discovery.Discovery, error) {
 
 // registerFlags are those of register alone.
 type registerFlags struct {
-	discovery         discoveryFlags
-	port, tlsPort     int
-	address, id       string
-	meta              []string
-	check             string
-	interval, timeout duration
-	failures          int
-	drain             duration
-	signal            string
-	stopTimeout       duration
-	shell             string
+	discovery     discoveryFlags
+	port, tlsPort int
+	address, id   string
+	meta          []string
+	check         checkFlags
+	drain         duration
+	signal        string
+	stopTimeout   duration
+	shell         string
 }
 
 func newRegister(a *app) *cobra.Command {
-	f := registerFlags{interval: duration(time.Second), timeout: duration(2 * time.Second), drain: duration(time.Second)}
+	f := registerFlags{drain: duration(time.Second)}
 	cmd := &cobra.Command{
 		Use:         "register [flags] SERVICE -- PROGRAM [ARGUMENT...]",
 		Annotations: map[string]string{service: ""},
@@ -109,10 +107,8 @@ session ends.`,
 	flags.StringVar(&f.address, "address", "", "host name or IP `address` under which others reach the program; default the first of this machine")
 	flags.StringVar(&f.id, "id", "", "`id` of the instance; default what the codec makes, mostly a random one")
 	flags.StringArrayVar(&f.meta, "meta", nil, "`name=value` that others read; may be repeated")
-	flags.StringVar(&f.check, "check", "tcp", "how to see whether the program serves: tcp, tcp://host:port, /path, a URL, exec:line or none")
-	flags.Var(&f.interval, "check-interval", "time between two checks")
-	flags.Var(&f.timeout, "check-timeout", "a check that takes longer fails")
-	flags.IntVar(&f.failures, "check-failures", 3, "take the program out when so many checks in a row have failed")
+	f.check.add(flags, "tcp", "how to see whether the program serves: tcp, tcp://host:port, /path, a URL, exec:line or none",
+		"take the program out when so many checks in a row have failed")
 	flags.Var(&f.drain, "drain", "time between taking the program out and --signal")
 	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
 	flags.Var(&f.stopTimeout, "stop-timeout", "after --signal, wait so long before SIGKILL; default without end")
@@ -150,12 +146,9 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	if !ok {
 		return exit.Usagef("--signal %s: want a signal such as TERM or USR1", f.signal)
 	}
-	if f.failures < 1 || f.interval <= 0 || f.timeout <= 0 {
-		return exit.Usagef("--check-failures, --check-interval and --check-timeout: want more than 0")
-	}
-	check, err := listing.ParseCheck(f.check, cmp.Or(f.port, f.tlsPort))
+	probe, err := f.check.probe(cmp.Or(f.port, f.tlsPort))
 	if err != nil {
-		return exit.Usagef("--check %v", err)
+		return err
 	}
 	codec, err := f.discovery.check()
 	if err != nil {
@@ -196,7 +189,7 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	status := (&listing.Program{
 		Child: c, Arrived: a.signals.Arrived, Signal: soft, Drain: time.Duration(f.drain), StopTimeout: time.Duration(f.stopTimeout), Log: a.log,
 		Listing: &listing.Listing{
-			Check: check, Interval: time.Duration(f.interval), Timeout: time.Duration(f.timeout), Failures: f.failures,
+			Probe:    *probe,
 			Farewell: time.Duration(a.connect.session), Log: a.log,
 			Register: func(ctx context.Context) (*discovery.Registration, error) {
 				return d.Register(ctx, i, discovery.WithWait())

@@ -23,16 +23,16 @@ import (
 
 const ordersNode = "/services/orders"
 
-// health answers the checks of a program, and counts them.
-type health struct {
+// checked answers the checks of a program, and counts them.
+type checked struct {
 	*httptest.Server
 	checks atomic.Int64
 	status atomic.Int64
 }
 
-func newHealth(t *testing.T, status int) *health {
+func newHealth(t *testing.T, status int) *checked {
 	t.Helper()
-	h := &health{}
+	h := &checked{}
 	h.status.Store(int64(status))
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(h.status.Load()))
@@ -43,7 +43,7 @@ func newHealth(t *testing.T, status int) *health {
 }
 
 // pass lets some more checks happen.
-func (h *health) pass(t *testing.T) {
+func (h *checked) pass(t *testing.T) {
 	t.Helper()
 	before := h.checks.Load()
 	eventually(t, "five checks", func() bool { return h.checks.Load() >= before+5 })

@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 func newRevoke(a *app) *cobra.Command {
@@ -79,7 +80,7 @@ func askToRelease(ctx context.Context, client *conn.Client, c *survey.Contender)
 	if c.Library != "curator" {
 		return false, fmt.Errorf("%s cannot be asked to release: it is a %s node", c.Node, c.Library)
 	}
-	_, err := client.Set(ctx, c.Node, []byte("__REVOKE__"), -1)
+	_, err := client.Set(ctx, c.Node, []byte(layout.RevokeRequest), -1)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}

@@ -52,7 +52,8 @@ func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
 	} {
 		status, _, errs := run(t, srv.Addr(), args...)
 		require.Equal(t, exit.NoAccess, status, errs)
-		require.Contains(t, errs, "the server requires authentication (-124): give --auth-file, --kerberos, or --tls-cert")
+		require.Contains(t, errs, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert")
+		require.Contains(t, errs, "the server requires authentication (-124)")
 		require.NotContains(t, errs, "SASL")
 	}
 }

@@ -194,5 +194,9 @@ func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) 
 		Live: live, Root: flags.root, Stuck: time.Duration(flags.stuck), Break: b, MayBreak: b.allowed(),
 		Status: client.Status, History: flags.history,
 		Explain: func(err error) string { return exit.AsFlags.Replace(err.Error()) },
+		Shards: func(ctx context.Context, path string) (web.Shards, error) {
+			v, err := readShards(ctx, client, path, live.Ahead())
+			return web.Shards{View: v, Verdict: v.Verdict, Words: v.Words, StandsFor: v.tells}, err
+		},
 	})
 }

@@ -20,16 +20,26 @@ import (
 // each server is asked for so long at most. What hangs is worth a line, not a minute.
 const serverPatience = 5 * time.Second
 
-// servers are the addresses of the connect string, and the chroot behind them.
-func (a *app) servers() (addresses []string, chroot string) {
-	hosts := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
-	if i := strings.IndexByte(hosts, '/'); i >= 0 {
-		hosts, chroot = hosts[:i], hosts[i:]
+// connectString is what the user says of the ensemble.
+func (a *app) connectString() string {
+	return cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
+}
+
+// servers are the addresses of the connect string, and the chroot behind them. SRV records are looked up.
+func (a *app) servers(ctx context.Context) (addresses []string, chroot string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, serverPatience, fmt.Errorf("no answer within %v", serverPatience))
+	defer cancel()
+	return conn.Servers(ctx, a.connectString())
+}
+
+// chroot is the path behind the servers.
+func (a *app) chroot() string {
+	hosts := a.connectString()
+	if _, rest, ok := strings.Cut(hosts, "://"); ok {
+		hosts = rest
 	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		addresses = append(addresses, strings.TrimSpace(host))
-	}
-	return addresses, chroot
+	_, path, _ := strings.Cut(hosts, "/")
+	return "/" + path
 }
 
 // dialOne connects to one of the servers, and to no other.
@@ -53,7 +63,10 @@ const (
 func (a *app) servesNot(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	addresses, _ := a.servers()
+	addresses, _, err := a.servers(ctx)
+	if err != nil {
+		return "" // the error that led here says it
+	}
 	lines := make([]string, len(addresses))
 	var asking sync.WaitGroup
 	for i, server := range addresses {
@@ -80,23 +93,19 @@ func (a *app) servesNot(ctx context.Context) string {
 
 var errForbidden = errors.New("not allowed by 4lw.commands.whitelist")
 
-// word sends a four-letter word to a server, and returns the answer.
+// word sends a four-letter word to a server, host:port, and returns the answer.
 func (a *app) word(ctx context.Context, server, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
-	address := server
-	if _, _, err := net.SplitHostPort(server); err != nil {
-		address = net.JoinHostPort(strings.Trim(server, "[]"), "2181")
-	}
 	config, err := a.connect.tls()
 	if err != nil {
 		return "", err
 	}
 	var c net.Conn
 	if config == nil {
-		c, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		c, err = (&net.Dialer{}).DialContext(ctx, "tcp", server)
 	} else {
-		c, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+		c, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", server)
 	}
 	if err != nil {
 		return "", err
@@ -132,8 +141,8 @@ type sessions struct {
 // sessions asks all servers for their sessions. Only the leader knows all of them.
 func (a *app) sessions(ctx context.Context) sessions {
 	s := sessions{known: map[int64]bool{}}
-	addresses, _ := a.servers()
-	var errs []error
+	addresses, _, err := a.servers(ctx)
+	errs := []error{err}
 	for _, server := range addresses {
 		dump, err := a.word(ctx, server, "dump")
 		if err != nil {

@@ -41,20 +41,22 @@ func newStatus(a *app) *cobra.Command {
   zkr status -r --stuck 10m / || alert
   zkr status --watch -r /jobs
   zkr status /app/partitions
-  zkr status -o value -r /   # a line for each queue: path, tab, verdict
+  zkr status -o value -r /   # path, tab, verdict
   zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
-		Long: `status shows the queue at PATH, or with -r each queue at PATH and below it that has contenders. It reads, and changes nothing.
-It knows mutexes, read-write locks, semaphores and elections, as Curator and kazoo lay them out too.
+		Long: `status shows the contenders at PATH, or with -r a line for each queue at PATH and below it that has contenders. It recognizes
+mutexes, read-write locks, semaphores and elections, in the layouts of Curator and kazoo as well.
 
-If PATH has the shards of recipes/shard, status shows the owner of each shard and the members. With -r, their
-locks are shown one by one only if something is in the way. A shard is
+If PATH has the shards of recipes/shard, status shows the owner of each shard and the members, or with -r one line for all of them. The
+lock of a shard has a line of its own only if it is in trouble. A shard is
   owned      its member has its lock           moving    another one than the plan says has it, and is to stop
   waiting    no member has its lock, and the one that the plan names is about to take it
   away       it waits for its member, which restarts
   nobody     there is no member for it
 The verdict is that of the shard in the worst state, from "nobody" down to "owned", or "no plan".
 
-The age of a contender counts from when it joined the queue: a holder may have waited for a part of it. Verdicts are
+Ages count from when a contender joined the queue: a holder may have waited for a part of it. To allow for a clock of the servers that
+differs from that of this machine, status creates an ephemeral node /zkr-clock-... and deletes it, if zkr may; with -o json and
+-o value only if --stuck is given, so that a script that polls only reads. Verdicts are
   held          a contender holds it          free   there is no contender
   stuck behind  see --stuck                   ghost  a contender that does not leave when its process ends
   foreign node  of no recipe that zkr knows   mixed  recipes that do not exclude each other share the path
@@ -62,9 +64,8 @@ The age of a contender counts from when it joined the queue: a holder may have w
   exhausted     the sequence numbers have run out
 
 With -r, what the access lists forbid to read is left out, and standard error says so.
-With --stuck the exit status is 1 if there is a queue to show. A clock of the servers that differs from that of this machine is allowed
-for, if zkr may make a node for a moment, whose time tells it. Without --stuck nothing is written.
-With -o value, one PATH gives its verdict; several, or -r, give a line with path and verdict, and a tab between them.`,
+With --stuck the exit status is 1 if there is a queue to show.
+With -o value, one PATH prints its verdict; several, or -r, print path, tab and verdict for each queue.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Usagef("want a PATH")
@@ -82,7 +83,7 @@ With -o value, one PATH gives its verdict; several, or -r, give a line with path
 			}, conn.WithTracer(counts))
 		},
 	}
-	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well")
+	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well, a line each")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, and show it again and again")
 	cmd.Flags().Var(&flags.interval, "interval", "with --watch, the pause between two views")
 	cmd.Flags().Var(&flags.stuck, "stuck", "show only queues whose first waiter has waited for so long")
@@ -100,12 +101,15 @@ type snapshot struct {
 }
 
 func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
-	if flags.stuck > 0 {
-		if clock, err := survey.CompareClocks(ctx, client); err == nil {
-			flags.ahead = clock.Certain()
-		}
-	}
+	ages := flags.stuck > 0 || a.output.format == "table"
+	var compared time.Time
 	for {
+		if ages && time.Since(compared) > 10*time.Minute {
+			compared = time.Now()
+			if clock, err := survey.CompareClocks(ctx, client); err == nil {
+				flags.ahead = clock.Certain()
+			}
+		}
 		start, before := time.Now(), flags.sent.Load()
 		view, err := look(ctx, client, paths, flags)
 		if err != nil {
@@ -176,7 +180,7 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 		return view, nil
 	}
 	for _, path := range reader.Shards() {
-		switch shards, err := readShards(ctx, client, path); {
+		switch shards, err := readShards(ctx, client, path, flags.ahead); {
 		case flags.recursive && errors.Is(err, zk.ErrNoAuth):
 			view.Forbidden = append(view.Forbidden, path)
 		case err != nil:
@@ -217,6 +221,13 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 		}
 		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues)+len(view.Shards))
 	}
+	if flags.recursive {
+		var lines bytes.Buffer
+		view.writeLines(&lines)
+		text.WriteString(plainLines(lines.String()))
+		_, err := a.out.Write(text.Bytes())
+		return err
+	}
 	var parts []string
 	for _, q := range view.Queues {
 		var queue bytes.Buffer
@@ -231,6 +242,51 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	text.WriteString(strings.Join(parts, "\n"))
 	_, err := a.out.Write(text.Bytes())
 	return err
+}
+
+// writeLines writes a line for each queue: its holder and waiters, and what else there is to say.
+func (v *snapshot) writeLines(w io.Writer) {
+	if len(v.Queues)+len(v.Shards) == 0 {
+		return
+	}
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "PATH\tKIND\tVERDICT\tHOLDER\tAGE\tWAITING\tLONGEST\tFINDINGS") // into a buffer, as below
+	for _, q := range v.Queues {
+		holder, age, longest := "-", "-", "-"
+		if len(q.Holders) > 0 {
+			holder, age = q.Holders[0].Name(), survey.Round(v.AsOf.Sub(q.Holders[0].Since)).String()
+			if others := len(q.Holders) - 1; others > 0 {
+				holder = fmt.Sprintf("%s and %d more", holder, others)
+			}
+		}
+		if len(q.Waiters) > 0 {
+			longest = survey.Round(v.AsOf.Sub(q.Waiters[0].Since)).String()
+		}
+		var said []string
+		for _, f := range q.Findings {
+			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck { // those the other columns tell
+				said = append(said, f.Words)
+			}
+		}
+		if more := len(said) - 1; more > 0 {
+			said = append(said[:1], fmt.Sprintf("and %d more", more))
+		}
+		_, _ = fmt.Fprintln(columns, strings.Join([]string{
+			q.Path, kindOf(q), q.Verdict, holder, age, strconv.Itoa(len(q.Waiters)), longest, orDash(strings.Join(said, ", ")),
+		}, "\t"))
+	}
+	for _, s := range v.Shards {
+		_, _ = fmt.Fprintln(columns, strings.Join([]string{s.Path, "shards", s.Verdict, "-", "-", "-", "-", s.Words}, "\t"))
+	}
+	_ = columns.Flush()
+}
+
+// kindOf is the kind of a queue, and whose layout it has unless that is Curator's.
+func kindOf(q *survey.Queue) string {
+	if q.Layout != "" && q.Layout != "curator" {
+		return q.Kind + " of " + q.Layout
+	}
+	return q.Kind
 }
 
 // writeQueue writes a queue for people: what there is to say, then a line for each contender.
@@ -250,11 +306,7 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 func headline(q *survey.Queue) string {
 	what := ""
 	if q.Kind != "unknown" {
-		what = q.Kind
-		if q.Layout != "" && q.Layout != "curator" {
-			what += " of " + q.Layout
-		}
-		what = " (" + what + ")"
+		what = " (" + kindOf(q) + ")"
 	}
 	waiting := ""
 	if n := len(q.Waiters); n > 0 {

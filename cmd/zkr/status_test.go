@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
@@ -24,7 +25,7 @@ import (
 // TestStatus: while a program runs under a lock, its holder is shown, for people and for scripts.
 func TestStatus(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status -r /; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
+	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
 	require.Zero(t, status, errs)
 	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
 		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`, out)
@@ -43,6 +44,64 @@ func TestStatus(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, host, view.Queues[0].Holders[0].Host, "--id keeps it")
 	assert.Positive(t, view.Queues[0].Holders[0].Token)
+}
+
+// TestStatus_Recursive: each queue has a line, with what is wrong at its end. Scripts get path and verdict.
+func TestStatus_Recursive(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, path := range []string{"/a", "/a/lock-0000000001", "/a/lock-0000000002"} {
+		_, err := srv.Create(path, []byte("web"+path[len(path)-1:]+"/7"), zktest.Persistent)
+		require.NoError(t, err)
+	}
+	status, out, errs := run(t, srv.Addr(), "sem", "-n=2", "--id=gpu", "/sem", "--shell",
+		`$ZKR elect --once --id=web3 /b/leader --shell '$ZKR status -r /; $ZKR status -r -o value /'`)
+	require.Zero(t, status, errs)
+	require.Regexp(t, `^PATH\s+KIND\s+VERDICT\s+HOLDER\s+AGE\s+WAITING\s+LONGEST\s+FINDINGS\n`+
+		`/a\s+mutex\s+ghost\s+web1/7\s+\S+s\s+1\s+\S+s\s+ghost: lock-0000000001 is not ephemeral.*, and 1 more\n`+
+		`/b/leader\s+election\s+held\s+web3\s+\S+s\s+0\s+-\s+-\n`+
+		`/sem\s+semaphore\s+held\s+gpu\s+\S+s\s+0\s+-\s+-\n`+
+		`/a\tghost\n/b/leader\theld\n/sem\theld\n$`, out)
+}
+
+// TestStatus_ComparesClocks: whatever shows ages asks for the time of the servers. A script that polls only reads.
+func TestStatus_ComparesClocks(t *testing.T) {
+	srv := zktest.Run(t)
+	writes := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
+	for i, flags := range [][]string{{}, {"-r"}, {"-o=json", "--stuck=1h"}} {
+		status, _, errs := run(t, srv.Addr(), append([]string{"status", "/"}, flags...)...)
+		require.Zero(t, status, errs)
+		require.Equal(t, i+1, writes.Hits(), "%q", flags)
+	}
+	for _, flags := range [][]string{{"-o=json"}, {"-r", "-o=value"}} {
+		status, _, errs := run(t, srv.Addr(), append([]string{"status", "/"}, flags...)...)
+		require.Zero(t, status, errs)
+		require.Equal(t, 3, writes.Hits(), "%q", flags)
+	}
+	require.Equal(t, []string{"zookeeper"}, srv.Children("/"))
+}
+
+// TestStatus_AClockThatIsBehind: the ages of contenders and of shards are those by the clock of the servers.
+func TestStatus_AClockThatIsBehind(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0", "/q"} {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]}}`), zktest.Persistent)
+	require.NoError(t, err)
+	for _, path := range []string{"/q/lock-0000000001", "/s/own/p0/lock-0000000001"} {
+		_, err := srv.Create(path, []byte("web/1"), zktest.Persistent)
+		require.NoError(t, err)
+	}
+	client := dial(t, srv)
+	since := func(ahead time.Duration) []time.Time {
+		view, err := look(t.Context(), client, []string{"/"}, statusFlags{recursive: true, ahead: ahead})
+		require.NoError(t, err)
+		return []time.Time{view.Queues[0].Holders[0].Since, view.Shards[0].Shards[0].Since}
+	}
+	for i, right := range since(0) {
+		require.Equal(t, right.Add(20*time.Minute), since(-20 * time.Minute)[i])
+	}
 }
 
 // TestStatus_NothingBelow: people see that there was an answer, also in a pipe. Scripts, and cron, get nothing.
@@ -80,6 +139,8 @@ func TestStatus_Stuck(t *testing.T) {
 	require.Empty(t, out)
 	status, out, errs = run(t, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
 	require.Equal(t, 1, status, errs)
+	require.Regexp(t, `/q +mutex +ghost +web/1`, out)
+	_, out, _ = run(t, srv.Addr(), "status", "--stuck", "1ns", "/q")
 	require.Contains(t, out, "stuck behind web/1")
 }
 
@@ -97,7 +158,7 @@ func TestStatus_Forbidden(t *testing.T) {
 	require.NoError(t, err)
 	status, out, errs := run(t, srv.Addr(), "status", "-r", "/")
 	require.Zero(t, status, errs)
-	require.Contains(t, out, "held by web/1")
+	require.Contains(t, out, "/q    mutex  ghost    web/1")
 	require.Contains(t, errs, "not shown")
 	require.Contains(t, errs, "/closed")
 	status, _, errs = run(t, srv.Addr(), "status", "/closed")

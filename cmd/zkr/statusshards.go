@@ -29,7 +29,7 @@ type shardView struct {
 	State   string    `json:"state"`
 	Member  string    `json:"member,omitempty"` // of the plan
 	Holder  string    `json:"holder,omitempty"` // of its lock
-	Since   time.Time `json:"since,omitzero"`   // when the holder joined the queue, by the clock of the servers
+	Since   time.Time `json:"since,omitzero"`   // when the holder joined the queue, see survey.Reader.Ahead
 	Token   int64     `json:"token,string,omitempty"`
 	Session string    `json:"session,omitempty"`
 }
@@ -70,8 +70,8 @@ func stateOf(o shard.Owner) string {
 	return shardWaiting
 }
 
-// readShards reads who has which shard.
-func readShards(ctx context.Context, client *conn.Client, path string) (shardsView, error) {
+// readShards reads who has which shard. The clock of the servers is so far ahead of ours.
+func readShards(ctx context.Context, client *conn.Client, path string, ahead time.Duration) (shardsView, error) {
 	v := shardsView{Path: path, Shards: []shardView{}, Members: []memberView{}}
 	all, err := shard.New(client, path)
 	if err != nil {
@@ -86,14 +86,14 @@ func readShards(ctx context.Context, client *conn.Client, path string) (shardsVi
 	for _, o := range now.Shards {
 		s := shardView{Shard: o.Shard, State: stateOf(o), Member: o.Member}
 		if h := o.Holder; h.Path != "" {
-			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since, int64(h.Token), fmt.Sprintf("0x%x", uint64(h.Session))
+			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since.Add(-ahead), int64(h.Token), fmt.Sprintf("0x%x", uint64(h.Session))
 			held[h.Name]++
 		}
 		states[s.State]++
 		v.Shards = append(v.Shards, s)
 	}
 	for _, m := range now.Members {
-		v.Members = append(v.Members, memberView{m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses, m.Since})
+		v.Members = append(v.Members, memberView{m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses, m.Since.Add(-ahead)})
 	}
 	v.judge(states, now.Err)
 	return v, nil

@@ -63,8 +63,8 @@ func TestStatus_Shards(t *testing.T) {
 	out = becomes("moving", "/app/parts")
 	assert.Regexp(t, `  p\d     moving  second  first `, out, "the function of the first member goes on")
 	assert.Contains(t, out, "2 owned")
-	same, _, _ := strings.Cut(out, "AGE") // which grows
-	require.True(t, strings.HasPrefix(becomes("moving", "/", "-r"), same), "with -r, it stands for its queues")
+	require.Regexp(t, `^PATH .*\n/app/parts  shards  moving   -  .*3 shards, 2 members, .*2 owned\n$`, becomes("moving", "/", "-r"),
+		"with -r, it stands for its queues")
 
 	status, text, errs := run(t, srv.Addr(), "status", "-o=json", "/app/parts")
 	require.Zero(t, status, errs)
@@ -89,6 +89,26 @@ func TestStatus_Shards(t *testing.T) {
 	assert.Contains(t, becomes("nobody", "/app/parts"), "3 shards, 0 members, 3 nobody")
 }
 
+// TestPage_Shards: shards are one row, whose holders change with them. The changes of their locks are told all the same.
+func TestPage_Shards(t *testing.T) {
+	srv := zktest.Run(t)
+	finish := make(chan struct{})
+	close(finish)
+	client, _ := sidecarClient(t, srv.Addr(), "--ui-root=/app")
+	events := eventsOf(t, client, "/ui/events")
+	nextEvent(t, events, `"current":true`)
+	first, _ := serveShards(t, srv, "first", finish)
+	nextEvent(t, events, `"kind":"shards","verdict":"owned","words":"3 shards, 1 members, 3 owned"`, `"holder":"first"`)
+	fresh := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"kind":"shards"`)
+	require.NotContains(t, fresh, `"path":"/app/parts/own/p0","kind"`, "it has a line in the table")
+	require.Contains(t, fresh, `"path":"/app/parts/own/p0","words":"free → first"`)
+	require.NoError(t, first.Leave(t.Context()))
+	nextEvent(t, events, `"kind":"shards","verdict":"nobody"`)
+	_, err := srv.Create("/app/parts/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
+	require.NoError(t, err)
+	nextEvent(t, events, `"path":"/app/parts/own/p0","kind":"mutex","layout":"curator","verdict":"ghost"`)
+}
+
 // TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is shown if its view does not say all.
 func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	srv := zktest.Run(t)
@@ -98,7 +118,7 @@ func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	}
 	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]},"away":{"w1":1000}}`), zktest.Persistent)
 	require.NoError(t, err)
-	_, out, _ := run(t, srv.Addr(), "status", "-r", "/")
+	_, out, _ := run(t, srv.Addr(), "status", "/s")
 	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     away   w1      -       -    -      -\n", out)
 	_, err = srv.Create("/s/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 func newWait(a *app) *cobra.Command {
@@ -117,15 +118,15 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	w.missing = names == nil
 	queue := contenders(names)
 	prefix := w.path
-	if slices.Contains(names, leasesNode) {
-		for _, part := range []string{leasesNode, locksNode} {
+	if slices.Contains(names, layout.Leases) {
+		for _, part := range []string{layout.Leases, layout.Door} {
 			var more []string
 			if more, changes, err = children(ctx, session, w.path+"/"+part, changes); err != nil {
 				return false, nil, err
 			}
 			queue = append(queue, contenders(more)...)
 		}
-		prefix += "/" + leasesNode
+		prefix += "/" + layout.Leases
 	}
 	w.seen = fmt.Sprintf("%d in the queue", len(queue))
 	if !w.named {

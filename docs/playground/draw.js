@@ -111,13 +111,13 @@ export class Picture {
         'data-kind': 'request', 'data-who': who, 'data-from': request.Sent, 'data-op': request.Op, 'data-lost': request.Lost,
       });
     }
-    for (const mark of lane.Marks ?? []) this.#mark(who, mark, at);
+    for (const mark of lane.Marks ?? []) this.#mark(who, mark, at, text);
     if (rule) this.#rule(lane, at, bar, text);
     this.#ahead(lane, at, rule);
 
   }
 
-  #mark(who, mark, at) {
+  #mark(who, mark, at, text) {
     const x = mark.At * at.k, key = `${who}${mark.Kind}${mark.At}`;
     const data = { 'data-kind': mark.Kind, 'data-who': who, 'data-at': mark.At };
     switch (mark.Kind) {
@@ -126,6 +126,10 @@ export class Picture {
       case 'refused':
         this.#put('front', key, 'path', { class: 'refused', d: `M${x - 6} ${at.bar + 5}l12 12m0 -12l-12 12`, transform: `translate(${at.offset} 0)`, ...data });
         this.#put('scroll', key + 'text', 'text', { class: 'refusedText', x: x + 12, y: at.bar + 15 }, 'write refused');
+        break;
+      case 'unanswered':
+        this.#put('front', key, 'path', { class: 'unanswered', d: `M${x} ${at.y + 8}V${at.comb - 5}m-5 0l10 10m0 -10l-10 10`, transform: `translate(${at.offset} 0)`, ...data });
+        text(key + 'text', Math.max(mark.At, (at.label - at.offset) / at.k) + 5 / at.k, at.y + 16, 'reply lost', 'refusedText');
         break;
     }
   }
@@ -159,15 +163,22 @@ export class Picture {
   // What lies ahead: the deadline of the hold, and the end of the session if the server hears nothing more.
   #ahead(lane, at) {
     const who = lane.Name;
+    const name = (key, x, y, words) => {
+      if (x > at.width) return; // it is out of the picture
+      const left = x + 85 > at.width; // there is no room at the other side
+      this.#put('front', who + key, 'text', { class: 'aheadText', x: left ? x - 12 : x + 12, y, 'text-anchor': left ? 'end' : 'start' }, words);
+    };
     if (lane.Expires > at.now) {
       const x = lane.Expires * at.k + at.offset;
       this.#put('front', who + 'sessionAhead', 'line', { class: 'ahead session', x1: at.nowX, x2: x, y1: at.session + 2, y2: at.session + 2 });
       this.#put('front', who + 'flag', 'path', { class: 'flag', d: `M${x} ${at.session + 5}v-14l9 4l-9 4`, 'data-kind': 'expires', 'data-who': who, 'data-at': lane.Expires });
+      name('flagText', x, at.session + 6, 'session ends');
     }
     if (lane.Deadline > at.now) {
       const x = lane.Deadline * at.k + at.offset;
       this.#put('front', who + 'ahead', 'line', { class: `ahead ${lane.State}`, x1: at.nowX, x2: x, y1: at.bar + BAR / 2, y2: at.bar + BAR / 2 });
       this.#put('front', who + 'deadline', 'path', { class: 'deadline', d: diamond(x, at.bar + BAR / 2), 'data-kind': 'deadline', 'data-who': who, 'data-at': lane.Deadline });
+      name('deadlineText', x, at.bar + BAR / 2 + 4, 'deadline');
     }
   }
 
@@ -235,4 +246,27 @@ export function drawStory(list, view) {
     item.append(time, who, what);
     return item;
   }));
+}
+
+// verdict says of a whole scene whether holds that exclude each other were ever there at once: by ours, and by Curator's rule if that is drawn.
+export function verdict(view, rule) {
+  const sum = (spans) => spans.reduce((all, s) => all + ((s.To === OPEN ? view.Now : s.To) - s.From), 0) / 1000;
+  const spans = (key) => view.Lanes.flatMap((lane) => lane[key] ?? []);
+  const never = {
+    semaphore: `Never more than ${view.Limit} leases.`, rwlock: 'Never a writer beside another holder.', election: 'Never two leaders.',
+  }[view.Recipe] ?? 'Never two holders.';
+  const found = [conflicts(view) ? ['bad', `Two holders for ${sum(spans('Both')).toFixed(1)} s, by hand.`] : ['ok', never]];
+  if (rule && ['mutex', 'election'].includes(view.Recipe)) {
+    const two = sum(spans('Overlaps'));
+    found.push(two > 0 ? ['bad', `Two holders for ${two.toFixed(1)} s by Curator’s rule.`] : ['ok', 'Never two holders by Curator’s rule.']);
+  }
+  return found;
+}
+
+// conflicts reports whether holds were there at once that exclude each other.
+function conflicts(view) {
+  const holds = view.Lanes.flatMap((lane) => (lane.Spans ?? []).filter((s) => s.Kind !== 'waits'));
+  const most = view.Recipe === 'semaphore' ? view.Limit : 1;
+  return holds.some((a) => holds.filter((b) => (b.To === OPEN || b.To > a.From) && b.From <= a.From && (a.Kind === 'holds' || b.Kind === 'holds')).length >
+    (a.Kind === 'reads' ? 0 : most));
 }

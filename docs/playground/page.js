@@ -1,7 +1,7 @@
 // The page: it loads the program, moves its clock, passes on what the reader does, and keeps all of it in the link.
 
 import { World, load } from './clock.js';
-import { Picture, drawQueue, drawStory } from './draw.js';
+import { Picture, drawQueue, drawStory, verdict } from './draw.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -85,9 +85,26 @@ function show() {
   drawQueue($('queue'), page.view);
   drawStory($('story'), page.view);
   drawHands();
+  drawVerdict();
   $('clock').value = (page.world.now / 1000).toFixed(1) + ' s';
   if (page.view.Fault) $('said').textContent = 'The server has found a fault: ' + page.view.Fault;
   page.dirty = false;
+}
+
+// drawVerdict says at the end of a scene what came of it.
+function drawVerdict() {
+  const over = page.world.now >= (Number(page.link.get('end')) || Infinity);
+  $('verdict').hidden = !over;
+  if (!over) return;
+  const found = verdict(page.world.view(0), $('rule').checked);
+  const text = found.map(([, words]) => words).join(' ');
+  if ($('verdict').textContent === text) return; // a screen reader speaks each change
+  $('verdict').replaceChildren(...found.flatMap(([kind, words]) => {
+    const e = document.createElement('span');
+    e.className = kind;
+    e.textContent = words;
+    return [e, ' '];
+  }).slice(0, -1));
 }
 
 // drawHands draws the processes to choose from, and what can be done to the one that is chosen.
@@ -168,7 +185,7 @@ function frame(at) {
     if (to >= page.end) {
       page.end = Infinity;
       play(false);
-      $('said').textContent = 'The scene is over. Play goes on from here, and it is your turn.';
+      $('said').textContent = 'Play goes on from here, and it is your turn.';
     }
     show();
   } else if (page.dirty) {

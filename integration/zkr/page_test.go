@@ -2,6 +2,7 @@ package zkr
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
 // tab is a page of zkr serve in a browser.
@@ -148,7 +151,9 @@ func TestPage_InABrowser(t *testing.T) {
 	p := browse(t, url)
 	p.shows("#state", "live")
 	p.shows(".queue", "web1/42")
-	p.shows("#changes li", "/jobs/nightly: free → web1/42")
+	p.shows("#changes .of", "/jobs/nightly")
+	p.shows("#changes .words", "free → web1/42")
+	p.shows("#lanes .now", "web1/42")
 
 	granted := make(chan *zkrecipes.Hold, 1)
 	go func() {
@@ -161,7 +166,7 @@ func TestPage_InABrowser(t *testing.T) {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
 	}, browser.Patience, 10*time.Millisecond)
-	p.shows(".queue .waiting", "1 waits, for ") // else the page may see the lock free for an instant
+	p.shows(".queue .waiting", "1 waits") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
 	t.Logf("the next holder is on the page %v after its grant", p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
@@ -212,7 +217,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
 	p.Picture(browser.Seen, "time")
-	p.Await(`document.querySelector('.time .now').style.width === '100%'`) // the bar of the present hold grows beyond the longest
+	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`) // the bar of the present hold grows beyond the others
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.
@@ -393,6 +398,80 @@ func TestPage_IsFitToRead(t *testing.T) {
 	}
 }
 
+// TestPage_WhatAnOperatorLooksFor: an empty page says what to run, counts filter, trouble is first, and shards are one row with a table.
+func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
+	server := zkserver.Start(t)
+	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // it returns nil
+	require.NoError(t, c.CreateAll(t.Context(), "/jobs", nil))
+	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs", "--stuck=1s")
+	p := browse(t, url)
+	p.shows("#nothing", "No locks below /jobs")
+	p.shows("#try", "zkr lock --servers "+server.Addr()+" /jobs/demo -- sleep 60")
+	all := func(what string) {
+		t.Helper()
+		for _, width := range []int64{390, 1280} {
+			for _, dark := range []bool{false, true} {
+				p.Look(width, 900, dark)
+				p.fits(fmt.Sprintf("%s-%d-%v", what, width, browser.Scheme(dark)))
+			}
+		}
+	}
+	all("empty")
+
+	queues(t, server.Addr(), "/jobs/long")
+	require.NoError(t, c.CreateAll(t.Context(), "/jobs/old/lock-0000000007", []byte("old-host/3")))
+	_, err = c.Create(t.Context(), "/jobs/secret", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
+	require.NoError(t, err)
+	shards(t, server.Addr(), "/jobs/parts", "m1", "m2")
+	p.shows(".queue .kind", "shards")
+	p.shows(".queue .verdict", "owned")
+	p.shows(".queue .verdict", "stuck behind")
+	require.False(t, browser.Evaluate[bool](p.Tab, `document.getElementById('empty').checkVisibility()`))
+	paths := func() string {
+		t.Helper()
+		return browser.Evaluate[string](p.Tab, `[...document.querySelectorAll('.queue .path > bdi')].map((e) => e.textContent).join(' ')`)
+	}
+	require.Equal(t, "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/secret /jobs/long /jobs/parts", paths())
+	for name, want := range map[string]string{
+		"held": "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/long /jobs/parts", "waiting": "/jobs/orders /jobs/prices",
+		"stuck": "/jobs/orders /jobs/prices", "ghost": "/jobs/old", "unreadable": "/jobs/secret", "foreign node": "/jobs/nightly",
+	} {
+		button := fmt.Sprintf(`[...document.querySelectorAll('#strip button')].find((b) => b.textContent.endsWith(%q))`, name)
+		require.Equal(t, fmt.Sprint(len(strings.Fields(want)), name), browser.Evaluate[string](p.Tab, button+`.textContent`))
+		browser.Evaluate[bool](p.Tab, button+`.click(); true`)
+		require.Equal(t, want, paths(), name)
+		browser.Evaluate[bool](p.Tab, button+`.click(); true`) // shows all again
+	}
+	browser.Evaluate[bool](p.Tab, `document.querySelectorAll('#queues details').forEach((e) => { e.open = true; }); true`)
+	p.shows(".shards td", "p2")
+	require.Equal(t, 3+2, p.count(".shards tbody tr"))
+	all("operator")
+	browser.Evaluate[bool](p.Tab, `document.querySelectorAll('#queues details').forEach((e) => { e.open = false; }); true`)
+	all("operator-closed")
+	require.Less(t, browser.Evaluate[float64](p.Tab, `[...document.querySelectorAll('.queue')].at(-1).offsetHeight`), 36., "a queue is one line")
+}
+
+// shards makes members, which divide three shards, until the test ends.
+func shards(t *testing.T, servers, path string, members ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(cancel)
+	for _, id := range members {
+		c, err := conn.Dial(t.Context(), servers, conn.WithIdentity(id), conn.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() }) // it returns nil
+		all, err := shard.New(c, path, shard.WithID(id), shard.WithSettle(0, 0))
+		require.NoError(t, err)
+		running.Go(func() {
+			_ = all.Run(ctx, shard.List("p0", "p1", "p2"), func(ctx context.Context, _ *shard.Shard) error { <-ctx.Done(); return nil })
+		})
+	}
+}
+
 // queues creates a few queues below /jobs, and returns how many.
 func queues(t *testing.T, servers, long string) int {
 	t.Helper()
@@ -436,7 +515,7 @@ func TestPage_OwnDeadline(t *testing.T) {
 		p.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	}
 	p.shows(".card", "web1/42")
-	p.shows(".holds .card", "this zkr; proven for ")
+	p.shows(".card.holds", "this zkr; proven for ")
 	require.Equal(t, 1, p.count(".left"))
 	for range 3 {
 		left := browser.Evaluate[string](p.Tab, `document.querySelector('.left').textContent`)

@@ -51,7 +51,6 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
-		disturbed: make(chan struct{}, 1),
 	}
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)

@@ -15,7 +15,8 @@ type Config struct {
 	Lookup    func(ctx context.Context, host string) ([]string, error)          // the addresses of a host; nil if Dial takes names
 	Members   func(config []byte) (version uint64, servers []string, err error) // reads the configuration of the ensemble; nil if it is not followed
 	Identity  string
-	Rebalance time.Duration // within which a client moves to a random server after a connection was lost; 0 is never
+	Prefers   func(server string) bool // which servers to try first, by their names; nil if all are alike
+	Rebalance time.Duration            // within which a client moves to another server for the sake of balance; 0 is never
 }
 
 // Source says which servers there are, instead of those that a client began with.

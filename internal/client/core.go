@@ -24,8 +24,6 @@ type core struct {
 	states *stateLog
 	hosts  *hosts
 
-	disturbed chan struct{} // a connection was lost; holds one
-
 	ensemble *session.Ensemble
 
 	wg sync.WaitGroup
@@ -130,7 +128,9 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 // Down notes why a connection that was up is gone.
 func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
-	c.disturb(now.Err)
+	if !errors.Is(now.Err, lifetime.ErrMoves) { // a client that has moved stays where it is
+		c.hosts.draw()
+	}
 	c.mu.Lock()
 	c.lastErr = err
 	c.failed(err)

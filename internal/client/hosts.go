@@ -19,26 +19,36 @@ import (
 
 // hosts knows the addresses of the servers, and in which order to try them.
 type hosts struct {
-	source *Source                                                  // nil: the names stay
-	lookup func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
-	log    *slog.Logger
+	source  *Source                                                  // nil: the names stay
+	lookup  func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
+	prefers func(name string) bool                                   // nil: all are alike
+	moves   chan struct{}                                            // receives when there is a target; holds one. nil: the client stays where it is
+	log     *slog.Logger
 
 	mu        sync.Mutex
 	names     []string                     // host:port
 	members   []string                     // of the configuration of the ensemble; nil before there is one
 	version   uint64                       // of that
+	preferred map[string]bool              // by name: the user prefers it
 	good      lifetime.Server              // that gave the session last
 	found     map[string][]lifetime.Server // by name
 	known     []lifetime.Server            // what was found last for all names together
 	last      lifetime.Server              // tried last
-	preferred lifetime.Server              // that the next round begins with; zero for none
+	target    lifetime.Server              // to move to; without an address it is any of the name, and zero is none
+	first     lifetime.Server              // that the next round begins with; likewise
 	failed    bool                         // the source had an error when it was asked last, which was logged
 }
 
 func newHosts(config *Config) *hosts {
-	return &hosts{
-		source: config.Source, lookup: config.Lookup, log: config.Log, names: config.Servers, found: make(map[string][]lifetime.Server),
+	h := &hosts{
+		source: config.Source, lookup: config.Lookup, prefers: config.Prefers, log: config.Log, names: config.Servers,
+		found: make(map[string][]lifetime.Server),
 	}
+	h.preferred = h.judge(h.names)
+	if config.Rebalance > 0 {
+		h.moves = make(chan struct{}, 1)
+	}
+	return h
 }
 
 // list returns all names.
@@ -64,16 +74,19 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	if err != nil && ctx.Err() != nil {
 		return err // the session has ended, or Dial: that says nothing of the source
 	}
+	judged := h.judge(names)
 	h.mu.Lock()
 	was, failed := h.names, h.failed
 	if len(names) > 0 {
 		h.names = names
+		maps.Copy(h.preferred, judged)
 		h.forget()
+		h.redraw(without(was, h.members), without(names, h.members))
 	}
 	h.failed = err != nil
 	h.mu.Unlock()
 	if len(names) > 0 && !sameNames(names, was) {
-		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", names, "were", was)
+		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", listed(names), "were", listed(was))
 	}
 	switch {
 	case err == nil || failed:
@@ -85,15 +98,35 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// forget forgets the addresses of names that are gone. Called with mu held.
+// judge asks the user which names to prefer. Called without mu, since the function is the user's.
+func (h *hosts) judge(names []string) map[string]bool {
+	judged := make(map[string]bool)
+	for _, name := range names {
+		if h.prefers != nil && h.prefers(name) {
+			judged[name] = true
+		}
+	}
+	return judged
+}
+
+// forget forgets what is known of names that are gone. Called with mu held.
 func (h *hosts) forget() {
-	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool {
-		return !slices.Contains(h.names, name) && !slices.Contains(h.members, name)
-	})
+	gone := func(name string) bool { return !slices.Contains(h.names, name) && !slices.Contains(h.members, name) }
+	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool { return gone(name) })
+	maps.DeleteFunc(h.preferred, func(name string, _ bool) bool { return gone(name) })
 }
 
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// listed is a list of names for a log, cut short if it is long.
+func listed(names []string) []string {
+	const most = 10
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
 // lookUp looks up all names at once, until ctx ends. With one, it ends as soon as one name is found. A name that is not
@@ -136,7 +169,7 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 //
 // The members of the ensemble and the other names take turns, and those begin that gave the session last. So addresses that lead
 // nowhere, be it because the configuration names what the client cannot reach, or because the servers that it was given are long gone,
-// cost one attempt at most before one of the others is tried.
+// cost one attempt at most before one of the others is tried. Among all of them, those that the user prefers come first.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,11 +186,20 @@ func (h *hosts) order() []lifetime.Server {
 		all = h.known
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
+	slices.SortStableFunc(all, func(a, b lifetime.Server) int { return h.rank(a) - h.rank(b) })
 	h.known = slices.Clone(all)
 	if len(all) > 1 && all[0] == h.last {
 		all = append(all[1:], h.last)
 	}
 	return all
+}
+
+// rank is smaller for a server that the user prefers. Called with mu held.
+func (h *hosts) rank(server lifetime.Server) int {
+	if h.preferred[server.Name] {
+		return 0
+	}
+	return 1
 }
 
 // shuffled returns the addresses of the names in random order. Called with mu held.
@@ -172,11 +214,15 @@ func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
 	return all
 }
 
-// gave notes that the server that was tried last gave the session.
+// gave notes that the server that was tried last gave the session. If the user prefers others, the client moves to one of them, which may be
+// back by then.
 func (h *hosts) gave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.good = h.last
+	if h.target == (lifetime.Server{}) && !h.preferred[h.good.Name] && len(h.favorites(h.kin())) > 0 {
+		h.drawAmong(h.kin())
+	}
 }
 
 // tries notes that a server is about to be tried.

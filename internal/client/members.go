@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -44,18 +45,21 @@ func (c *core) takeMembers(config []byte) {
 		c.opts.Log.Warn("zookeeper: a part of the servers cannot be used", "source", configPath, "error", err)
 	}
 	h := c.hosts
+	judged := h.judge(servers)
 	h.mu.Lock()
 	was, newest := h.members, h.version
 	fresh := version >= newest && len(servers) > 0
 	if fresh {
 		h.members, h.version = servers, version
+		maps.Copy(h.preferred, judged)
 		h.forget()
+		h.redraw(was, servers)
 	}
 	h.mu.Unlock()
 	switch {
 	case version < newest && len(servers) > 0:
 		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath, "version", version, "newest", newest)
 	case fresh && !sameNames(servers, was):
-		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", servers, "were", was)
+		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", listed(servers), "were", listed(was))
 	}
 }

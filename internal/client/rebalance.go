@@ -1,7 +1,7 @@
 package client
 
 import (
-	"errors"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,11 +12,12 @@ import (
 // quietPause is how long to wait before the next look for a quiet moment.
 const quietPause = 100 * time.Millisecond
 
-// rebalance moves the client to a random server after a connection was lost, until the client is closed.
+// rebalance moves the client to the server that it has drawn, until the client is closed.
 //
 // A server that restarts loses its clients to the others, and the last one to restart ends up with none. Each client that has lost its
-// connection draws again among all servers, at a random moment, which is after the restarts if there is time enough. So in the end each
-// has drawn uniformly, whatever the order of the restarts, and need not know how many clients a server has.
+// connection draws again among all servers, and moves at a random moment, which is after the restarts if there is time enough. So in the
+// end each has drawn uniformly, whatever the order of the restarts, and need not know how many clients a server has. If the servers become
+// others meanwhile, a client follows with the same aim; see destination.
 func (c *core) rebalance() {
 	due := time.NewTimer(0)
 	due.Stop()
@@ -26,7 +27,7 @@ func (c *core) rebalance() {
 		case <-c.ctx.Done():
 			due.Stop()
 			return
-		case <-c.disturbed:
+		case <-c.hosts.moves:
 			wait := rand.N(c.opts.Rebalance)
 			due.Reset(wait)
 			until = time.Now().Add(wait + c.opts.Rebalance)
@@ -38,18 +39,7 @@ func (c *core) rebalance() {
 	}
 }
 
-// disturb notes that a connection was lost. A client that has moved stays where it is.
-func (c *core) disturb(why error) {
-	if errors.Is(why, lifetime.ErrMoves) {
-		return
-	}
-	select {
-	case c.disturbed <- struct{}{}:
-	default:
-	}
-}
-
-// move moves to a random server, which may be the present one. It reports false if this is no quiet moment.
+// move moves to the server that was drawn, which may be the present one. It reports false if this is no quiet moment.
 func (c *core) move() bool {
 	c.mu.Lock()
 	s := c.session
@@ -57,51 +47,134 @@ func (c *core) move() bool {
 	if !s.Report().Up {
 		return false
 	}
-	if !c.hosts.prefer() {
+	if !c.hosts.aim() {
 		return true
 	}
 	moved := s.Move()
 	if !moved {
-		c.hosts.preferNone()
+		c.hosts.stay()
 	}
 	return moved
 }
 
-// prefer draws a server that the next round begins with. It reports false if that is the present one. The draw is among the members of
-// the ensemble or among the other names, whichever the present one belongs to: the others may lead nowhere.
-func (h *hosts) prefer() bool {
+// draw draws a server to move to, after a connection was lost.
+func (h *hosts) draw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names := h.members
-	if !slices.Contains(names, h.good.Name) {
-		names = without(h.names, h.members)
+	h.drawAmong(h.kin())
+}
+
+// drawAmong is called with mu held.
+func (h *hosts) drawAmong(names []string) {
+	if all := h.shuffled(h.liked(names)); len(all) > 0 {
+		h.moveTo(all[0])
 	}
-	all := h.shuffled(names)
-	if len(all) == 0 || all[0] == h.good {
+}
+
+// kin are the members of the ensemble or the other names, whichever the server belongs to that gave the session last: the others may lead
+// nowhere. Called with mu held.
+func (h *hosts) kin() []string {
+	if slices.Contains(h.members, h.good.Name) {
+		return h.members
+	}
+	return without(h.names, h.members)
+}
+
+// redraw draws another server to move to, if that is necessary for the balance when the servers become others. A client whose server was
+// not among them has found the way to that one without them, and stays. Called with mu held.
+func (h *hosts) redraw(was, now []string) {
+	at := cmp.Or(h.target, h.good)
+	if !slices.Contains(was, at.Name) || sameNames(was, now) {
+		return
+	}
+	if name := destination(h.liked(was), h.liked(now), at.Name); name != at.Name {
+		h.moveTo(lifetime.Server{Name: name})
+	}
+}
+
+// moveTo notes where the client moves to. Called with mu held.
+func (h *hosts) moveTo(server lifetime.Server) {
+	if h.moves == nil {
+		return
+	}
+	h.target = server
+	select {
+	case h.moves <- struct{}{}:
+	default:
+	}
+}
+
+// liked returns the names that the user prefers, or all if these are none. Called with mu held.
+func (h *hosts) liked(names []string) []string {
+	if some := h.favorites(names); len(some) > 0 {
+		return some
+	}
+	return names
+}
+
+// favorites returns the names that the user prefers. Called with mu held.
+func (h *hosts) favorites(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !h.preferred[name] })
+}
+
+// destination returns the server for a client of the server at when the servers become others. If those that were had as many clients each,
+// those that are have, too, and no more clients move than are needed for that: all of a server that is gone, and if there are more servers
+// than before, a part of the clients of each, to the new ones.
+//
+// Source: HostConnectionManager.updateServerList of the Java client (ZOOKEEPER-1355).
+func destination(was, now []string, at string) string {
+	kept, added := without(now, without(now, was)), without(now, was)
+	stays, grown := slices.Contains(now, at), len(now) > len(was)
+	among := added
+	switch {
+	case !slices.Contains(was, at): // the user prefers others to it
+		among = now
+	case stays && (!grown || rand.Float64() < share(len(was), len(now))):
+		return at
+	case !grown && rand.Float64() < share(len(kept)*(len(was)-len(now)), len(now)*(len(was)-len(kept))):
+		among = kept
+	}
+	return among[rand.N(len(among))]
+}
+
+func share(part, whole int) float64 { return float64(part) / float64(whole) }
+
+// aim makes the next round begin with the server to move to. It reports false if that is the present one, or there is none.
+func (h *hosts) aim() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.first, h.target = h.target, lifetime.Server{}
+	if h.first == (lifetime.Server{}) || matches(h.first, h.good) {
+		h.first = lifetime.Server{}
 		return false
 	}
-	h.preferred = all[0]
 	return true
 }
 
-func (h *hosts) preferNone() {
+// stay undoes aim, unless another server was drawn since.
+func (h *hosts) stay() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.preferred = lifetime.Server{}
+	h.first, h.target = lifetime.Server{}, cmp.Or(h.target, h.first)
 }
 
-// next is order for a round. If a server is preferred, it comes first, and then the one that the client comes from.
+// matches reports whether the server is what was drawn.
+func matches(drawn, server lifetime.Server) bool {
+	return drawn.Name == server.Name && (drawn.Address == "" || drawn.Address == server.Address)
+}
+
+// next is order for a round. If the client moves, the server that it moves to comes first, and then the one that it comes from.
 func (h *hosts) next() []lifetime.Server {
 	all := h.order()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if preferred := h.preferred; slices.Contains(all, preferred) {
-		for _, server := range []lifetime.Server{h.good, preferred} {
+	if i := slices.IndexFunc(all, func(server lifetime.Server) bool { return matches(h.first, server) }); i >= 0 {
+		for _, server := range []lifetime.Server{h.good, all[i]} {
 			if i := slices.Index(all, server); i > 0 {
 				all = slices.Insert(slices.Delete(all, i, i+1), 0, server)
 			}
 		}
 	}
-	h.preferred = lifetime.Server{}
+	h.first = lifetime.Server{}
 	return all
 }

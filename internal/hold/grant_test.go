@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -471,6 +472,21 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 	}
 }
 
+// TestGive_MadeAgainBeforeTheProof: a node of the same name is not the contender.
+func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		n := contender(t, bubble.Dial(t, srv, "a"))
+		time.Sleep(time.Minute)
+		turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
+		require.NoError(t, srv.Delete(n.Paths[0]))
+		_, err := srv.Create(n.Paths[0], nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = Give(t.Context(), turn, nil)
+		require.ErrorIs(t, err, ephemeral.ErrGone)
+	})
+}
+
 // TestGive_ProvenAtOnce_AsksNothing: what has shown the node was answered just now.
 func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -499,12 +515,12 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 		}, 0, true, false},
 		"asked to release": {func(t *testing.T, srv *zktest.Server, path string) {
 			t.Helper()
-			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+			require.NoError(t, srv.Set(path, []byte(layout.RevokeRequest)))
 		}, 1, false, true},
 		"asked before": {func(t *testing.T, srv *zktest.Server, path string) {
 			t.Helper()
 			srv.LoseWatch(zktest.Everyone, path)
-			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+			require.NoError(t, srv.Set(path, []byte(layout.RevokeRequest)))
 			time.Sleep(readAfter)
 		}, 1, false, true},
 		"deleted unheard": {func(t *testing.T, srv *zktest.Server, path string) {

@@ -9,10 +9,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
-
-// RevokeRequest is the data by which a holder is asked to release. Curator's Revoker writes them, too.
-const RevokeRequest = "__REVOKE__"
 
 // readAfter is how long a grant goes by the watch that the waiter has set, before it reads the node itself. A server that takes
 // the client's right to read the node keeps the event back, so the node may have been deleted unheard. Most sections under
@@ -60,7 +58,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		case err != nil:
 			g.Node.Parent.Client.Logger().Warn("zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",
 				"path", path, "error", err)
-		case string(data) == RevokeRequest:
+		case string(data) == layout.RevokeRequest:
 			g.revokeOnce()
 		}
 		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.done) // as above

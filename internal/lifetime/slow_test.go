@@ -2,8 +2,12 @@ package lifetime_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -114,6 +119,88 @@ func TestReads_ReplyThatDrips_IsAskedForElsewhere(t *testing.T) {
 				require.Empty(t, losses.All())
 			}
 		})
+	}
+}
+
+// eventFrame is an event that the data of path have changed.
+func eventFrame(path string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(4+8+4+4+4+4+len(path)))
+	b = binary.BigEndian.AppendUint32(b, math.MaxUint32) // the xid of events
+	b = binary.BigEndian.AppendUint64(b, math.MaxUint64)
+	for _, n := range []uint32{0, uint32(zk.EventNodeDataChanged), 3, uint32(len(path))} {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	return append(b, path...)
+}
+
+// chatter is a connection to a server that sends events, and nothing else, once it is on.
+type chatter struct {
+	net.Conn
+	on    *atomic.Bool
+	event []byte
+	left  []byte // of the event that is being read
+}
+
+func (c *chatter) Read(p []byte) (int, error) {
+	if !c.on.Load() {
+		return c.Conn.Read(p)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		return 0, err
+	}
+	for { // answers are swallowed
+		if n, err := c.Conn.Read(make([]byte, 1<<10)); n == 0 {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				return 0, err
+			}
+			break
+		}
+	}
+	if len(c.left) == 0 {
+		c.left = c.event
+	}
+	n := copy(p, c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+// A server that answers nothing and sends events keeps no client, with a hold or without. Neither do events so large that they come in
+// pieces.
+func TestReads_EventsWithoutAnswers_ServerIsLeft(t *testing.T) {
+	for _, size := range []int{10, 100_000} {
+		for _, held := range []bool{false, true} {
+			for _, asks := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d bytes, held %v, asks %v", size, held, asks), func(t *testing.T) {
+					trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+						var on atomic.Bool
+						event := eventFrame("/" + strings.Repeat("x", size))
+						c := trial.Dial(t, srv, conn.WithDialer(fromSecond(func(ctx context.Context, network, address string) (net.Conn, error) {
+							raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+							return &chatter{Conn: raw, on: &on, event: event}, err
+						}, srv.DialAs(trial.Label))))
+						s := trial.Live(t, c)
+						if held {
+							trial.Held(t, s)
+						}
+						losses := trial.OnLoss(t, s, false)
+						time.Sleep(20 * time.Second)
+						require.NoError(t, s.Prove(t.Context()))
+						seen := trial.States(t, c)
+						on.Store(true)
+						if asks {
+							_, err := c.Children(trial.Within(t, trial.Timeout), "/")
+							require.NoError(t, err)
+						}
+						time.Sleep(3 * trial.Timeout)
+						require.NoError(t, s.Err())
+						if held {
+							require.Empty(t, losses.All())
+						}
+						require.Equal(t, []zkrecipes.State{zkrecipes.Connected, zkrecipes.Suspended, zkrecipes.Connected}, seen.Values())
+					})
+				})
+			}
+		}
 	}
 }
 

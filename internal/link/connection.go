@@ -49,11 +49,13 @@ type Connection struct {
 	newest atomic.Pointer[time.Time] // see Arrived
 
 	in       *bufio.Reader
-	arriving bool          // a part of a frame has come, and not all of it; only for the reading goroutine, as the next two are
+	arriving bool          // a part of a frame has come, and not all of it; only for the reading goroutine, as the next three are
 	progress int           // bytes of it that have come since they last counted
+	unasked  bool          // it is an event, or nothing that was asked for
 	patience time.Duration // how long the server may be silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
 	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
+	mute     atomic.Bool   // it will because events alone come
 
 	wake chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone chan struct{} // closed with the connection
@@ -103,7 +105,11 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
 		if c.up.Load() {
-			c.Fail(Overdue(errSilent, c.born.Add(time.Duration(c.barksAt.Load())), time.Now()))
+			why := errSilent
+			if c.mute.Load() {
+				why = errMute
+			}
+			c.Fail(Overdue(why, c.born.Add(time.Duration(c.barksAt.Load())), time.Now()))
 			return
 		}
 		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", Rounded(limit)))
@@ -163,6 +169,9 @@ func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > 
 
 // errSilent is the reason when a connection that was up is given up.
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
+
+// errMute is the reason if the server goes on sending events.
+var errMute = errors.New("the server answered nothing for half of the session timeout, and sent events")
 
 // Overdue returns err, and says that this process has not run if what was due then happens only now: a frozen process hears nothing,
 // and the server is not to blame.

@@ -19,8 +19,12 @@ func (c *Connection) read() error {
 		if err != nil {
 			return err
 		}
-		whole := size <= c.in.Buffered()
-		c.arriving, c.progress = !whole, 0
+		c.arriving, c.progress = size > c.in.Buffered(), 0
+		xid, err := c.in.Peek(min(size, 4))
+		if err != nil {
+			return err
+		}
+		c.unasked = len(xid) == 4 && xid[0]&0x80 != 0 // or the answer to a ping
 		if tooLarge := c.owner.TooLarge(size); tooLarge != nil {
 			err = c.skip(size, tooLarge)
 		} else {
@@ -30,9 +34,7 @@ func (c *Connection) read() error {
 		if err != nil {
 			return err
 		}
-		if !whole {
-			c.heardNow()
-		}
+		c.heardNow()
 	}
 }
 
@@ -100,7 +102,8 @@ func (c *Connection) skip(size int, tooLarge error) error {
 // event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid, code)
-	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not requested
+	c.unasked = r.sent.IsZero() // an event, or a ping that was not requested
+	if err != nil || c.unasked {
 		return pending{}, err
 	}
 	c.owner.Answered(r.op, code, r.sent, now)
@@ -143,27 +146,49 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 // no client.
 const leastProgress = 1 << 10
 
-// Read reads for the decoder of frames. What arrives shows that the server is there, so it resets the watchdog.
+// Read reads for the decoder of frames. What arrives of a long one shows that the server is there.
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if !c.arriving {
-		if n > 0 && c.patience > 0 {
-			c.heardNow()
-		}
 		return n, err
 	}
 	if c.progress += n; c.progress >= leastProgress {
 		c.progress = 0
 		c.heardNow()
-		c.note()
+		if !c.unasked {
+			c.note()
+		}
 	}
 	return n, err
 }
 
-// heardNow gives the server its whole patience again.
+// heardNow gives the server its whole patience again. Events are a sign of life only until something has been without an answer for
+// half of the session timeout. Then there is time left to find a server that answers.
 func (c *Connection) heardNow() {
-	c.barksAt.Store(int64(time.Since(c.born) + c.patience))
-	c.watchdog.Reset(c.patience)
+	now := time.Since(c.born)
+	until, mute := now+c.patience, false
+	if c.unasked {
+		if asked := c.oldestAsked(); !asked.IsZero() {
+			due := max(asked.Sub(c.born)+c.patience*3/4, time.Duration(c.barksAt.Load()))
+			until, mute = min(until, due), due < until
+		}
+	}
+	c.mute.Store(mute)
+	c.barksAt.Store(int64(until))
+	c.watchdog.Reset(until - now)
+}
+
+// oldestAsked returns when the oldest request or ping without an answer was sent; zero if there is none.
+func (c *Connection) oldestAsked() (at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) > 0 {
+		at = c.pending[0].sent
+	}
+	if len(c.pings) > 0 && (at.IsZero() || c.pings[0].Before(at)) {
+		at = c.pings[0]
+	}
+	return at
 }
 
 // note records that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes

@@ -10,10 +10,10 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/layout"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -252,7 +252,7 @@ func TestArmed_SharesTheWatchOfThePredecessor(t *testing.T) {
 func TestArmed_AskedToRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, own := second(t, srv)
-		require.NoError(t, srv.Set(own, []byte(hold.RevokeRequest)))
+		require.NoError(t, srv.Set(own, []byte(layout.RevokeRequest)))
 		waiting.Waits(t)
 		release(t, holder)
 		h := waiting.Granted(t, 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 func BenchmarkArrange(b *testing.B) {
@@ -16,9 +17,9 @@ func BenchmarkArrange(b *testing.B) {
 			for i, at := range rand.Perm(n) {
 				names[at] = fmt.Sprintf("%s%010d", ephemeral.Prefix(ephemeral.NewGUID())+Lock, i)
 			}
-			first, _ := parse(slices.Min(names), []string{Lock})
+			first, _ := layout.Parse(slices.Min(names), Lock)
 			for _, name := range names {
-				if c, _ := parse(name, []string{Lock}); c.Key == "0000000000" {
+				if c, _ := layout.Parse(name, Lock); c.Key == "0000000000" {
 					first = c
 				}
 			}

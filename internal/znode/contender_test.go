@@ -9,58 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
-
-func TestParse(t *testing.T) {
-	const guid = "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-"
-	for _, c := range []struct {
-		name  string
-		kinds []string
-		kind  string // "" for no contender
-		key   string
-	}{
-		{guid + "lock-0000000007", []string{Lock}, Lock, "0000000007"},
-		{"_c_dcfc722b2ef15eb50e062a63be57c85c-lock-0000000000", []string{Lock}, Lock, "0000000000"}, // go-zookeeper's
-		{"lock-0000000001", []string{Lock}, Lock, "0000000001"},
-		{guid + "lock-lock-0000000001", []string{Lock}, Lock, "0000000001"},
-		{guid + "lock--2147483648", []string{Lock}, Lock, "-2147483648"},
-		{guid + "latch-0000000003", []string{Lock}, "", ""},
-		{guid + "latch-0000000003", []string{Latch}, Latch, "0000000003"},
-		{guid + "__READ__0000000002", []string{Read, Write}, Read, "0000000002"},
-		{guid + "__WRIT__0000000002", []string{Read, Write}, Write, "0000000002"},
-		{"0", []string{Lock}, "", ""},
-		{"zzz", []string{Lock}, "", ""},
-		{"_c_x", []string{Lock}, "", ""},
-		{"_c_", []string{Lock}, "", ""},
-		{"lock-", []string{Lock}, "", ""},
-		{"lock-0", []string{Lock}, "", ""},
-		{"clock-sync", []string{Lock}, "", ""},
-		{"deadlock-detector", []string{Lock}, "", ""},
-		{"lock-00000000001", []string{Lock}, "", ""},
-		{"lock--00000000001", []string{Lock}, "", ""},
-		{"lock-000000000-", []string{Lock}, "", ""},
-		{"clock-0000000001", []string{Lock}, Lock, "0000000001"}, // a listing tells no more
-		{guid + "lock--000000001", []string{Lock}, Lock, "-000000001"},
-		{"5a3b__lock__0000000001", []string{Lock}, "", ""}, // kazoo's
-		{"5a3b__lock__0000000001", []string{Lock, KazooLock}, KazooLock, "0000000001"},
-		{guid + "lock-0000000007", []string{Lock, KazooLock}, Lock, "0000000007"},
-		{"5a3b__rlock__0000000001", []string{Lock, KazooLock}, "", ""},
-		{"5a3b__rlock__0000000001", []string{Read, Write, KazooRead, KazooLock}, KazooRead, "0000000001"},
-		{"5a3b__lock__0000000001", []string{Read, Write, KazooRead, KazooLock}, KazooLock, "0000000001"},
-		{"5a3b__lock__x", []string{Lock, KazooLock}, "", ""},
-		{guid + "lease-0000000001", []string{Lease, KazooLease}, Lease, "0000000001"},
-		{"5a3b9c", []string{Lease, KazooLease}, KazooLease, ""},
-		{"any*0000000001", []string{Lease, KazooLease}, KazooLease, ""},
-		{"0000000001", []string{Lock}, "", ""}, // a number alone is of no kind
-		{"0000000001", []string{Lease, KazooLease}, KazooLease, ""},
-	} {
-		got, ok := parse(c.name, c.kinds)
-		require.Equal(t, c.kind != "", ok, c.name)
-		if ok {
-			require.Equal(t, Contender{c.name, c.kind, c.key}, got)
-		}
-	}
-}
 
 func TestArrange_OrdersAsCurator(t *testing.T) {
 	queue, foreign := arrange([]string{
@@ -111,10 +61,10 @@ func TestIsKazoo(t *testing.T) {
 
 func TestCheckKey(t *testing.T) {
 	for _, key := range []string{"0000000000", "0000000007", "2147483646"} {
-		require.NoError(t, checkKey(key), key)
+		require.NoError(t, checkKey(Contender{Key: key}), key)
 	}
 	for _, key := range []string{"2147483647", "-2147483648", "-000000001", "", "12", "00000000x1", "9999999999"} {
-		require.ErrorIs(t, checkKey(key), zkrecipes.ErrSequenceExhausted, key)
+		require.ErrorIs(t, checkKey(Contender{Key: key}), zkrecipes.ErrSequenceExhausted, key)
 	}
 }
 
@@ -131,8 +81,8 @@ func FuzzParse(f *testing.F) {
 				require.True(t, strings.HasSuffix(c.Name, c.Key))
 			}
 			if len(queue) == 2 {
-				require.Equal(t, compare(queue[0], queue[1]), -compare(queue[1], queue[0]))
-				require.LessOrEqual(t, compare(queue[0], queue[1]), 0)
+				require.Equal(t, layout.Compare(queue[0], queue[1]), -layout.Compare(queue[1], queue[0]))
+				require.LessOrEqual(t, layout.Compare(queue[0], queue[1]), 0)
 			}
 		}
 	})

@@ -421,3 +421,19 @@ func TestEager_OwnWatchLost(t *testing.T) {
 		})
 	}
 }
+
+// The own node is deleted before it is watched. The waiter makes another at once, and does not wait behind its place first.
+func TestEager_OwnNodeDeletedBeforeItIsWatched_QueuesAgain(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Where: func(r zktest.Request) bool {
+			return r.Path == last(srv) // its own
+		}}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
+		f := behind(t, srv, 1)
+		require.Equal(t, 1, deleted.Hits())
+		require.Len(t, srv.Children(path), 3, "the holder, the other, and the new one")
+		release(t, f.holder)
+		release(t, f.others[0].Granted(t, 0))
+		release(t, f.me.Granted(t, 0))
+		requireEmpty(t, srv)
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // refuseForeign looks at the children that are no contenders. It returns an error if one of them looks like the contender
@@ -21,7 +22,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 		return nil
 	}
 	for _, name := range children {
-		if !looksSequential(name) {
+		if !layout.LooksSequential(name) {
 			continue
 		}
 		exists, stat, err := s.Exists(ctx, q.Path()+"/"+name)
@@ -46,7 +47,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 // wayOut returns what lets both use the queue, or that nothing does.
 func (q *Queue) wayOut(foreign string) string {
 	is := func(kinds ...string) bool {
-		_, ok := parse(foreign, kinds)
+		_, ok := layout.Parse(foreign, kinds...)
 		return ok
 	}
 	has := func(kind string) bool { return slices.Contains(q.kinds, kind) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // List returns the contenders in the order of the queue, as new as this call. Contenders that leave while they are read are
@@ -61,7 +62,7 @@ func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
 
 // Parse returns what the path of a contender says of it.
 func (q *Queue) Parse(path string) Contender {
-	c, _ := parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds)
+	c, _ := layout.Parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds...)
 	return c
 }
 

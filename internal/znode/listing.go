@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // listing is one reading of a queue's children. What it has read is valid once done is closed.
@@ -73,15 +74,15 @@ func (l *listing) locate(contenders []Contender) int {
 // sort brings the whole queue into order.
 func (l *listing) sort() {
 	if l.callers <= 1 {
-		slices.SortFunc(l.queue, compare)
+		slices.SortFunc(l.queue, layout.Compare)
 		return
 	}
-	l.once.Do(func() { slices.SortFunc(l.queue, compare) })
+	l.once.Do(func() { slices.SortFunc(l.queue, layout.Compare) })
 }
 
 // index is for a queue that is sorted.
 func (l *listing) index(c Contender) int {
-	i, found := slices.BinarySearchFunc(l.queue, c, compare)
+	i, found := slices.BinarySearchFunc(l.queue, c, layout.Compare)
 	if !found {
 		return -1
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Queue has the contenders under one parent. It is safe for concurrent use. In each session its callers share one sharedQueue.
@@ -321,7 +322,7 @@ func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 
 // NameIn returns the data of a contender as a name; empty if they are none.
 func NameIn(data []byte) string {
-	if string(data) == hold.RevokeRequest || !utf8.Valid(data) {
+	if string(data) == layout.RevokeRequest || !utf8.Valid(data) {
 		return ""
 	}
 	return string(data)

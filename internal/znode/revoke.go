@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Revoke asks the contender at the head of the queue to release. It is no error if there is none.
@@ -28,11 +28,11 @@ func (q *Queue) Revoke(ctx context.Context) error {
 func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error {
 	var errs []error
 	for _, path := range paths {
-		if _, ok := parse(path[strings.LastIndexByte(path, '/')+1:], []string{Lock, Latch, Read, Write, Lease}); !ok {
+		if _, ok := layout.Parse(path[strings.LastIndexByte(path, '/')+1:], Lock, Latch, Read, Write, Lease); !ok {
 			errs = append(errs, &session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder of kazoo cannot be asked to release")})
 			continue
 		}
-		if _, err := client.Set(ctx, path, []byte(hold.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if _, err := client.Set(ctx, path, []byte(layout.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}

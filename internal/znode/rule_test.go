@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 func queueOf(kinds string) (queue []Contender) {
@@ -67,7 +69,7 @@ func TestAtThePlaceOf_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 		{[]Contender{{Kind: Write, Key: "0000000003", Name: "w"}, reader}, false},
 		{[]Contender{{Kind: Write, Key: own, Name: "another"}, reader}, false},
 	} {
-		slices.SortFunc(c.queue, compare)
+		slices.SortFunc(c.queue, layout.Compare)
 		_, granted := atThePlaceOf("w")(c.queue, slices.Index(c.queue, reader))
 		assert.Equal(t, c.granted, granted, "%v", c.queue)
 	}

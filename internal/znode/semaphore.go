@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Semaphore hands out leases in order. A caller queues at the door, which is a queue, and stands there until it has its
@@ -68,9 +69,9 @@ func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Se
 	m := &Semaphore{path: path}
 	// Neither uses shortcuts: the leases are counted together with the list of the door.
 	if config.Kazoo {
-		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease), newQueue(client, path+"-__lock__", config, KazooLock)
+		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease), newQueue(client, path+layout.KazooDoor, config, KazooLock)
 	} else {
-		m.leases, m.door = newQueue(client, path+"/leases", config, Lease), newQueue(client, path+"/locks", config, Lock)
+		m.leases, m.door = newQueue(client, path+"/"+layout.Leases, config, Lease), newQueue(client, path+"/"+layout.Door, config, Lock)
 	}
 	m.door.behind = m.leases
 	m.leases.name, m.door.name = path, path
@@ -285,8 +286,8 @@ func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
 // refuseOtherLayout returns an error if the path of kazoo's layout has leases of Curator's. Neither would count the other's.
 func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	for _, c := range out.queue {
-		if c.Name == "leases" {
-			return &session.OpError{Op: "acquire", Path: m.leases.Child("leases"), Err: fmt.Errorf(
+		if c.Name == layout.Leases {
+			return &session.OpError{Op: "acquire", Path: m.leases.Child(layout.Leases), Err: fmt.Errorf(
 				"%w: the semaphore has Curator's layout too: use the option WithKazoo in all programs, and delete this node",
 				zkrecipes.ErrForeignContender)}
 		}

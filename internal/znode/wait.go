@@ -74,7 +74,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 	for _, path := range n.Paths {
 		c := q.Parse(path)
 		w.contenders = append(w.contenders, c)
-		if bad := checkKey(c.Key); bad != nil {
+		if bad := checkKey(c); bad != nil {
 			err = &session.OpError{Op: "queue", Path: path, Err: bad}
 		}
 	}

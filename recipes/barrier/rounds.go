@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // member is the name of the members, up to the sequence number.
@@ -168,7 +169,7 @@ func (in span) String() string { return fmt.Sprintf("%s-%s-%d", in.first, in.las
 func parseSpan(data []byte) (in span, own []byte, ok bool) {
 	text, own, ok := bytes.Cut(data, []byte(" "))
 	parts := strings.Split(string(text), "-")
-	if !ok || len(parts) != 3 || !znode.IsNumber(parts[0]) || !znode.IsNumber(parts[1]) {
+	if !ok || len(parts) != 3 || !layout.IsNumber(parts[0]) || !layout.IsNumber(parts[1]) {
 		return span{}, nil, false
 	}
 	rank, err := strconv.Atoi(parts[2])

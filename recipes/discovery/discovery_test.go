@@ -305,6 +305,9 @@ func TestUpdate(t *testing.T) {
 		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9}), "the rest stays as it is")
 		require.Equal(t, before.Registered, told.last().Entries[0].Registered)
 		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.last()))
+		earlier := before.Registered.Add(-time.Hour)
+		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9, Registered: earlier}))
+		require.Equal(t, earlier, told.last().Entries[0].Registered)
 
 		for want, change := range map[string]func(i *discovery.Instance){
 			"close the registration": func(i *discovery.Instance) { i.ID = "2" },

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
 func TestRoster_Next(t *testing.T) {
@@ -85,4 +87,22 @@ func TestRoster_Next_WeightWrittenByHand(t *testing.T) {
 	}}
 	next, _ := r.next(plan{})
 	require.Equal(t, 3, len(next.byShard()))
+}
+
+// A view that was read before the leader wrote comes after that.
+func TestLeader_SeePlan_OfBeforeItsOwn_IsNotTheLast(t *testing.T) {
+	at := func(mzxid int64) value.Version { return value.Version{Czxid: 1, Mzxid: mzxid} }
+	old, own := plan{Owners: map[string][]string{"a": {"s"}}}, plan{Owners: map[string][]string{"b": {"s"}}}
+	view := func(p plan, mzxid int64) (v value.View[plan]) {
+		v.Value, v.Version, v.Current = p, at(mzxid), true
+		return v
+	}
+	l := &leader{}
+	l.seePlan(view(old, 5))
+	require.Equal(t, old, l.last)
+	l.learn(own, at(7), nil)
+	l.seePlan(view(old, 5))
+	require.Equal(t, own, l.last)
+	l.seePlan(view(old, 9))
+	require.Equal(t, old, l.last)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // kazoo is the release that the tests of package foreign pin.
-const kazoo = "2.10.0"
+const kazoo = "2.11.0"
 
 // curators returns mates of Curator, all in one process.
 func curators(t *testing.T, addr string, session time.Duration) []soak.Mate {

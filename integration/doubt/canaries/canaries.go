@@ -32,7 +32,7 @@ var canaries = []canary{
 	{"election: a panic of the leader does not resign", quick + "./recipes/election ./recipes/mutex", []edit{{"internal/hold", "Under", "if left := h.Release(waiting);", "if r := recover(); r != nil {\n\t\t\tpanic(r)\n\t\t}\n\t\tif left := h.Release(waiting);"}}},
 	// C5 Granting, by a list.
 	{"queue: a contender that is not in the list is first", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/znode", "Waiter.locate", "if me := l.locate(w.contenders); me >= 0 {", "if me := max(l.locate(w.contenders), 0); me >= 0 {"}}},
-	{"contender: names are compared whole", queueTests, []edit{{"internal/znode", "compare", "if c := strings.Compare(a.Key, b.Key); c != 0 {", "if c := strings.Compare(a.Name, b.Name); c != 0 {"}}},
+	{"contender: names are compared whole", queueTests, []edit{{"layout", "Compare", "if c := strings.Compare(a.Key, b.Key); c != 0 {", "if c := strings.Compare(a.Name, b.Name); c != 0 {"}}},
 	{"semaphore: the door does not stay shut until the leases are there", "-timeout=20s -short ./recipes/semaphore", []edit{{"internal/znode", "Semaphore.acquire", "\t\terr = m.waitForLeases(", "door.node.Remove()\n\t\terr = m.waitForLeases("}}},
 	{"semaphore: those behind are counted as well", quick + "./recipes/semaphore", []edit{{"internal/znode", "Semaphore.countAgain", "_, others, err := w.locate(nil)\n\tif err == nil && changed", "l, _, err := w.locate(nil)\n\tothers := 0\n\tif err == nil {\n\t\tothers = len(l.queue) - want.Count\n\t}\n\tif err == nil && changed"}}},
 	{"grant: a downgrade has a token of its own", quick + "./recipes/rwlock", []edit{{"internal/znode", "Queue.Downgrade", "w.grant(g.Token)", "w.grant(0 * g.Token)"}}},

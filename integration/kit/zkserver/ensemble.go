@@ -26,6 +26,8 @@ type peer struct {
 type Ensemble struct {
 	Servers []*Server
 
+	host  func(n int) string // of each server
+	opts  []Option
 	rules []string // of iptables, those in force
 }
 
@@ -51,20 +53,13 @@ func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 	if cfg.ownUsers && os.Geteuid() != 0 {
 		return nil, errors.New("servers under users of their own take root: run as root or without WithOwnUsers")
 	}
-	e := &Ensemble{}
-	host := loopback.Block()
-	for i := range n {
-		s, err := newServer(host(i+1), "org.apache.zookeeper.server.quorum.QuorumPeerMain", opts)
-		if err != nil {
+	e := &Ensemble{host: loopback.Block(), opts: opts}
+	for range n {
+		if _, err := e.add(); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
-		e.Servers = append(e.Servers, s)
-		if cfg.ownUsers {
-			s.uid = firstUser + i
-		}
-		s.peer.id = i + 1
 	}
-	if err := e.launch(cfg); err != nil {
+	if err := e.launch(); err != nil {
 		for _, s := range e.Servers {
 			err = errors.Join(err, s.remove())
 		}
@@ -73,11 +68,25 @@ func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 	return e, nil
 }
 
-func (e *Ensemble) launch(cfg config) error {
+// add adds a server that is neither configured nor started.
+func (e *Ensemble) add() (*Server, error) {
+	id := len(e.Servers) + 1
+	s, err := newServer(e.host(id), "org.apache.zookeeper.server.quorum.QuorumPeerMain", e.opts)
+	if err != nil {
+		return nil, err
+	}
+	s.peer.id = id
+	if s.cfg.ownUsers {
+		s.uid = firstUser + id - 1
+	}
+	e.Servers = append(e.Servers, s)
+	return s, nil
+}
+
+func (e *Ensemble) launch() error {
 	var members strings.Builder
-	fmt.Fprintf(&members, "initLimit=20\nsyncLimit=%d\n", cfg.syncLimit)
 	for _, s := range e.Servers {
-		fmt.Fprintf(&members, "server.%d=%s:%d:%d\n", s.peer.id, s.host, s.peer.quorum, s.peer.election)
+		members.WriteString(s.member() + "\n")
 	}
 	for _, s := range e.Servers {
 		if err := s.configure(members.String()); err != nil {

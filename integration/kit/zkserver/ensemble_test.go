@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 
 func connect(t *testing.T, addr string, timeout time.Duration) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(quiet{}))
 	must(t, err)
 	t.Cleanup(c.Close)
 	_, err = c.Sync("/")

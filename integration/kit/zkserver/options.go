@@ -18,6 +18,7 @@ type config struct {
 	syncLimit  int
 	dir        string
 	ownUsers   bool
+	reconfig   bool
 	properties []string
 	settings   []string // lines of zoo.cfg
 	jvm        []string
@@ -41,6 +42,10 @@ func (c config) zooCfg() string {
 	}
 	if c.maxSession > 0 {
 		fmt.Fprintf(&b, "maxSessionTimeout=%d\n", c.maxSession.Milliseconds())
+	}
+	fmt.Fprintf(&b, "initLimit=20\nsyncLimit=%d\n", c.syncLimit)
+	if c.reconfig {
+		b.WriteString("reconfigEnabled=true\n")
 	}
 	for _, line := range c.settings {
 		b.WriteString(line + "\n")

@@ -142,8 +142,10 @@ func (s *Server) configure(members string) error {
 }
 
 func (s *Server) writeConfig() error {
-	cfg := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s%s",
-		filepath.Join(s.dir, "data"), s.port, s.host, s.cfg.zooCfg(), s.members)
+	cfg := fmt.Sprintf("dataDir=%s\n%s%s", filepath.Join(s.dir, "data"), s.cfg.zooCfg(), s.members)
+	if !s.cfg.reconfig { // else the members say it
+		cfg += fmt.Sprintf("clientPort=%d\nclientPortAddress=%s\n", s.port, s.host)
+	}
 	return os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640)
 }
 
@@ -174,8 +176,12 @@ func (s *Server) Data() string {
 	return filepath.Join(s.dir, "data")
 }
 
-// Configure changes what the configuration says, as an operator does before a restart.
+// Configure changes what the configuration says, as an operator does before a restart. A server that runs WithReconfig
+// keeps its configuration itself.
 func (s *Server) Configure(opts ...Option) error {
+	if s.cfg.reconfig {
+		return errors.New("configure: the server keeps its configuration itself: start it without WithReconfig")
+	}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}

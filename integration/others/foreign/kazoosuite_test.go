@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-const kazooVersion = "2.10.0"
+const kazooVersion = "2.11.0"
 
 // python finds an interpreter that has the modules: Debian's are found by Debian's python.
 func python(t *testing.T, modules, install string) string {

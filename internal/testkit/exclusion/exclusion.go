@@ -63,6 +63,13 @@ func faults() []fault {
 	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
 	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
+	guardKilled := func(t *testing.T, c *candidate) {
+		t.Helper()
+		stopped(t, c)
+		if guard, ok := guardOf(t, c.Process.Pid); ok {
+			_ = syscall.Kill(guard, syscall.SIGKILL)
+		}
+	}
 	bothStopped := func(t *testing.T, c *candidate) {
 		t.Helper()
 		if guard, ok := guardOf(t, c.Process.Pid); ok {
@@ -78,6 +85,7 @@ func faults() []fault {
 		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2, nil},
 		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2, nil},
 		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2, nil},
+		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false, 128 + int(syscall.SIGKILL), 2, nil},
 		{"program ignores TERM", "deaf", partition, false, lost, 1, nil},
 		{"program forks", "forks", partition, false, lost, 2, nil},
 		{"program has a daemon", "daemon", partition, false, lost, 2, nil},

@@ -40,8 +40,9 @@ type Ensemble struct {
 	Sessions    map[int64]*Session
 	Tracker     *Tracker
 	Fronts      []*Front
-	leader      *Front // nil without a majority
-	Paused      bool   // no session and no container ends
+	members     members // by the last reconfiguration
+	leader      *Front  // nil without a majority
+	Paused      bool    // no session and no container ends
 	lastSession int64
 	lastClient  uint64
 	TraceMask   int64 // which nothing looks at
@@ -61,6 +62,7 @@ func New(of Settings) *Ensemble {
 	for id := range of.Size {
 		e.Fronts = append(e.Fronts, newFront(e, id+1))
 	}
+	e.members = e.membersOf(e.Fronts)
 	e.leader = e.Fronts[of.Size-1]
 	for _, f := range e.Fronts {
 		f.Role = e.roleOf(f)
@@ -72,6 +74,7 @@ func New(of Settings) *Ensemble {
 func (e *Ensemble) Start() {
 	if len(e.Fronts) > 1 {
 		e.nextEpoch()
+		e.members = e.membersOf(e.Fronts) // now with their addresses
 		e.fillConfig()
 	}
 }

@@ -67,27 +67,27 @@ func (f *Front) Connected() []*Client {
 // SetStopped stops the front, or starts it again.
 func (f *Front) SetStopped(on bool) {
 	f.Stopped = on
-	f.Ensemble.elect()
+	f.Ensemble.elect(Link.Cut)
 }
 
 // SetIsolated cuts the front off from the others, or ends that.
 func (f *Front) SetIsolated(on bool) {
 	f.Isolated = on
-	f.Ensemble.elect()
+	f.Ensemble.elect(Link.Cut)
 }
 
-// elect decides again what each front does, after one has come or gone.
-func (e *Ensemble) elect() {
+// elect decides again what each front does, after one has come or gone. Connections end if the front does something else than before.
+func (e *Ensemble) elect(end func(Link)) {
 	var active []*Front
 	for _, f := range e.Fronts {
-		if !f.Stopped && !f.Isolated {
+		if !f.Stopped && !f.Isolated && e.members.votes(f) {
 			active = append(active, f)
 		}
 	}
 	var leader *Front
-	if len(active) > len(e.Fronts)/2 {
+	if len(active) > e.members.voters()/2 {
 		leader = active[len(active)-1]
-		if e.leader != nil && !e.leader.Stopped && !e.leader.Isolated {
+		if slices.Contains(active, e.leader) {
 			leader = e.leader
 		}
 	}
@@ -95,7 +95,7 @@ func (e *Ensemble) elect() {
 	e.leader = leader
 	for _, f := range e.Fronts {
 		if r := e.roleOf(f); r != f.Role || changed {
-			f.become(r)
+			f.become(r, end)
 		}
 	}
 	if changed && leader != nil {
@@ -125,10 +125,10 @@ func (e *Ensemble) roleOf(f *Front) Role {
 
 // become changes what a front does, which ends its connections. Its view is frozen while it is not part of the
 // majority, and sessions that only it has created end with that time.
-func (f *Front) become(r Role) {
+func (f *Front) become(r Role, end func(Link)) {
 	for c := range f.clients {
 		if c.Session != nil || r == Absent {
-			c.Link.Cut()
+			end(c.Link)
 		}
 	}
 	if f.Role == ReadingOnly {

@@ -28,23 +28,61 @@ type member struct {
 // members is the ensemble by number.
 type members map[int64]member
 
-// fillConfig describes the fronts in /zookeeper/config, as an ensemble does. Their quorum ports are the ones of
-// ZooKeeper's documentation, and nothing listens there.
-func (e *Ensemble) fillConfig() {
+// voters counts the members that vote.
+func (m members) voters() (n int) {
+	for _, x := range m {
+		if !x.observer {
+			n++
+		}
+	}
+	return n
+}
+
+// votes says whether a front is a member that votes.
+func (m members) votes(f *Front) bool {
+	x, ok := m[int64(f.ID)]
+	return ok && !x.observer
+}
+
+// membersOf makes fronts members that vote. Their quorum ports are the ones of ZooKeeper's documentation, and nothing listens there.
+func (e *Ensemble) membersOf(fronts []*Front) members {
 	m := members{}
-	for _, f := range e.Fronts {
+	for _, f := range fronts {
 		host, _, err := net.SplitHostPort(f.Addr)
 		if err != nil {
 			host = f.Addr
 		}
 		m[int64(f.ID)] = member{host: host, quorum: "2888", election: "3888", client: f.Addr}
 	}
+	return m
+}
+
+// MembersOf is the text of a reconfiguration that makes the fronts the members.
+func (e *Ensemble) MembersOf(fronts []*Front) string { return string(e.membersOf(fronts).format(0)) }
+
+// IsMember says whether the front is a member, as one that votes or as an observer.
+func (f *Front) IsMember() bool {
+	_, ok := f.Ensemble.members[int64(f.ID)]
+	return ok
+}
+
+// Adopt puts the configuration into force that the last reconfiguration has written. A server that has left goes on to serve, and does not vote. If it
+// was the leader, another one leads, and all connections end behind what is queued for them: the event of the change, and its reply.
+//
+// Source: QuorumPeer.processReconfig, Follower.processPacket (COMMITANDACTIVATE), Leader.tryToCommit.
+func (e *Ensemble) Adopt() {
+	e.members, _, _ = parseMembers(string(e.Tree.Get(ConfigPath).Data))
+	e.elect(Link.Kick)
+}
+
+// fillConfig describes the members in /zookeeper/config, as an ensemble does.
+func (e *Ensemble) fillConfig() {
 	version := int64(0) // without reconfig it stays at that
 	if e.Reconfig {
 		version = e.Zxid
 	}
 	n := e.Tree.Get(ConfigPath)
-	n.Data, n.Version, n.Mzxid, n.Mtime = m.format(version), -1, version, e.Now().UnixMilli()
+	n.Data, n.Version, n.Mzxid, n.Mtime = e.members.format(version), -1, version, e.Now().UnixMilli()
 }
 
 // format writes the configuration of a version as ZooKeeper does.

@@ -13,9 +13,11 @@ type Traits struct {
 	FailsWithBody     bool // a multi on which the server breaks
 	ExistsNeedsRead   bool
 	EventsNeedRead    bool
+	MissedNeedRead    bool // what setWatches reports
 	NoCheck           bool // outside a multi
 	EventZxid         bool
 	DeletesContainers bool // for clients
+	ShunsReapers      bool // clients that send deleteContainer
 	WatchesAddUp      bool // those of one connection on one path
 	ReadsFirst        bool // a write, before it takes a zxid
 	ReadOnlyFlagEver  bool // also for clients that send none
@@ -23,7 +25,7 @@ type Traits struct {
 }
 
 // newest are the patch numbers of the newest releases that zktest was compared with, by the number before.
-var newest = map[int]int{8: 6, 9: 5}
+var newest = map[int]int{8: 7, 9: 6}
 
 // TraitsOf returns what is special in a release.
 // Errors: the release is not known.
@@ -41,9 +43,11 @@ func TraitsOf(release string) (Traits, error) {
 		FailsWithBody:     !since(never, 0),
 		ExistsNeedsRead:   since(4, 2),
 		EventsNeedRead:    since(4, 2) || suffix != "", // Debian's
+		MissedNeedRead:    since(7, 6),
 		NoCheck:           since(5, 3),
 		EventZxid:         since(never, 0),
-		DeletesContainers: since(never, 0),
+		DeletesContainers: since(never, 0) && !since(never, 6),
+		ShunsReapers:      since(7, 6),
 		WatchesAddUp:      since(never, 0),
 		ReadsFirst:        since(never, 0),
 		ReadOnlyFlagEver:  since(never, 0) && !since(never, 3),

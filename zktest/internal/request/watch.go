@@ -9,7 +9,7 @@ import (
 )
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
-// zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
+// zxid. Like DataTree.setWatches it lets a client watch what it may not read, and breaks at a null list or path when it gets there.
 func (q *Call) setWatches() proto.Code {
 	front, since := q.Client.Front, q.In.Int64()
 	nodes := front.Nodes()
@@ -24,8 +24,8 @@ func (q *Call) setWatches() proto.Code {
 			q.rearm(q.Client, front.DataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
 		}},
 		{q.In.Strs(), true, func(path string) {
-			if nodes.Get(path) != nil {
-				q.e.Notify(q.Client, -1, proto.NodeCreated, path, nil)
+			if n := nodes.Get(path); n != nil {
+				q.missed(q.Client, n, proto.NodeCreated)
 			} else {
 				front.DataWatches.Add(path, q.Client, ensemble.WatchOnce)
 			}
@@ -62,10 +62,19 @@ func (q *Call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n 
 	case n == nil:
 		q.e.Notify(c, -1, proto.NodeDeleted, path, nil)
 	case missed:
-		q.e.Notify(c, -1, ev, path, nil)
+		q.missed(c, n, ev)
 	default:
 		w.Add(path, c, ensemble.WatchOnce)
 	}
+}
+
+// missed tells of an event of a node that is there. Whether the client must be allowed to read the node depends on the release.
+func (q *Call) missed(c *ensemble.Client, n *tree.Node, ev proto.Event) {
+	acl := n.ACL
+	if !q.e.Traits.MissedNeedRead {
+		acl = nil // anybody may
+	}
+	q.e.Notify(c, -1, ev, n.Path, acl)
 }
 
 func (q *Call) addPersistent(path string, c *ensemble.Client) {

@@ -92,7 +92,7 @@ func (q *Call) closeSession() proto.Code {
 	return proto.CodeOK
 }
 
-// reconfig changes what /zookeeper/config says. The fronts stay what they are.
+// reconfig changes what /zookeeper/config says. What follows from that comes behind the reply: see Ensemble.Adopt.
 func (q *Call) reconfig() proto.Code {
 	r := ensemble.Reconfig{Joining: q.In.Str(), Leaving: q.In.Str(), Members: q.In.Str(), Version: q.In.Int64()}
 	n, code := q.write(ensemble.ConfigPath, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
@@ -103,8 +103,9 @@ func (q *Call) reconfig() proto.Code {
 	return code
 }
 
-// deleteContainer serves what only the server itself should send. Since 3.9, a client can delete any node with it that
-// is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path.
+// deleteContainer serves what only the server itself should send. From 3.9.0 to 3.9.5, a client can delete any node with it that
+// is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path. Later ones
+// hang up before they look at it.
 func (q *Call) deleteContainer() proto.Code {
 	if !q.e.Traits.DeletesContainers {
 		return denied(proto.CodeBadArguments)(q)

@@ -4,8 +4,8 @@
 // deadline, the guard kills the command and everything that it has started.
 //
 // On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays below them
-// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. If the guard is stopped, a
-// timer of the kernel lets it go on in time for the deadline. No descendant becomes another user, whose processes this one may not
+// and is found in /proc. If the guard is killed, the kernel kills the command, and lets this process go on if it is stopped, so
+// that it kills the rest. If the guard is stopped, a timer of the kernel lets it go on in time for the deadline. No descendant becomes another user, whose processes this one may not
 // signal: see Command.Setuid. Where this process may make a control group, it kills by that as well.
 //
 // On macOS, descendants are found by their parents and by the process group, so a daemon that leaves both escapes. If the guard

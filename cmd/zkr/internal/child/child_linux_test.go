@@ -306,3 +306,26 @@ func TestStart_InheritsIgnoredSignals(t *testing.T) {
 func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
 	assert.Equal(t, "left 1\nleft 0 status 137\n", host(t, "first-thread-ends"))
 }
+
+// TestGuard_KilledWhileItsHostIsStopped: the host goes on by itself, and kills what the guard has left.
+func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
+	h, tree, guard, said := guardedHost(t, "unguarded")
+	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	allEnd(t, tree)
+	require.True(t, said.Scan())
+	assert.Equal(t, "false 137", said.Text())
+	require.NoError(t, h.Wait())
+}
+
+// TestGuard_WorksWhileItsHostIsStopped: nothing but the end of the guard lets a host go on that is stopped.
+func TestGuard_WorksWhileItsHostIsStopped(t *testing.T) {
+	h, tree, _, said := guardedHost(t, "overdue-stopped")
+	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	allEnd(t, tree)
+	require.Equal(t, "T", stateOf(h.Process.Pid))
+	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
+	require.True(t, said.Scan())
+	require.NoError(t, h.Wait())
+}

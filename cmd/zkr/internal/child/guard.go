@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -27,6 +28,7 @@ type guard struct {
 	orders *os.File // its end, without "done" before, is the death of this process
 	report *bufio.Reader
 	out    *os.File // under report
+	pulse  *os.File // its end wakes this process, see wakeAtEnd
 
 	mu     sync.Mutex
 	newest string // deadline
@@ -44,6 +46,14 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close()))
 	}
 	defer report.Close() //nolint:errcheck // the guard has its own copy
+	pulse, ofGuard, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close(), fromGuard.Close()))
+	}
+	defer ofGuard.Close() //nolint:errcheck // the guard has its own copy
+	if err := wakeAtEnd(pulse); err != nil {
+		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close()))
+	}
 	group := 0
 	if command.Terminal {
 		group = syscall.Getpgrp()
@@ -53,7 +63,7 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		confined = 1
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt), confined} {
+	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group), int64(command.KillAt), confined} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
 	// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
@@ -64,9 +74,9 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	})
 	if err != nil {
 		// No %w: that zkr, or /proc, is not found says nothing of the command.
-		return nil, fmt.Errorf("start the guard: %v", errors.Join(err, toGuard.Close(), fromGuard.Close())) //nolint:errorlint // see above
+		return nil, fmt.Errorf("start the guard: %v", errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close())) //nolint:errorlint // see above
 	}
-	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard}
+	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard, pulse: pulse}
 	return g, p.Release() // the host reaps it
 }
 
@@ -100,8 +110,11 @@ func inherited(file *os.File) int64 {
 	return int64(fd)
 }
 
+// guardFiles is how many of the numbers in the arguments of a guard are files, which the command does not inherit.
+const guardFiles = 3
+
 // numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
-func numbers(args []string) (number [5]int64, ok bool) {
+func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	if len(args) < len(number)+4 {
 		return number, false
 	}
@@ -111,8 +124,8 @@ func numbers(args []string) (number [5]int64, ok bool) {
 			return number, false
 		}
 	}
-	orders, report, group := number[0], number[1], number[2]
-	return number, orders > 2 && report > 2 && (group != 0 || syscall.Getpgrp() == os.Getpid())
+	files := !slices.ContainsFunc(number[:guardFiles], func(fd int64) bool { return fd <= 2 })
+	return number, files && (number[guardFiles] != 0 || syscall.Getpgrp() == os.Getpid())
 }
 
 // late stands for ErrLate where the guard tells the host an error number.
@@ -185,6 +198,7 @@ func (g *guard) killAt(at time.Duration) {
 func (g *guard) dismiss() {
 	g.tell("done")
 	_ = g.orders.Close()
+	_ = g.pulse.Close() // it was only waited for
 }
 
 // tell gives an order unless the pipe is full: all of it or nothing. A guard that has ended need not know.

@@ -34,7 +34,7 @@ type watch struct {
 // guardName is what ps calls the guard on Linux, where names have 15 bytes at most.
 const guardName = "lock-guard"
 
-// Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
+// Guard is the guard process. Its arguments are the files of its orders, of its report and of its pulse, the process group for the command
 // or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, the state file of the host, and the command. Called by hand, it
 // ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
@@ -45,12 +45,12 @@ func Guard(args []string, bootClock func() time.Duration) {
 	}
 	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
 	runtime.LockOSThread()
-	for _, fd := range number[:2] {
+	for _, fd := range number[:guardFiles] {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
 	w := &watch{
-		group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
+		group: int(number[3]), report: report, killAt: time.Duration(number[4]), confined: number[5] != 0,
 		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], bootClock: bootClock, list: processes,
 	}
 	// For people who list processes, where there is such a file. The name of zkr is not in it: pkill zkr must not hit both.

@@ -80,12 +80,31 @@ func OfStart(err error) error {
 	return With(Failure, err)
 }
 
-// AsFlags puts the flags of zkr in place of the options that errors of the library name.
-var AsFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
-	"set Address", "give --address", "WithReturnGrace", "--return-grace", "WithID", "--id", "the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
-	"WithServer", "--kerberos-server",
+// AsFlags replaces the options that errors of the library name by the flags of zkr, and adds flags to the errors of a TLS handshake. What
+// zkr has no flag for is left out. Of two names that begin alike, the longer one is first.
+var AsFlags = strings.NewReplacer(
+	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl",
+	"WithTLSFunc", "--tls-ca", "WithTLS", "--tls-ca", "WithTickTime", "--tick-time", "set Address", "give --address",
+	"WithReturnGrace", "--return-grace", "WithID", "--id", "WithLimitNode", "--limit-node",
+	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo",
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect",
+	" or set WithMaxRequestSize", "", ", or set WithMaxRequestSize if jute.maxbuffer of the servers is larger", "",
+	" (WithMaxRequestSize)", "", " (WithMaxReplySize)", "",
 	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // digest or x509 may be what it wants
-	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
+	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
+	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",
+	"x509: certificate is valid for", "x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
+	"x509: certificate is not valid for any names", "x509: the certificate has not the name in --servers or --tls-server-name, it has none",
+	"remote error: tls: certificate required", "the server requires a certificate: give --tls-cert and --tls-key",
+	"remote error: tls: bad certificate", refused+"bad certificate, or none", // Java says so of none, too
+	"remote error: tls: unknown certificate authority", refused+"unknown certificate authority",
+	"remote error: tls: unknown certificate", refused+"unknown certificate",
+	"remote error: tls: expired certificate", refused+"expired certificate",
+	"remote error: tls: revoked certificate", refused+"revoked certificate",
+	"remote error: tls: unsupported certificate", refused+"unsupported certificate",
+)
+
+const refused = "the server refused the certificate of --tls-cert: "
 
 // Stopped is the cause of a context that a signal has ended.
 type Stopped struct{ Signal os.Signal }
@@ -116,7 +135,8 @@ func Status(err error) (code int, message string) {
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
 	case errors.Is(err, zkrecipes.CodeNeedsSASL):
-		return NoAccess, err.Error() + ": give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in enforce.auth.schemes of the servers"
+		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in their " +
+			"enforce.auth.schemes: " + err.Error()
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
 	case errors.Is(err, zkrecipes.ErrLost):

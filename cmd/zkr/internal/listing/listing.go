@@ -7,15 +7,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/health"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
 // Listing keeps a program listed while its check passes.
 type Listing struct {
-	Check    Check
-	Interval time.Duration // between two checks
-	Timeout  time.Duration // of a check
-	Failures int           // so many checks in a row have to fail before the program is taken out
+	health.Probe // the program is taken out when it is unhealthy
 	// Farewell is how long the removal of a node is waited for. The servers remove it when the session is over, at the latest.
 	Farewell time.Duration
 	Register func(ctx context.Context) (*discovery.Registration, error)
@@ -32,7 +30,7 @@ func (l *Listing) Run(ctx context.Context) {
 	failed, ticker := 0, time.NewTicker(l.Interval)
 	defer ticker.Stop()
 	for {
-		err := l.check(ctx)
+		err := l.Once(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -56,12 +54,6 @@ func (l *Listing) Run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func (l *Listing) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
-	return l.Check(ctx)
 }
 
 // attempt is a registration, or the try to make one.

@@ -306,7 +306,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
 func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
 	rest := time.Until(granted.Add(r.options.MinHold))
-	if rest <= 0 || end.Lost || end.Asked {
+	if rest <= 0 || end.Lost || end.Asked || end.Unhealthy {
 		return
 	}
 	wait := time.NewTimer(rest)

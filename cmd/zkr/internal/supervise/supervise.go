@@ -52,6 +52,7 @@ type Ending struct {
 	Own        bool // the status is one of zkr, not the program's
 	Asked      bool // a signal had asked zkr to stop
 	Revoked    bool // another client had asked for the lock
+	Unhealthy  bool // its check had failed
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
 	Unfinished bool // the program could not be stopped
 }
@@ -171,6 +172,8 @@ func (s *supervision) run() Ending {
 	defer timer.Stop()
 	gone := s.child.Done()
 	held, asked := s.grant.Done(), s.asked
+	sick, quiet := s.watchHealth()
+	defer quiet()
 	for {
 		s.look(time.Now())
 		if s.over() {
@@ -182,7 +185,12 @@ func (s *supervision) run() Ending {
 		case <-timer.C:
 		case <-held:
 			held = nil
+		case err := <-sick:
+			sick = nil
+			s.look(time.Now())
+			s.unhealthy(time.Now(), err)
 		case <-gone:
+			quiet() // a check is below this process, as what the program has left behind
 			s.ended, gone = true, nil
 			s.tellOverdue()
 		case <-asked:

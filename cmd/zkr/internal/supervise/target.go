@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/health"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 )
 
@@ -20,6 +21,7 @@ type Target struct {
 	Once      *Once                                                      // nil without --once
 	Job       *runs.Job                                                  // nil if nothing is to be told of it
 	Program   *Program                                                   // nil is the program of the runner
+	Health    *health.Probe                                              // nil if the program is not checked
 }
 
 // Program is one of several programs that one zkr runs at a time.

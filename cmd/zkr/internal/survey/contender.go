@@ -1,7 +1,6 @@
 package survey
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Contender is one node of a queue.
@@ -31,10 +31,9 @@ type Contender struct {
 	Asked   time.Time `json:"revoke_asked,omitzero"` // to release
 	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has made, and that are not granted yet
 
-	Stat      zk.Stat `json:"-"`
-	kind      string
-	key       string
-	forbidden bool // the client may not read it
+	Stat      zk.Stat          `json:"-"`
+	named     layout.Contender // of no kind if it is foreign
+	forbidden bool             // the client may not read it
 }
 
 const (
@@ -43,49 +42,25 @@ const (
 	foreign = "foreign"
 )
 
-// revokeRequest is what Curator's Revoker, and ours, write onto a contender.
-const revokeRequest = "__REVOKE__"
-
-// kinds are what stands in the names of contenders, before the sequence number.
+// kinds are what zkr says of the kinds of contenders.
 var kinds = map[string]struct{ mode, library string }{
-	"lock-":     {"mutex", curator}, // an election with the layout of LeaderSelector as well
-	"latch-":    {"leader", curator},
-	"__READ__":  {"read", curator},
-	"__WRIT__":  {"write", curator},
-	"lease-":    {"permit", curator},
-	"__lock__":  {"mutex", kazoo}, // a writer, beside readers
-	"__rlock__": {"read", kazoo},
-	kazooLease:  {"permit", kazoo},
+	layout.Lock:       {"mutex", curator}, // an election with the layout of LeaderSelector as well
+	layout.Latch:      {"leader", curator},
+	layout.Read:       {"read", curator},
+	layout.Write:      {"write", curator},
+	layout.Lease:      {"permit", curator},
+	layout.KazooLock:  {"mutex", kazoo}, // a writer, beside readers
+	layout.KazooRead:  {"read", kazoo},
+	layout.KazooLease: {"permit", kazoo},
 }
-
-// kazooLease is the kind of a lease of kazoo's semaphore, which is named by a UUID alone.
-const kazooLease = "*"
 
 var (
-	contenderName = regexp.MustCompile(`(lock-|latch-|__READ__|__WRIT__|lease-|__lock__|__rlock__)(-?\d{10}|-\d{9})$`)
-	leaseName     = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	named         = regexp.MustCompile(`(?s)^(.+) \(([^/\s()]+/\d+)\)$`)
-	hostProcess   = regexp.MustCompile(`^([^/\s]+)/(\d+)\b`)
+	leaseName   = regexp.MustCompile(`^[0-9a-f]{32}$`) // kazoo names a lease by a UUID alone
+	named       = regexp.MustCompile(`(?s)^(.+) \(([^/\s()]+/\d+)\)$`)
+	hostProcess = regexp.MustCompile(`^([^/\s]+)/(\d+)\b`)
 )
 
-// parse reads a name as the recipes do.
-func parse(name string) (kind, key string, ok bool) {
-	m := contenderName.FindStringSubmatch(name)
-	if m == nil {
-		return "", "", false
-	}
-	return m[1], m[2], true
-}
-
-// looksSequential reports whether a name ends as a sequential node does.
-func looksSequential(name string) bool {
-	return len(name) >= 10 && strings.Trim(name[len(name)-10:], "0123456789") == ""
-}
-
-// compare orders contenders as the recipes do: by the number as text.
-func compare(a, b *Contender) int {
-	return cmp.Or(strings.Compare(a.key, b.key), -strings.Compare(a.kind, b.kind), strings.Compare(a.Node, b.Node))
-}
+func compare(a, b *Contender) int { return layout.Compare(a.named, b.named) }
 
 // read fills in what data and Stat say.
 func (c *Contender) read(data []byte, stat zk.Stat) {
@@ -95,7 +70,7 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 	if stat.EphemeralOwner != 0 {
 		c.Session = "0x" + strconv.FormatUint(uint64(stat.EphemeralOwner), 16)
 	}
-	if c.ID == revokeRequest {
+	if c.ID == layout.RevokeRequest {
 		c.Asked = time.UnixMilli(stat.Mtime)
 		c.ID = "" // the request replaced it
 	}
@@ -112,9 +87,6 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 		c.Host = c.ID // Curator's default
 	}
 }
-
-// writes reports whether c excludes all others on a read-write lock.
-func (c *Contender) writes() bool { return c.kind != "__READ__" && c.kind != "__rlock__" }
 
 // Name is how sentences call c. The request to release has replaced the ID.
 func (c *Contender) Name() string {
@@ -159,27 +131,20 @@ func NameOf(p zkrecipes.Participant) string {
 func (c *Contender) age(now time.Time) time.Duration { return max(0, now.Sub(c.Since)) }
 
 // grant divides a queue in its order into holders and waiters.
-func grant(queue []*Contender, shared bool) (holders, waiters []*Contender) {
-	writer := -1 // the nearest one ahead
+func grant(queue []*Contender) (holders, waiters []*Contender) {
+	names := make([]layout.Contender, len(queue))
 	for i, c := range queue {
-		switch {
-		case i == 0,
-			shared && !c.writes() && writer < 0,
-			c.key == queue[0].key && len(holders) > 0: // a reader that its writer became
-			holders = append(holders, c)
-		case shared && !c.writes():
-			c.Behind = queue[writer].Node
-			waiters = append(waiters, c)
-		default:
-			c.Behind = queue[i-1].Node
-			waiters = append(waiters, c)
-		}
-		if c.writes() {
-			writer = i
-		}
+		names[i] = c.named
 	}
-	for i, c := range waiters {
-		c.Place = i + 1
+	for i, c := range queue {
+		ahead := layout.Ahead(names, i)
+		if ahead < 0 {
+			holders = append(holders, c)
+			continue
+		}
+		c.Behind = queue[ahead].Node
+		waiters = append(waiters, c)
+		c.Place = len(waiters)
 	}
 	return holders, waiters
 }

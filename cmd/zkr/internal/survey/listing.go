@@ -1,26 +1,21 @@
 package survey
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // listing has the names of the children of nodes, by path. It tells from the names which queues there are.
 type listing map[string][]string
 
-// A semaphore of Curator has its permits and its waiters below its path. A semaphore of kazoo has its permits
-// as children of its path, and its waiters at a path beside it.
-const (
-	leases    = "leases"
-	locks     = "locks"
-	kazooDoor = "-__lock__"
-)
-
 // has reports whether a child of path is of one of the kinds.
 func (l listing) has(path string, kinds ...string) bool {
 	return slices.ContainsFunc(l[path], func(name string) bool {
-		kind, _, ok := parse(name)
-		return ok && slices.Contains(kinds, kind)
+		_, ok := layout.Parse(name, kinds...)
+		return ok
 	})
 }
 
@@ -29,39 +24,39 @@ func (l listing) isLease(path, name string) bool {
 	if !leaseName.MatchString(name) {
 		return false
 	}
-	if _, read := l[path+kazooDoor]; read {
+	if _, read := l[path+layout.KazooDoor]; read {
 		return true
 	}
-	return slices.Contains(l[parent(path)], base(path)+kazooDoor)
+	return slices.Contains(l[parent(path)], base(path)+layout.KazooDoor)
 }
 
 // isSemaphore reports whether path has the semaphore of Curator below it.
 func (l listing) isSemaphore(path string) bool {
-	return l.has(join(path, leases), "lease-") || slices.Contains(l[path], leases) && l.has(join(path, locks), "lock-")
+	return l.has(join(path, layout.Leases), layout.Lease) || slices.Contains(l[path], layout.Leases) && l.has(join(path, layout.Door), layout.Lock)
 }
 
 // isKazooSemaphore reports whether a semaphore in kazoo's layout is at path.
 func (l listing) isKazooSemaphore(path string) bool {
-	_, door := l[path+kazooDoor]
-	return door && !l.has(path, "lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__")
+	_, door := l[path+layout.KazooDoor]
+	return door && !l.has(path, layout.Lock, layout.Latch, layout.Read, layout.Write, layout.KazooLock, layout.KazooRead)
 }
 
 // isQueue reports whether a queue is at path, and not a part of one.
 func (l listing) isQueue(path string) bool {
-	if b := base(path); (b == leases || b == locks) && l.isSemaphore(parent(path)) {
+	if b := base(path); (b == layout.Leases || b == layout.Door) && l.isSemaphore(parent(path)) {
 		return false
 	}
-	if of, is := strings.CutSuffix(path, kazooDoor); is && l.isKazooSemaphore(of) {
+	if of, is := strings.CutSuffix(path, layout.KazooDoor); is && l.isKazooSemaphore(of) {
 		if _, there := l[of]; there {
 			return false
 		}
 	}
 	return l.isSemaphore(path) || l.isKazooSemaphore(path) ||
-		slices.ContainsFunc(l[path], func(name string) bool { return isContender(name) || looksSequential(name) })
+		slices.ContainsFunc(l[path], func(name string) bool { return isContender(name) || layout.LooksSequential(name) })
 }
 
 func isContender(name string) bool {
-	_, _, ok := parse(name)
+	_, ok := layout.Parse(name)
 	return ok
 }
 
@@ -80,15 +75,15 @@ func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 	switch {
 	case l.isSemaphore(q.Path):
 		q.Kind = "semaphore"
-		all = []*part{{queue: q, node: join(q.Path, leases)}, {queue: q, node: join(q.Path, locks), waiting: true}}
+		all = []*part{{queue: q, node: join(q.Path, layout.Leases)}, {queue: q, node: join(q.Path, layout.Door), waiting: true}}
 	case l.isKazooSemaphore(q.Path):
 		q.Kind, hasLimit = "semaphore", true
-		all = append(all, &part{queue: q, node: q.Path + kazooDoor, waiting: true})
+		all = append(all, &part{queue: q, node: q.Path + layout.KazooDoor, waiting: true})
 	}
 	for _, p := range all {
 		p.list = l.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
 		for _, c := range p.list {
-			if q.Kind == "semaphore" && c.kind != "" {
+			if q.Kind == "semaphore" && c.named.Kind != "" {
 				c.Mode = "permit" // that it has or waits for
 			}
 		}
@@ -100,18 +95,17 @@ func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 func (l listing) contenders(path string, permits bool) []*Contender {
 	var list []*Contender
 	for _, name := range l[path] {
-		kind, key, ok := parse(name)
+		named, ok := layout.Parse(name)
 		switch {
 		case ok:
-		case permits && leaseName.MatchString(name):
-			kind = kazooLease
-		case !looksSequential(name):
+		case permits && leaseName.MatchString(name): // of the kind that Parse returns
+		case layout.LooksSequential(name):
+			named.Kind = ""
+		default:
 			continue
 		}
-		c := &Contender{Node: join(path, name), kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
-		if kind == "" {
-			c.Mode, c.Library = foreign, foreign
-		}
+		kind := kinds[named.Kind]
+		c := &Contender{Node: join(path, name), named: named, Mode: cmp.Or(kind.mode, foreign), Library: cmp.Or(kind.library, foreign)}
 		list = append(list, c)
 	}
 	return list

@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type View struct {
 	Queues []*Queue
 	// Forbidden are the nodes that were left out, because this client may not read them.
 	Forbidden []string
+	// Shards are the paths that have shards. A number changes whenever a node at its path or below it does.
+	Shards map[string]uint64
 }
 
 // Live follows all queues below a path. It asks the servers only for what has changed.
@@ -116,10 +119,39 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 		})
 	}
 	reader := &Reader{
-		Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true, Ahead: time.Duration(l.ahead.Load()),
+		Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true, Ahead: l.Ahead(),
 	}
 	queues, err := reader.Below(ctx, l.root)
-	return View{state.Freshness, queues, reader.Forbidden()}, err
+	return View{state.Freshness, queues, reader.Forbidden(), l.versions(reader.Shards())}, err
+}
+
+// Ahead is how far the clock of the servers is ahead of ours, see FollowClock.
+func (l *Live) Ahead() time.Duration { return time.Duration(l.ahead.Load()) }
+
+var seed = maphash.MakeSeed()
+
+type version struct {
+	node  string
+	mzxid int64
+}
+
+// versions is a number for each of the paths, of the nodes there and below.
+func (l *Live) versions(paths []string) map[string]uint64 {
+	all := make(map[string]uint64, len(paths))
+	for _, path := range paths {
+		all[path] = 0
+	}
+	for node, mzxid := range l.mzxids {
+		for path := node; len(all) > 0; path = parent(path) {
+			if _, has := all[path]; has {
+				all[path] += maphash.Comparable(seed, version{node, mzxid})
+			}
+			if path == "/" {
+				break
+			}
+		}
+	}
+	return all
 }
 
 // memory is what a Live knows, as a Source.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // Queue is one lock, semaphore or election, as it was read.
@@ -59,7 +61,7 @@ func (q *Queue) arrange(holding, waiting []*Contender) {
 		q.Holders, q.Waiters = append([]*Contender{}, q.Holders...), append([]*Contender{}, q.Waiters...)
 	}()
 	if q.Kind != "semaphore" {
-		q.Holders, q.Waiters = grant(holding, q.Kind == "read-write lock")
+		q.Holders, q.Waiters = grant(holding)
 		return
 	}
 	q.Holders, q.Waiters = ungranted(holding, waiting)
@@ -74,7 +76,7 @@ func (q *Queue) arrange(holding, waiting []*Contender) {
 // ungranted takes the newest leases away from the holders if the first waiter has made them. A waiter of Curator's layout makes
 // its leases, and then waits until there are few enough. One transaction made them, behind the node that waits.
 func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
-	if len(holding) == 0 || len(waiting) == 0 || holding[len(holding)-1].kind != "lease-" {
+	if len(holding) == 0 || len(waiting) == 0 || holding[len(holding)-1].named.Kind != layout.Lease {
 		return holding, waiting
 	}
 	newest, first := holding[len(holding)-1], waiting[0]
@@ -95,17 +97,17 @@ func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
 func (q *Queue) name(holding, waiting []*Contender) {
 	found, libraries := map[string]bool{}, map[string]bool{}
 	for _, c := range slices.Concat(holding, waiting) {
-		found[c.kind], libraries[c.Library] = true, true
+		found[c.named.Kind], libraries[c.Library] = true, true
 	}
 	switch {
 	case q.Kind != "":
-	case found["__READ__"], found["__WRIT__"], found["__rlock__"]:
+	case found[layout.Read], found[layout.Write], found[layout.KazooRead]:
 		q.Kind = "read-write lock"
-	case found["latch-"]:
+	case found[layout.Latch]:
 		q.Kind = "election"
-	case found["lock-"], found["__lock__"]:
+	case found[layout.Lock], found[layout.KazooLock]:
 		q.Kind = "mutex"
-	case found["lease-"]:
+	case found[layout.Lease]:
 		q.Kind = "semaphore"
 	default:
 		q.Kind = "unknown"
@@ -119,13 +121,15 @@ func (q *Queue) name(holding, waiting []*Contender) {
 	q.Layout = strings.Join(layouts, "+")
 	if q.Kind == "read-write lock" {
 		for _, c := range holding {
-			if c.kind == "__lock__" {
+			if c.named.Kind == layout.KazooLock {
 				c.Mode = "write"
 			}
 		}
 	}
 	groups := 0
-	for _, group := range [][]string{{"lock-"}, {"latch-"}, {"__READ__", "__WRIT__", "__rlock__"}, {"lease-", kazooLease}} {
+	for _, group := range [][]string{
+		{layout.Lock}, {layout.Latch}, {layout.Read, layout.Write, layout.KazooRead}, {layout.Lease, layout.KazooLease},
+	} {
 		if slices.ContainsFunc(group, func(kind string) bool { return found[kind] }) {
 			groups++
 		}
@@ -151,7 +155,7 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 		case alive != nil && !alive[c.Stat.EphemeralOwner]:
 			q.find(Ghost, c.Node, "ghost: the leader of the ensemble does not know session %s of %s", c.Session, c.Name())
 		}
-		if c.key != "" && (len(c.key) != 10 || c.key[0] == '-' || c.key >= "2147483647") {
+		if c.named.Key != "" && c.named.Exhausted() {
 			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it", base(c.Node))
 		}
 		if !c.Asked.IsZero() {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/layout"
 )
 
 // inFlight is how many requests a reader has under way: enough to fill the connection, too few to hold up other clients.
@@ -115,7 +117,7 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	queues, err := r.queues(ctx, asOf, tree, paths, r.SkipForbidden)
 	forbidden := r.Forbidden()
 	return slices.DeleteFunc(queues, func(q *Queue) bool {
-		parts := []string{join(q.Path, leases), join(q.Path, locks), q.Path + kazooDoor}
+		parts := []string{join(q.Path, layout.Leases), join(q.Path, layout.Door), q.Path + layout.KazooDoor}
 		return q.unread || len(q.Contenders()) == 0 ||
 			slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(forbidden, part) })
 	}), err
@@ -147,13 +149,13 @@ func (r *Reader) around(ctx context.Context, path string) (listing, error) {
 	tree := listing{}
 	wanted := []string{path}
 	if path != "/" {
-		wanted = append(wanted, path+kazooDoor)
+		wanted = append(wanted, path+layout.KazooDoor)
 	}
 	if err := r.list(ctx, tree, wanted, false); err != nil {
 		return nil, err
 	}
 	var parts []string
-	for _, part := range []string{leases, locks} {
+	for _, part := range []string{layout.Leases, layout.Door} {
 		if slices.Contains(tree[path], part) {
 			parts = append(parts, join(path, part))
 		}
@@ -211,7 +213,7 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 			case c.forbidden:
 				p.queue.unread = true
 			case c.Node == "": // it has left
-			case c.kind == "":
+			case c.named.Kind == "":
 				p.queue.Foreign = append(p.queue.Foreign, c)
 			case p.waiting:
 				waiting[p.queue] = append(waiting[p.queue], c)
@@ -232,7 +234,7 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
 	data, stat, err := r.Client.Get(ctx, c.Node)
 	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && c.kind == "" && stat.EphemeralOwner == 0:
+	case errors.Is(err, zk.ErrNoNode), err == nil && c.named.Kind == "" && stat.EphemeralOwner == 0:
 		c.Node = ""
 		return nil
 	case r.skips(skip, c.Node, err):

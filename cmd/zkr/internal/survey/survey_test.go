@@ -136,6 +136,14 @@ func TestLayouts(t *testing.T) {
 			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
 			queuesUp(t, srv, "/q/leases", 3)
 		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
+		{"semaphore with a waiter that has several leases, and the holder's session", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+			a, err := semaphore.New(one, "/q", 3)
+			require.NoError(t, err)
+			_, err = a.Acquire(t.Context(), 2)
+			require.NoError(t, err)
+			wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
+			queuesUp(t, srv, "/q/leases", 4)
+		}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1"},
 		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "one/1")
 			node(t, two, "/q/"+hex+"__lock__", "two")
@@ -248,8 +256,7 @@ func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
 func TestJSON(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	contender := func(node, id string) *Contender {
-		kind, key, _ := parse(base(node))
-		c := &Contender{Node: node, kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
+		c := listing{parent(node): {base(node)}}.contenders(parent(node), false)[0]
 		c.read([]byte(id), zk.Stat{Czxid: 4294967299, Ctime: at.UnixMilli(), Mtime: at.UnixMilli(), EphemeralOwner: 0x1002})
 		c.Since = c.Since.UTC()
 		return c

@@ -37,6 +37,8 @@ type Queues struct {
 	Explain  func(error) string // words for an error
 	Status   func() conn.Status
 	History  string // the file that keeps the changes; empty for none
+	// Shards reads the shards at a path.
+	Shards func(ctx context.Context, path string) (Shards, error)
 }
 
 // page shows all queues below a path, and follows them.
@@ -51,7 +53,8 @@ type page struct {
 	now     pageView
 	changed chan struct{} // closed when now is replaced
 
-	term atomic.Pointer[election.Term] // of the candidate of this zkr
+	term   atomic.Pointer[election.Term] // of the candidate of this zkr
+	groups map[string]group              // of shards, by path; of look alone
 }
 
 // pageView is one state of the page: it is replaced, and never changed.
@@ -64,12 +67,13 @@ type pageView struct {
 	current bool
 	begun   bool // it was current once: what was there then is no change
 	err     string
-	hidden  string // what the page cannot show
+	hidden  string   // what the page cannot show, in words
+	unread  []string // its paths
 }
 
 // pageQueue is a queue in a view. Views share those that have not changed, and all readers share their text.
 type pageQueue struct {
-	text    string // JSON of a shownQueue
+	text    string // JSON of a shownQueue, or of shownShards; empty for a queue that a group of shards stands for
 	holders []*survey.Contender
 	granted map[string]time.Time
 }
@@ -106,6 +110,8 @@ type message struct {
 	Cause   string    `json:"cause,omitempty"`  // why
 	Error   string    `json:"error,omitempty"`
 	Hidden  string    `json:"hidden,omitempty"`
+	Unread  []string  `json:"unread,omitempty"`  // the first paths of what is hidden
+	Unreads int       `json:"unreads,omitempty"` // how many there are
 	Gone    []string  `json:"gone,omitempty"`
 	Changes []change  `json:"changes,omitempty"`
 	Own     *ownTerm  `json:"own,omitempty"`
@@ -181,6 +187,9 @@ func (p *page) keep(ctx context.Context) {
 		failed = err != nil
 	}
 }
+
+// mostUnread is how many paths that may not be read the page lists.
+const mostUnread = 100
 
 // patience is how long servers are asked. What hangs is worth a line, not a minute.
 const patience = 5 * time.Second
@@ -262,10 +271,12 @@ func (p *page) look(ctx context.Context) {
 			queues[q.Path] = &pageQueue{string(text), q.Holders, granted}
 		}
 	}
+	p.lookAtShards(asking, view, queues)
 	p.replace(func(v *pageView) {
 		v.note(p.queues.Status(), p.queues.Explain)
 		v.changes = v.changes.with(v.successions(queues)...)
-		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", notShown(view.Forbidden)
+		v.queues, v.asOf, v.current, v.err = queues, view.AsOf, view.Current, ""
+		v.hidden, v.unread = notShown(view.Forbidden), view.Forbidden
 		v.begun = v.begun || view.Current
 	})
 }
@@ -370,12 +381,13 @@ func (p *page) difference(before, after pageView, first bool) (iter.Seq[string],
 		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
 		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
+		Unread: after.unread[:min(len(after.unread), mostUnread)], Unreads: len(after.unread),
 	}
 	if t := p.term.Load(); t != nil {
 		m.Own = &ownTerm{t.Path(), t.ValidUntil()}
 	}
-	for path := range before.queues {
-		if _, there := after.queues[path]; !there {
+	for path, q := range before.queues {
+		if q.text != "" && after.queues[path].orNone().text == "" {
 			m.Gone = append(m.Gone, path)
 		}
 	}
@@ -387,7 +399,7 @@ func (p *page) difference(before, after pageView, first bool) (iter.Seq[string],
 		}
 		separator, end := `,"changed":[`, "}"
 		for path, q := range after.queues {
-			if known := before.queues[path]; known == q || known.orNone().text == q.text {
+			if known := before.queues[path]; known == q || q.text == "" || known.orNone().text == q.text {
 				continue
 			}
 			if !yield(separator) || !yield(q.text) {

@@ -30,7 +30,7 @@ type Span struct {
 
 // Mark is something that happens at a moment.
 type Mark struct {
-	Kind string // "event", "write", "refused", "lost", "reset"
+	Kind string // "event", "write", "refused", "unanswered", "lost", "reset"
 	At   Moment
 	Text string
 }
@@ -154,6 +154,13 @@ func (l *lane) mark(kind, text string) {
 	if text != "" {
 		l.tell(l.now(), l.name, text)
 	}
+}
+
+// unanswered notes a write that the server has done, and whose reply is lost.
+func (l *lane) unanswered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mark("unanswered", "its write is done on the server, and the reply is lost")
 }
 
 func (l *lane) starts() {
@@ -301,7 +308,31 @@ func (l *lane) held(h zkrecipes.HoldEnd) {
 		l.spans[i].Why = h.Lost.Reason.String()
 	default:
 		l.spans[i].To, l.spans[i].Why = l.moment(h.Lost.At), h.Lost.Reason.String()
-		l.mark("lost", fmt.Sprintf("has lost its hold: %s", strings.ReplaceAll(h.Lost.Reason.String(), "-", " ")))
+		l.mark("lost", lostFor(h.Lost.Reason.String()))
+	}
+}
+
+// lostFor is what the story says of a hold that was lost.
+func lostFor(why string) string { return "has lost its hold: " + strings.ReplaceAll(why, "-", " ") }
+
+// nameLosses says of holds that the end of a session took which node was deleted: the client may have heard of the deletion first. The caller
+// holds the lock.
+func (l *lane) nameLosses() {
+	deleted := zkrecipes.LossNodeDeleted.String()
+	for i := range l.spans {
+		s := &l.spans[i]
+		if s.Why != deleted || !slices.ContainsFunc(l.sessions, func(of session) bool {
+			return of.From <= s.From && of.To != Open && of.To >= s.From && of.To <= s.To && of.Why == "expired"
+		}) {
+			continue
+		}
+		s.Why = "session-ended"
+		for j := range l.story {
+			if line := &l.story[j]; line.Who == l.name && line.Text == lostFor(deleted) && line.At >= s.To {
+				line.Text = lostFor(s.Why)
+				break
+			}
+		}
 	}
 }
 

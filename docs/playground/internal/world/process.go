@@ -301,6 +301,16 @@ func (p *process) loseReply() error {
 		}
 	}}, zktest.DropReply())
 	p.lane.say("the reply to its next write will be lost")
+	losing := p.losing
+	p.world.running.Go(func() {
+		select {
+		case <-losing.Done():
+			if losing.Hits() > 0 {
+				p.lane.unanswered()
+			}
+		case <-p.world.ctx.Done():
+		}
+	})
 	return nil
 }
 

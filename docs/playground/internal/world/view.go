@@ -80,6 +80,7 @@ func (w *World) View(since Moment) View {
 	h.forget(v.Now - memory)
 	h.read(history)
 	for i, l := range h.lanes {
+		l.nameLosses()
 		l.view(&v.Lanes[i], since, v.Now)
 	}
 	v.Queue = queue(tree, owners, watchers, v.Lanes)

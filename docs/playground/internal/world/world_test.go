@@ -246,7 +246,27 @@ func TestLostReply(t *testing.T) {
 		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second, func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
 		require.Len(t, holds(v, "anna"), 1)
 		require.False(t, v.Lanes[0].Losing)
-		require.True(t, slices.ContainsFunc(v.Lanes[0].Requests, func(r Request) bool { return r.Op == "create" && r.Lost }))
+		i := slices.IndexFunc(v.Lanes[0].Requests, func(r Request) bool { return r.Op == "create" && r.Lost })
+		require.GreaterOrEqual(t, i, 0)
+		m := slices.IndexFunc(v.Lanes[0].Marks, func(m Mark) bool { return m.Kind == "unanswered" })
+		require.GreaterOrEqual(t, m, 0, "the reply that is lost is shown")
+		at := v.Lanes[0].Marks[m].At
+		require.True(t, v.Lanes[0].Requests[i].Sent <= at && at <= v.Lanes[0].Requests[i].Done, "%v", at)
+	})
+}
+
+// TestElection_SaysWhatWasLost: the end of a session also deletes the node, and that is not by hand.
+func TestElection_SaysWhatWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := run(t, "recipe=election&n=3&do=300.take.anna,600.take.ben,3000.expire.anna,6000.delete.ben", 8*time.Second, nil)
+		require.Equal(t, "session-ended", holds(v, "anna")[0].Why)
+		require.Equal(t, "node-deleted", holds(v, "ben")[0].Why)
+		told := func(who, text string) bool {
+			return slices.ContainsFunc(v.Story, func(l Line) bool { return l.Who == who && l.Text == text })
+		}
+		require.True(t, told("anna", "has lost its hold: session ended"))
+		require.True(t, told("ben", "has lost its hold: node deleted"))
+		require.False(t, told("anna", "has lost its hold: node deleted"))
 	})
 }
 

@@ -1,9 +1,10 @@
-// The page keeps all queues in memory, and draws those that the filter lets through. An event carries what has changed.
-import { $, age, aged, at, clock, counted, element, left, names, own, span } from './text.js';
+// The page keeps all queues in memory, and draws those that the filters let through. An event carries what has changed.
+import { $, age, aged, at, clock, counted, element, left, names, own, shown, span } from './text.js';
 import { follow } from './stream.js';
-import { Row, verdicts } from './queue.js';
+import { rank, Row } from './queue.js';
+import { draw as drawStrip, picks } from './strip.js';
 import { ask } from './break.js';
-import { forget, tell } from './changes.js';
+import { drawHistory, forget, tell } from './history.js';
 
 const queues = new Map(); // by path
 const rows = new Map(); // those that are drawn, by path
@@ -12,17 +13,24 @@ let view = {}; // the newest message
 let breaks = false; // zkr deletes contenders if it is asked with the key
 
 function lets(q) {
-  if ($('verdict').value && q.verdict !== $('verdict').value) return false;
-  if ($('waited').checked && q.waiters.length === 0) return false;
+  if (!picks(q)) return false;
   const text = $('filter').value.trim().toLowerCase();
   if (!text) return true;
   const all = [q.path, q.kind, q.words];
   for (const c of [...q.holders, ...q.waiters]) all.push(c.id, c.host, c.token, c.session, c.node);
+  for (const s of q.group?.shards || []) all.push(s.shard, s.member, s.holder, s.token, s.session);
   return all.join(' ').toLowerCase().includes(text);
 }
 
+// closed are rows for nodes that zkr may not read.
+const closed = () => (view.unread || []).map((path) => ({
+  path, unreadable: true, kind: '', verdict: 'unreadable', words: 'the access list forbids zkr to read it: give --auth-file', holders: [], waiters: [],
+}));
+
 function show() {
-  const wanted = [...queues.values()].filter(lets).sort((a, b) => (a.path < b.path ? -1 : 1));
+  const all = [...queues.values()];
+  drawStrip(all, view.unreads || 0, show);
+  const wanted = [...all, ...closed()].filter(lets).sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1));
   const some = wanted.slice(0, limit);
   const keep = new Set(some.map((q) => q.path));
   for (const [path, row] of rows) if (!keep.has(path)) { row.item.remove(); rows.delete(path); }
@@ -33,8 +41,18 @@ function show() {
     if (item === next) next = next.nextSibling;
     else $('queues').insertBefore(item, next);
   }
-  $('count').textContent = (wanted.length === queues.size ? '' : wanted.length + ' of ') + counted(queues.size, 'queue');
-  $('more').textContent = wanted.length > limit ? (wanted.length - limit) + ' more: use the filter' : '';
+  const ours = wanted.filter((q) => !q.unreadable).length;
+  $('count').textContent = (ours === queues.size ? '' : ours + ' of ') + counted(queues.size, 'queue');
+  $('more').textContent = wanted.length > limit ? (wanted.length - limit) + ' more: use the filter' : queues.size > 0 && wanted.length === 0 ? 'No queue matches the filter.' : '';
+  $('empty').hidden = queues.size > 0 || !view.current;
+  $('heads').hidden = wanted.length === 0;
+}
+
+// invite says what to run where there is nothing to see.
+function invite() {
+  const root = view.root === '/' ? '' : view.root;
+  $('nothing').replaceChildren('No locks below ', ...names([view.root]));
+  $('try').textContent = shown(`zkr lock ${view.server ? '--servers ' + view.server + ' ' : ''}${root}/demo -- sleep 60`);
 }
 
 // standing is what is to be said of the connections: a word, and what explains it.
@@ -63,13 +81,16 @@ function state() {
   for (const e of document.querySelectorAll('.left')) e.textContent = left();
   for (const e of document.querySelectorAll('[data-since]')) e.textContent = age(e.dataset.since);
   for (const row of rows.values()) row.grow();
+  drawHistory();
 }
 
 function hear(m) {
   clock.skew = Date.parse(m.now) - Date.now();
+  const other = JSON.stringify(m.unread) !== JSON.stringify(view.unread) || m.current !== view.current;
   view = m;
   breaks = Boolean(m.break);
   $('root').replaceChildren(...names([m.root]));
+  invite();
   if (m.first) {
     queues.clear();
     forget();
@@ -84,7 +105,7 @@ function hear(m) {
     rows.get(q.path)?.draw(q);
   }
   for (const path of m.gone || []) queues.delete(path);
-  if (m.first || m.changed || m.gone) show();
+  if (m.first || m.changed || m.gone || other) show();
   state();
 }
 
@@ -97,12 +118,12 @@ document.onkeydown = (e) => {
     $('filter').focus();
   }
   const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-  if (!step || !e.target.matches('summary, #filter')) return;
-  const stops = [$('filter'), ...document.querySelectorAll('summary')];
+  if (!step || !e.target.matches('#queues summary, #filter')) return;
+  const stops = [$('filter'), ...document.querySelectorAll('#queues summary')];
   stops[stops.indexOf(e.target) + step]?.focus();
   e.preventDefault();
 };
-for (const verdict of Object.keys(verdicts)) if (verdict !== 'free') $('verdict').append(element('option', '', verdict));
 $('filters').oninput = show;
 $('filters').onsubmit = (e) => e.preventDefault();
+drawStrip([], 0, show);
 setInterval(state, 1000);

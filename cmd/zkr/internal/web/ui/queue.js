@@ -1,8 +1,20 @@
 // One queue: a row that says how it is, and, if it is open, the queue itself.
-import { timeLine } from './changes.js';
+import { timeLine } from './history.js';
+import { shardTable } from './shards.js';
 import { aged, element, last, left, name, names, own, shown } from './text.js';
 
-export const verdicts = { held: 'good', free: 'good', 'stuck behind': 'warn', 'revoke asked': 'warn', mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad' };
+// verdicts are those of queues, and of groups of shards, the worst first.
+export const verdicts = {
+  mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad', 'no plan': 'bad', nobody: 'bad',
+  'stuck behind': 'warn', 'revoke asked': 'warn', unreadable: 'warn', away: 'warn', waiting: 'warn', moving: 'warn',
+  held: 'good', owned: 'good', free: 'good',
+};
+const order = Object.keys(verdicts);
+const calm = order.indexOf('held');
+
+// rank puts trouble first. What is well stays in the order of its paths.
+export const rank = (q) => Math.min(calm, order.indexOf(q.verdict));
+
 const opened = new Set(); // paths: a queue that was empty for a while is open as it was
 const most = 100; // contenders drawn in a queue: a person reads no more
 
@@ -25,21 +37,27 @@ export class Row {
 
   draw(queue) {
     this.queue = queue;
-    const { verdict, holders, waiters, words } = queue;
+    const { verdict, holders, waiters, words, path, kind } = queue;
     this.summary.replaceChildren(
-      element('span', 'path', ...names([queue.path])), element('span', 'kind', queue.kind), element('span', 'verdict ' + verdicts[verdict], verdict),
-      element('span', 'holder', ...holding(holders, queue.granted)), element('span', 'waiting', ...waiting(waiters)),
+      element('span', 'path', ...names([path]), ' ', element('span', 'kind', kind)),
+      element('span', 'verdict ' + verdicts[verdict], verdict),
+      element('span', 'holder', ...holding(queue)),
+      element('span', 'for', ...since(holders[0], queue.granted)),
+      element('span', 'waiting', waiters.length === 0 ? '' : waiters.length + (waiters.length === 1 ? ' waits' : ' wait')),
+      element('span', 'longest', ...(waiters.length === 0 ? [] : [aged(waiters[0].since)])),
     );
-    if (verdict !== 'held') this.summary.append(element('span', 'words ' + verdicts[verdict], ...names([words])));
+    this.item.className = 'queue ' + (verdicts[verdict] === 'good' ? '' : verdicts[verdict]);
+    if (!queue.group && verdicts[verdict] === 'bad' || queue.unreadable) this.summary.append(element('span', 'words', ...names([words.replace(verdict + ': ', '')])));
     this.drawLine();
   }
 
   drawLine() {
     const focused = this.details.contains(document.activeElement) && document.activeElement.dataset.token;
     this.line?.remove();
+    this.line = undefined;
     if (!this.details.open) return;
     this.time = element('div', '', timeLine(this.queue.path));
-    this.line = element('div', '', line(this.queue, this.ask), this.time);
+    this.line = element('div', 'inside', this.queue.group ? shardTable(this.queue.group) : line(this.queue, this.ask), this.time);
     this.details.append(this.line);
     if (focused) this.line.querySelector(`[data-token="${focused}"]`)?.focus();
   }
@@ -50,54 +68,52 @@ export class Row {
   }
 }
 
-function holding(holders, granted) {
+function holding({ holders, group, words }) {
+  if (group) return [words];
   if (holders.length === 0) return [];
-  const few = holders.slice(0, 3).map(name);
-  if (holders.length > 3) few.push(holders.length - 3 + ' more');
-  return [element('b', '', ...names(few)), ' ', ...since(holders[0], granted)];
+  const who = [...new Set(holders.map(name))], few = who.slice(0, 2);
+  if (who.length > 2) few.push(who.length - 2 + ' more');
+  const times = holders.length > who.length ? ` × ${holders.length}` : '';
+  return [element('b', '', ...names(few)), times];
 }
 
 // A node tells when it joined the queue. When it was granted is known only if zkr has seen that.
-const since = (c, granted) => granted?.[c.node] ? ['for ', aged(granted[c.node])] : ['here for ', aged(c.since)];
-
-function waiting(waiters) {
-  if (waiters.length === 0) return [];
-  return waiters.length === 1 ? ['1 waits, for ', aged(waiters[0].since)] : [waiters.length + ' wait, the first for ', aged(waiters[0].since)];
+function since(c, granted) {
+  if (!c) return [];
+  if (granted?.[c.node]) return [aged(granted[c.node])];
+  const e = element('span', 'joined', '≤ ', aged(c.since));
+  e.title = 'in the queue since then: zkr has not seen the grant';
+  return [e];
 }
 
-// line is the queue: its holders, and behind them, in groups, those who wait for the same node.
+// line is the queue: its holders, and behind them those who wait.
 function line(queue, ask) {
   const all = [...queue.holders, ...queue.waiters, ...(queue.foreign || [])];
   const byNode = new Map(all.map((c) => [c.node, c]));
   const list = element('ol', 'line');
-  let group, before;
-  for (const c of all.slice(0, most)) {
-    const key = c.library === 'foreign' ? 'foreign' : c.place ? 'behind ' + c.behind : 'holds';
-    if (key !== before) {
-      group = element('li', 'group ' + key.split(' ')[0]);
-      list.append(group);
-      before = key;
-    }
-    group.append(card(queue, c, byNode.get(c.behind), ask));
-  }
-  if (all.length > most) list.append(element('li', 'group', all.length - most + ' more'));
+  for (const c of all.slice(0, most)) list.append(card(queue, c, byNode.get(c.behind), ask));
+  if (all.length > most) list.append(element('li', 'card plain', all.length - most + ' more'));
+  if (all.length === 0) list.append(element('li', 'card plain', queue.words));
   return list;
 }
 
 function card(queue, c, ahead, ask) {
-  const role = c.library === 'foreign' ? 'of no known recipe' : c.place ? 'waits, place ' + c.place : 'holds';
+  const foreign = c.library === 'foreign';
+  const role = foreign ? 'of no known recipe' : c.place ? 'waits, place ' + c.place : 'holds';
   const mode = ['read', 'write', 'permit'].includes(c.mode) ? ', ' + c.mode : '';
-  const e = element('div', 'card', element('p', 'role', role + mode), element('p', 'name', ...names([name(c)])));
-  if (queue.granted?.[c.node]) e.append(element('p', '', 'for ', aged(queue.granted[c.node])));
-  e.append(element('p', '', 'in the queue for ', aged(c.since)));
-  if (c.node === own.node) e.append(element('p', 'good', 'this zkr; proven for ', element('span', 'left', left())));
-  if (ahead) e.append(element('p', '', 'behind ', ...names([name(ahead)])));
-  if (c.revoke_asked) e.append(element('p', 'warn', 'asked to release ', aged(c.revoke_asked), ' ago'));
+  const notes = element('span', 'notes');
+  const note = (tone, ...words) => notes.append(element('span', tone, ...words));
+  if (queue.granted?.[c.node]) note('', 'for ', aged(queue.granted[c.node]));
+  note('', 'in the queue for ', aged(c.since));
+  if (ahead) note('', 'behind ', ...names([name(ahead)]));
+  if (c.node === own.node) note('good', 'this zkr; proven for ', element('span', 'left', left()));
+  if (c.revoke_asked) note('warn', 'asked to release ', aged(c.revoke_asked), ' ago');
   const facts = element('dl');
   for (const [term, text] of [['token', c.token], ['session', c.session || 'none'], ['node', last(c.node)]]) {
     facts.append(element('dt', '', term), element('dd', '', ...names([text])));
   }
-  e.append(facts);
+  const e = element('li', 'card ' + (foreign ? 'foreign' : c.place ? '' : 'holds'),
+    element('span', 'role', role + mode), element('span', 'name', ...names([name(c)])), notes, facts);
   if (ask) {
     const button = element('button', '', 'break…');
     button.ariaLabel = shown('break ' + name(c));

@@ -1,4 +1,5 @@
-package listing
+// Package health finds out whether a program serves.
+package health
 
 import (
 	"context"
@@ -15,13 +16,15 @@ import (
 type Check func(ctx context.Context) error
 
 // ParseCheck reads what --check says: "tcp" for the port on this machine, "tcp://host:port", "/path" for HTTP on the port, a URL,
-// "exec:line" for a line by the shell, or "none".
+// "exec:line" for a line by the shell, or "none". Port 0 is unknown.
 func ParseCheck(text string, port int) (Check, error) {
 	local := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	kind, rest, _ := strings.Cut(text, ":")
 	switch {
 	case text == "none":
 		return func(context.Context) error { return nil }, nil
+	case port == 0 && (text == "tcp" || strings.HasPrefix(text, "/")):
+		return nil, fmt.Errorf("%q: the port is not known: want tcp://host:port, a URL of HTTP, exec:line or none", text)
 	case text == "tcp":
 		return dials(local), nil
 	case strings.HasPrefix(text, "/"):

@@ -1,6 +1,6 @@
 //go:build unix
 
-package listing
+package health
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // runs wants exit status 0 of a line. The host of the program reaps every process below this one, so the shell tells the status
-// by a pipe. At the end of ctx the line is killed, with what it has started in its group.
+// by a pipe. At the end of ctx the line is killed, with what it has started in its group, and is gone when the check returns.
 func runs(line string) Check {
 	return func(ctx context.Context) error {
 		out, in, err := os.Pipe()
@@ -32,6 +33,9 @@ func runs(line string) Check {
 		}
 		told, err := io.ReadAll(out)
 		_ = cmd.Wait() // the host may have taken its status
+		if ctx.Err() != nil {
+			awaitEnd(cmd.Process.Pid)
+		}
 		switch status := strings.TrimSpace(string(told)); {
 		case err != nil:
 			return err
@@ -41,6 +45,15 @@ func runs(line string) Check {
 			return fmt.Errorf("the check was killed: %w", context.Cause(ctx))
 		default:
 			return fmt.Errorf("the check has ended with status %s", status)
+		}
+	}
+}
+
+// awaitEnd waits until nothing is left of a group that was killed. What cannot be killed within two seconds is left alone.
+func awaitEnd(group int) {
+	for limit := time.Now().Add(2 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		if syscall.Kill(-group, 0) != nil {
+			return
 		}
 	}
 }

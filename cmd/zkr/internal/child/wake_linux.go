@@ -1,0 +1,29 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// wakeAtEnd lets the kernel send this process SIGCONT when no process has the other end of a pipe any more, into which nothing is written. So
+// a host that is stopped goes on when its guard is killed, and kills what that has left: a stopped process cannot refuse SIGCONT.
+func wakeAtEnd(pipe *os.File) error {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	set := func(fd uintptr, command, value int) (was int) {
+		was, failed := unix.FcntlInt(fd, command, value)
+		err = errors.Join(err, failed)
+		return was
+	}
+	closed := raw.Control(func(fd uintptr) {
+		set(fd, unix.F_SETOWN, os.Getpid())
+		set(fd, unix.F_SETSIG, int(syscall.SIGCONT))
+		set(fd, unix.F_SETFL, set(fd, unix.F_GETFL, 0)|unix.O_ASYNC)
+	})
+	return errors.Join(closed, err)
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// If all servers had as many clients each, they have after a change, and no more clients have moved than the change needs. 1000
+// is more than six times the standard deviation.
+func TestDestination_ServersChange_EachHasAsManyClients(t *testing.T) {
+	t.Parallel()
+	const each = 20_000
+	all := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for _, c := range []struct{ was, now string }{
+		{"abc", "abcde"}, {"abcde", "abc"}, {"abc", "def"}, {"abc", "bcd"}, {"abc", "cdefg"}, {"abcde", "aef"}, {"abcde", "ef"}, {"a", "ab"}, {"ab", "b"},
+		{"abc", "bca"},
+	} {
+		t.Run(c.was+" "+c.now, func(t *testing.T) {
+			t.Parallel()
+			was, now := split(c.was), split(c.now)
+			share := each * len(was) / len(now)
+			count, moved, least := map[string]int{}, 0, 0
+			for _, at := range was {
+				for range each {
+					to := destination(was, now, at)
+					count[to]++
+					if to != at {
+						moved++
+					}
+				}
+				if !slices.Contains(now, at) {
+					least += each
+				} else {
+					least += max(0, each-share)
+				}
+			}
+			for _, name := range all {
+				want := 0
+				if slices.Contains(now, name) {
+					want = share
+				}
+				require.InDelta(t, want, count[name], 1000, "%s: %v", name, count)
+			}
+			require.InDelta(t, least, moved, 1000)
+		})
+	}
+}
+
+// A client at a server that the user does not prefer goes to one of those that the user prefers.
+func TestDestination_NotAmongThem_GoesToAnyOfThem(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 1000 {
+		seen[destination([]string{"a"}, []string{"a", "b"}, "z")] = true
+	}
+	require.Equal(t, map[string]bool{"a": true, "b": true}, seen)
+}
+
+func split(names string) (list []string) {
+	for _, r := range names {
+		list = append(list, string(r))
+	}
+	return list
+}
