@@ -78,6 +78,12 @@ var canaries = []canary{
 	{"value: after a lost reply it begins again, whatever the node holds", recordTests, []edit{{"internal/record", "Replacement.Do", "return session.Node{}, w.doubt\n\t\t\t}", "w.doubt = nil\n\t\t\t}"}}},
 	{"barrier: after a lost reply it is raised again", quick + "./recipes/barrier", []edit{{"recipes/barrier", "Barrier.raise", "return b.settle(ctx, s, err)", "if b.settle(ctx, s, err) == nil {\n\t\t\t\treturn nil\n\t\t\t}"}}},
 	// C10 Goroutines have owners.
+	{"values: what was only read is not checked", recordTests, []edit{{"internal/record", "part.ops", "return []zkrecipes.Op{zkrecipes.OpCheck(p.path, version)}", "return nil"}}},
+	{"values: one look tells that no copy can be applied", recordTests, []edit{{"internal/record", "Joint.fate", "old && err == nil {", "err == nil {"}}},
+	{"latch: a count without its mark", quick + "./recipes/barrier", []edit{{"internal/record", "Named.Do", "append(ops, zkrecipes.OpCreate(n.Mark, nil, 0))", "ops"}}},
+	{"multilock: in the order given", quick + "./recipes/multilock", []edit{{"recipes/multilock", "inOrder", "slices.SortStableFunc(parts, hold.Part.Compare)", ""}}},
+	{"multilock: the first hold alone guards a transaction", quick + "./recipes/multilock", []edit{{"internal/hold", "TxnOfAll", "guarded(ctx, shares, ops)", "guarded(ctx, shares[:1], ops)"}}},
+	{"election: an appointment counts also if its candidate has left", quick + "./recipes/election", []edit{{"recipes/election", "Election.readNext", "!exists || stat.Czxid != a.czxid", "!exists && stat.Czxid != a.czxid"}}},
 	{"log: the caller waits for the handler", clientTests, []edit{{"internal/client", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}}},
 	// C11 Bad input.
 	{"session: any number of ephemeral nodes", clientTests, []edit{{"internal/session", "session.admit", "if now > limit {", "if now < 0 {"}}},

@@ -7,6 +7,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
@@ -31,6 +32,7 @@ import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
@@ -311,6 +313,8 @@ public final class Peer {
             case "mutex":
             case "revocable":
                 return mutex(new InterProcessMutex(client, path), name, kind.equals("revocable"));
+            case "multi":
+                return multi(new InterProcessMultiLock(client, List.of(path, arg)));
             case "read":
                 return mutex(new InterProcessReadWriteLock(client, path).readLock(), name, false);
             case "write":
@@ -345,6 +349,18 @@ public final class Peer {
 
             public Collection<String> who() throws Exception {
                 return mutex.getParticipantNodes();
+            }
+        };
+    }
+
+    static Lock multi(InterProcessMultiLock locks) {
+        return new Lock() {
+            public void take() throws Exception {
+                locks.acquire();
+            }
+
+            public void give() throws Exception {
+                locks.release();
             }
         };
     }
