@@ -24,11 +24,14 @@ type Spec struct {
 
 func (want Spec) count() int { return max(want.Count, 1) }
 
-func (want Spec) flags() int32 {
-	if want.Key != "" {
-		return zk.FlagEphemeral
+func (p *Parent) flags(want Spec) (flags int32) {
+	if want.Key == "" {
+		flags |= zk.FlagSequence
 	}
-	return zk.FlagEphemeral | zk.FlagSequence
+	if !p.Lasting {
+		flags |= zk.FlagEphemeral
+	}
+	return flags
 }
 
 // path returns the path to create, and the GUID in it.
@@ -107,7 +110,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			}
 		case errors.Is(err, session.ErrNotDeleted):
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode) && !p.Given:
 			if err = remakes.Pause(ctx, err); err == nil {
 				var made []string
 				made, err = p.make(ctx, s)
@@ -128,8 +131,9 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 
 // start sends a copy of the create. Errors: nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
-	want := c.want
-	c.last, err = c.session.StartCreate(ctx, c.path, want.Data, want.flags(), want.count(), sent, want.Instead...)
+	p, want := c.parent, c.want
+	c.last, err = c.session.StartCreateFor(
+		ctx, c.path, want.Data, p.flags(want), p.ACL, want.count(), sent, want.Instead...)
 	return err
 }
 

@@ -58,7 +58,7 @@ func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 	})
 }
 
-// While the losses of a session are being told, and there is no connection, its calls fail at once.
+// While the losses of a session are being reported, and there is no connection, its calls fail at once.
 func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -120,7 +120,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	})
 }
 
-// A server that sheds load for long is asked less and less, and a call goes on soon after the end of that.
+// A server that sheds load for long gets fewer and fewer requests, and a call continues soon after the end of that.
 func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -129,8 +129,8 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 		began := time.Now()
 		_, err := s.Set(t.Context(), "/", nil, -1)
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), time.Minute+time.Second)
-		require.Less(t, shed.Hits(), 70)
+		require.LessOrEqual(t, time.Since(began), time.Minute+3*time.Second/2, "the longest pause is half longer than a second")
+		require.Less(t, shed.Hits(), 90)
 	})
 }
 

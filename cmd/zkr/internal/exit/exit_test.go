@@ -34,3 +34,9 @@ func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 	require.Regexp(t, `^the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in `+
 		`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`, AsFlags.Replace(message))
 }
+
+// TestAsFlags_TooManyNodes: the page cannot follow them, whatever the limits of a cache.
+func TestAsFlags_TooManyNodes(t *testing.T) {
+	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
+		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))
+}
