@@ -51,7 +51,7 @@ race: ## the same tests under the race detector (needs a C compiler)
 real: export REQUIRE_REAL = 1
 real: ## what decides about the library on real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
-		'integration $(REAL) -timeout=15m ./kit/zkserver ./library/lease ./library/leader ./parity ./others/curator ./chaos' \
+		'integration $(REAL) -timeout=15m ./kit/zkserver ./library/client ./library/lease ./library/leader ./parity ./others/curator ./chaos' \
 		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
 

@@ -37,6 +37,10 @@ type Tracer struct {
 	// State is called after every change of the client's state, in order. No change is skipped. It runs on a separate
 	// goroutine, so a change may be over by the time it is reported. Client.Close waits for it.
 	State func(c StateChange)
+	// Connect is called when an attempt to connect to a server has succeeded or failed, on a goroutine of the
+	// client, which makes one attempt after the other. An attempt that the client gives up, because it is closed
+	// or its session has timed out, is not reported.
+	Connect func(c Connect)
 	// Request is called when a request was answered, or when its connection ended without an answer. This includes
 	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a
 	// separate request. ctx comes from the call or the acquisition that sent the request. If the library sent it for
@@ -131,9 +135,28 @@ type StateChange struct {
 	Err error
 }
 
+// Connect is one attempt to connect to a server.
+type Connect struct {
+	// Server is the server as in the connect string, together with the address that its name resolved to, such
+	// as "zk1:2181 (10.0.0.1)".
+	Server string
+	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if
+	// configured, to get the session, and to authenticate. Resolving names comes before and is not included.
+	Began time.Time
+	Took  time.Duration
+	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if
+	// conn.WithConnectTimeout has passed; "refused" if the server rejected the credentials; "expired" if it
+	// answered that the session is over; "failed" for all others, such as a server that hangs up because it has
+	// no quorum.
+	Outcome string
+	// Err is why the attempt failed; nil if it succeeded.
+	Err error
+}
+
 // Request is one request to a server.
 type Request struct {
-	// Op is "create", "delete", "exists", "get", "set", "acl", "children", "sync", "multi", "watch", "unwatch" or "close".
+	// Op is "create", "delete", "exists", "get", "set", "acl", "setacl", "children", "sync", "multi", "watch", "unwatch"
+	// or "close".
 	Op string
 	// Path without the chroot; for a transaction, that of the first operation.
 	Path string

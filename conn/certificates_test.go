@@ -109,7 +109,8 @@ func TestTLS_CertificatesChange(t *testing.T) {
 	require.NoError(t, context.Cause(ctx))
 }
 
-// Between the writes of two files, nothing can be read. The configuration before is used, and a log line tells it.
+// Between the writes of two files, neither can be used. The previous configuration stays in use, and a log line
+// reports it.
 func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 	t.Parallel()
 	id := newIdentity(t)

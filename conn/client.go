@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -22,6 +24,9 @@ func (c *Client) inner() *client.Client {
 	}
 	return (*client.Client)(c)
 }
+
+// bounded returns the context of one call of the program; see [WithMaxInFlight].
+func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
 
 // New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as
 // the default port. It returns at once and connects in the background for as long as it takes, so a service can
@@ -149,7 +154,7 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 // Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply;
 // ErrClosed; ErrAuthFailed; the cause of ctx, with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	return c.inner().Get(ctx, path)
+	return c.inner().Get(c.bounded(ctx), path)
 }
 
 // Exists reports whether a node exists, and returns its Stat. Like [Client.Get], it retries until a server
@@ -157,7 +162,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) 
 //
 // Errors: those of Get, except that a missing node is not an error.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	return c.inner().Exists(ctx, path)
+	return c.inner().Exists(c.bounded(ctx), path)
 }
 
 // Children returns the names of a node's children in no particular order. Like [Client.Get], it retries until a
@@ -165,13 +170,29 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error)
 //
 // Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	return c.inner().Children(ctx, path)
+	return c.inner().Children(c.bounded(ctx), path)
 }
 
-// ACL returns the access list of a node. Like [Client.Get], it retries until a server answers. Since ZooKeeper
-// 3.7, a client without the permission admin receives the hashes of the scheme digest as "x".
-func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
-	return c.inner().ACL(ctx, path)
+// ACL returns the access list of a node and the node's Stat, whose Aversion is the version of the list. Like
+// [Client.Get], it retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin
+// receives the hashes of the scheme digest as "x"; do not pass such a list to [Client.SetACL].
+func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
+	return c.inner().ACL(c.bounded(ctx), path)
+}
+
+// SetACL replaces the access list of a node if the version of the list, the Aversion of its Stat, is the given
+// one; -1 matches any. The client needs the permission admin. The list applies to this node only, neither to its
+// parent nor to its children. Whether a node may be deleted depends on the list of its parent.
+//
+// If the reply to a versioned SetACL is lost, SetACL reads the node: if the list still has the version, the
+// write was not applied and is sent again.
+//
+// Errors: zk.ErrInvalidACL for an empty list, before any request, and for one that the server rejects;
+// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another error of the server, and nothing was written;
+// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client
+// changed the list; without a session, as for Create.
+func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
+	return c.inner().SetACL(c.bounded(ctx), path, acl, version)
 }
 
 // Sync waits until the server has caught up with the leader. Subsequent reads, here or on the session, are then
@@ -180,7 +201,9 @@ func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
 // retries until a server answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
-func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
+func (c *Client) Sync(ctx context.Context, path string) error {
+	return c.inner().Sync(c.bounded(ctx), path)
+}
 
 // Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller
 // gets the newest state rather than those it has missed, and never an older state after a newer one. If a node
@@ -213,7 +236,51 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 // Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or the cause of ctx, and
 // nothing was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
-	return c.inner().Create(ctx, path, data, mode, acl...)
+	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
+}
+
+// CreateProtected is like [Client.Create], but finds the node if the reply is lost. The last part of its name
+// begins with "_c_", a new UUID and "-": "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for
+// [EphemeralSequential]. Curator names nodes made withProtection in this way, and so does go-zookeeper's
+// CreateProtectedEphemeralSequential, without the hyphens of the UUID. CreateProtected returns the whole path. It
+// takes the modes [Persistent], [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not
+// create missing parents.
+//
+// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way,
+// and then looks for the UUID among the children of the parent, for which the client needs the permission read.
+// If there is no such node, it sends the request again. A node that the caller does not learn of, because of an
+// error or because ctx has ended, is deleted in the background while the session lives.
+//
+// A server that hangs may execute the first request late, after the second was answered. There are then two
+// nodes with the same UUID, unless the mode is not sequential.
+//
+// Errors: those of [Client.Create]. ErrUnknownOutcome says that ctx or the session ended, or that the search was
+// refused, before the node was found: an ephemeral node is deleted, at the latest with the session, and a
+// persistent node may stay. The error names it.
+func (c *Client) CreateProtected(
+	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
+) (string, error) {
+	return ephemeral.CreateProtected(c.bounded(ctx), c.inner(), path, data, mode, acl)
+}
+
+// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no
+// children and its data was not written for that long. [Client.Set] starts the time anew. The servers check
+// about once a minute and count by the wall clock of their leader, so use it to clean up and not to coordinate.
+// For a node that shows that a process is running, use an ephemeral node.
+//
+// The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and at most
+// 2^40-1 of them, about 34 years.
+//
+// All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true,
+// which is off by default. A server without it takes such nodes for ephemeral ones, so set it on all servers
+// before the first of them is created.
+//
+// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to
+// live outside of the range, before any request.
+func (c *Client) CreateTTL(
+	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
+	return c.inner().CreateTTL(c.bounded(ctx), path, data, mode, ttl, acl...)
 }
 
 // CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The
@@ -229,7 +296,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // Errors: zk.ErrNodeExists if the node existed before; otherwise the error of the server about the node that
 // could not be created.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
-	return c.inner().CreateAll(ctx, path, data, acl...)
+	return c.inner().CreateAll(c.bounded(ctx), path, data, acl...)
 }
 
 // Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is
@@ -237,7 +304,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 //
 // Errors: those of [Session.Multi]; without a session, as for Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return c.inner().Multi(ctx, ops...)
+	return c.inner().Multi(c.bounded(ctx), ops...)
 }
 
 // Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set
@@ -252,7 +319,7 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 // ErrUnknownOutcome if a reply was lost and it cannot be determined whether this Set or another client changed
 // the node; without a session, as for Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
-	return c.inner().Set(ctx, path, data, version)
+	return c.inner().Set(c.bounded(ctx), path, data, version)
 }
 
 // Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the
@@ -263,5 +330,42 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 // deleted; ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1,
 // which may be another client's; without a session, as for Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	return c.inner().Delete(ctx, path, version)
+	return c.inner().Delete(c.bounded(ctx), path, version)
 }
+
+// DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A path without a
+// node is no error. Up to 64 requests are in flight at a time.
+//
+// The tree does not go at once: others see parts of it until DeleteAll returns. What they create below path in
+// the meantime is deleted, too, ephemeral nodes and the contenders of locks included, so their holds are lost.
+// If DeleteAll returns nil, there was a moment at which no node was left; one may have been created since. While
+// another client keeps creating nodes below path, DeleteAll goes on until ctx ends.
+//
+// A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute
+// the first request late, and then deletes a node that was created at the same path in the meantime, unless it
+// has children.
+//
+// After an error, a part of the tree has been deleted. Errors: the error of the server about the node that could
+// not be deleted or listed, such as zk.ErrNoAuth, after which no further node is tried;
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the root of the server, which holds
+// nodes of its own, before any request; ErrClosed; ErrAuthFailed; the cause of ctx. The error also matches
+// ErrUnknownOutcome if the node that it names may have been deleted.
+func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
+	var o deleteAllOptions
+	for i, opt := range opts {
+		if opt == nil {
+			return fmt.Errorf("delete all of %s: option %d is nil", path, i)
+		}
+		opt(&o)
+	}
+	return c.inner().DeleteAll(c.bounded(ctx), path, o.keepTop)
+}
+
+// DeleteAllOption configures [Client.DeleteAll].
+type DeleteAllOption func(*deleteAllOptions)
+
+type deleteAllOptions struct{ keepTop bool }
+
+// WithKeepTop makes [Client.DeleteAll] delete only what is below the path; by default the node at the path goes,
+// too. Servers delete a container themselves some time after its last child.
+func WithKeepTop() DeleteAllOption { return func(o *deleteAllOptions) { o.keepTop = true } }

@@ -33,10 +33,11 @@
 //
 // Reads and [Client.Sync] are retried until a server answers. A write is retried only while it certainly was
 // not executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
-// zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Three writes
+// zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some writes
 // of Client resolve this by reading the node. A versioned [Client.Set] is sent again if the node still has the
-// version. [Client.Delete] treats a missing node as success. [Client.CreateAll], which also creates missing
-// parents, treats a node with its data as success.
+// version, and so is [Client.SetACL]. [Client.Delete] treats a missing node as success. [Client.CreateAll],
+// which also creates missing parents, treats a node with its data as success. [Client.DeleteAll] deletes until
+// nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it finds the node.
 //
 // Operations of a Session end with it. Reads of a Client continue in the next session and never go back in
 // time: a server that lags behind what this client has seen refuses it. There is one exception. If servers have
@@ -60,9 +61,9 @@
 // [WithAuth] sends credentials on every connection, before any request. If a server refuses them, the client
 // tries the next one. If all servers refuse, the session ends and calls fail with zkrecipes.ErrAuthFailed; Run,
 // Watch and caches resume when a server accepts the credentials. [WithACL] sets the access list of nodes that
-// are created without their own. [WithTLS] verifies the server's name as given in the connect string, and
-// [WithTLSFunc] supports certificates that change. [WithSASL] authenticates the client with SASL; see package
-// sasl.
+// are created without their own, and [WithACLFunc] a list for each path. [WithTLS] verifies the
+// server's name as given in the connect string, and [WithTLSFunc] supports certificates that change. [WithSASL]
+// authenticates the client with SASL; see package sasl.
 //
 // # Servers that change
 //

@@ -6,6 +6,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -51,7 +55,7 @@ func ExampleDial() {
 	// get /missing: zk: node does not exist
 }
 
-// A service starts, and tells its health, while ZooKeeper is away.
+// A service starts, and reports its health, while ZooKeeper is away.
 func ExampleNew() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -137,6 +141,177 @@ func ExampleClient_Watch() {
 	// limit: 10
 }
 
+func ExampleClient_DeleteAll() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	for _, path := range []string{"/app/jobs/1", "/app/jobs/2", "/app/limit"} {
+		if err := client.CreateAll(ctx, path, nil); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println(client.DeleteAll(ctx, "/app/jobs", conn.WithKeepTop()))
+	fmt.Println(client.Children(ctx, "/app/jobs"))
+	fmt.Println(client.DeleteAll(ctx, "/app"))
+	fmt.Println(client.Children(ctx, "/"))
+	// Output:
+	// <nil>
+	// [] <nil>
+	// <nil>
+	// [zookeeper] <nil>
+}
+
+func ExampleClient_CreateProtected() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	path, err := client.CreateProtected(ctx, "/worker-", []byte("10.0.0.1"), conn.EphemeralSequential)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, rest, _ := strings.Cut(path, "-worker-") // what comes before has a UUID
+	fmt.Println("worker", rest)
+	// Output:
+	// worker 0000000000
+}
+
+// Nodes below /billing belong to the team that bills, and all others to the operators.
+func ExampleWithACLFunc() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	operators, billing := zk.DigestACL(zk.PermAll, "ops", "secret"), zk.DigestACL(zk.PermAll, "billing", "other")
+	client, err := conn.Dial(ctx, connect, conn.WithAuth("digest", "ops:secret"), conn.WithACL(operators),
+		conn.WithACLFunc(func(path string) []zk.ACL {
+			if strings.HasPrefix(path+"/", "/billing/") {
+				return slices.Concat(billing, operators)
+			}
+			return nil // the list of WithACL
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	for _, path := range []string{"/billing/limit", "/limit"} {
+		if err := client.CreateAll(ctx, path, nil); err != nil {
+			fmt.Println(err)
+			return
+		}
+		list, _, err := client.ACL(ctx, path)
+		fmt.Println(len(list), err)
+	}
+	// Output:
+	// 2 <nil>
+	// 1 <nil>
+}
+
+func ExampleClient_CreateTTL() {
+	server, err := zktest.Start(zktest.WithListener("127.0.0.1:0"), zktest.WithExtendedTypes(),
+		zktest.WithContainerCheck(10*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, server.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	path, err := client.CreateTTL(ctx, "/reset-password", []byte("token"), conn.Persistent, 50*time.Millisecond)
+	fmt.Println(path, err)
+	for node, err := range client.Watch(ctx, path) {
+		if err != nil || node.Current && !node.Exists {
+			fmt.Println("it is gone", err)
+			return
+		}
+	}
+	// Output:
+	// /reset-password <nil>
+	// it is gone <nil>
+}
+
+// A thousand goroutines read, and the servers have at most ten of the requests at a time.
+func ExampleWithMaxInFlight() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect, conn.WithMaxInFlight(10))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	var read atomic.Int64
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			if _, _, err := client.Get(ctx, "/"); err == nil {
+				read.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println(read.Load())
+	// Output:
+	// 1000
+}
+
+// The team of the client may change the node from now on, and everybody may read it.
+func ExampleClient_SetACL() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect, conn.WithAuth("digest", "team:secret"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	if err := client.CreateAll(ctx, "/limit", []byte("10")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, stat, err := client.ACL(ctx, "/limit")
+	fmt.Println(list, stat.Aversion, err)
+	list = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth"}, {Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
+	stat, err = client.SetACL(ctx, "/limit", list, stat.Aversion) // unless another client was faster
+	fmt.Println(stat.Aversion, err)
+	// Output:
+	// [{31 world anyone}] 0 <nil>
+	// 1 <nil>
+}
+
 func ExampleClient_Sub() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -166,7 +341,7 @@ func ExampleClient_Sub() {
 	// [config]
 }
 
-// Encrypted, with credentials, below a chroot of the application's; what it makes is open to its own user alone.
+// Encrypted, with credentials, below the application's chroot; only its own user can access what it creates.
 func ExampleDial_secured() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -190,7 +365,7 @@ func ExampleDial_secured() {
 	defer client.Close()
 }
 
-// An ensemble that lets in only those who show an identity. What the client makes is open to that identity alone.
+// An ensemble that admits only clients with an identity. Only that identity can access what the client creates.
 func ExampleWithSASL() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -31,7 +31,8 @@ func route(srv *zktest.Server, routes map[string]string) conn.Option {
 	})
 }
 
-// besides is a client of one ensemble that is told of the servers of another one, too: at addresses that begin with "10.".
+// besides is a client of one ensemble that is also given the servers of another one, at addresses that begin with
+// "10.".
 func besides(t *testing.T, srv, other *zktest.Server, d *directory, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	d.set(nil, srv.Addr())
@@ -95,8 +96,8 @@ func TestWithServers_NamesAnOlderEnsemble_TheHoldIsLostFirst(t *testing.T) {
 	})
 }
 
-// Clients reach the servers by a proxy at other ports than the configuration says. Those refuse, or swallow packets. A client with a lock
-// comes back by the given addresses each time, and never moves to the others.
+// Clients reach the servers by a proxy at other ports than the configuration says. Those refuse, or swallow packets.
+// A client with a lock returns by the given addresses each time, and never moves to the others.
 func TestEnsembleTracking_PortsBehindAProxy_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -66,8 +66,8 @@ func listenTwice(t *testing.T, opts ...zktest.Option) (srv *zktest.Server, witho
 	}
 }
 
-// The first address accepts and hangs up, as a server without a leader does. The client goes on to the second, and TLS verifies the
-// name.
+// The first address accepts and hangs up, as a server without a leader does. The client continues with the second,
+// and TLS verifies the name.
 func TestDial_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
@@ -120,6 +121,25 @@ func WithMaxReplySize(bytes int) Option {
 			return fmt.Errorf("reply size %d: want between 4 KiB and 1 GiB", bytes)
 		}
 		o.MaxReply = bytes
+		return nil
+	}
+}
+
+// WithMaxInFlight limits how many requests of this program are in flight, 1 or more; by default there is no
+// limit. It applies to the calls of [Client] and [Session], and to each request of [Client.DeleteAll] and others
+// that send several. A call beyond the limit waits for its turn, first come, first served, until its context ends:
+// nothing was sent then, and the error says what it waited for. A call that returns because its context has ended
+// keeps its turn until the server answers or the connection is lost.
+//
+// The limit does not apply to what the client and the recipes send for themselves: pings, the proof of liveness,
+// contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. They never wait
+// behind the calls of the program, so the limit delays no release and shortens no deadline.
+func WithMaxInFlight(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("%d requests in flight: want 1 or more", n)
+		}
+		o.MaxInFlight = n
 		return nil
 	}
 }
@@ -389,13 +409,39 @@ func WithAuth(scheme, cred string) Option {
 // WithACL sets the access list of every node that is created without its own, above all by recipes; the default
 // is open to the world. The clients that share a queue need read, create and delete on its parent. To wait,
 // they need read on each other's contenders; to revoke, write on the contender of the holder. Clients with
-// different credentials therefore need a list that names all of them.
+// different credentials therefore need a list that names all of them. For lists that depend on the path, see
+// [WithACLFunc].
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {
 			return errors.New("acl: empty list")
 		}
+		if err := session.CheckACL(acl); err != nil {
+			return fmt.Errorf("acl: %w", err)
+		}
 		o.ACL = append([]zk.ACL(nil), acl...)
+		return nil
+	}
+}
+
+// WithACLFunc sets a function that returns the access list of a node that is created without its own; the
+// default is the list of [WithACL] for every node. Where the function returns an empty list, the list of WithACL
+// applies. It is called for all nodes that the client, its subs and recipes create: contenders, members, values
+// and the containers above them, those of the chroot included. It does not change nodes that exist; see
+// [Client.SetACL].
+//
+// The function receives the path on the server, chroot included. What servers append to it is missing: the path
+// of a contender is "/locks/a/_c_<uuid>-lock-", without its number. The function is called before each request,
+// by several goroutines, and perhaps twice for one node: it must return at once, and always the same list for a
+// path.
+//
+// A create fails with zk.ErrInvalidACL, before any request, if an entry has no scheme or unknown permissions.
+func WithACLFunc(acl func(path string) []zk.ACL) Option {
+	return func(o *options) error {
+		if acl == nil {
+			return errors.New("acl: nil function")
+		}
+		o.ACLFunc = acl
 		return nil
 	}
 }
@@ -412,7 +458,7 @@ func WithIdentity(id string) Option {
 	}
 }
 
-// dial opens a connection, with TLS if asked for, within the context.
+// dial opens a connection, with TLS if configured, within the context.
 func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 	raw, err := o.rawDial(ctx, "tcp", server.Address)
 	if err != nil || o.tls == nil {

@@ -54,7 +54,7 @@ func TestSASL_OnEveryConnection(t *testing.T) {
 			_, _, err := c.Get(t.Context(), "/lock")
 			require.NoError(t, err)
 		}
-		list, err := c.ACL(t.Context(), "/lock")
+		list, _, err := c.ACL(t.Context(), "/lock")
 		require.NoError(t, err)
 		require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
 		_, err = bubble.Dial(t, srv, "b", digest(t, "eve", "other")).Create(t.Context(), "/lock/x", nil, 0)
@@ -77,7 +77,7 @@ func TestSASL_Refused(t *testing.T) {
 	})
 }
 
-// A server without SASL ends the exchange as one that has succeeded. That is no identity.
+// A server without SASL ends the exchange as if it had succeeded. That is not an identity.
 func TestSASL_ServerWithoutIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -257,8 +257,8 @@ func TestSASL_BadMechanism(t *testing.T) {
 	require.ErrorContains(t, err, "sasl: nil mechanism")
 }
 
-// A server that proves nothing is left for another one. A call that came after it had failed was told at once that the credentials
-// were refused.
+// A server that proves nothing is left for another one. A call that came after it had failed used to fail at once
+// with refused credentials.
 func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }

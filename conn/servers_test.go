@@ -208,8 +208,8 @@ func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	return hold
 }
 
-// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that are there in the end, follows,
-// and its lock is held throughout.
+// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that exist in
+// the end, follows, and its lock is held throughout.
 func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -384,7 +384,7 @@ func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
 	}
 }
 
-// The server that the client moves to swallows packets. The client comes back after one attempt, and its hold lives on.
+// The server that the client moves to swallows packets. The client returns after one attempt, and its hold lives on.
 func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the server is random
@@ -466,6 +466,31 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 			require.NoError(t, hold.Err())
 		}
 	}, zktest.WithFronts(7))
+}
+
+// The leader and another server leave the ensemble, so all connections end, and end once more before the clients have moved. Some clients are
+// back at a server that has left, which serves on. They leave it, too.
+func TestRebalance_LeaderLeaves_NoClientStays(t *testing.T) {
+	t.Parallel()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		fronts := srv.Fronts()
+		require.NoError(t, srv.Reconfigure(fronts[:3]...))
+		var clients []*conn.Client
+		for range 30 {
+			clients = append(clients, tracking(t, srv, conn.WithRebalance(time.Minute)))
+		}
+		hold := lock(t, clients[0])
+		require.True(t, fronts[2].Leads())
+		require.NoError(t, srv.Reconfigure(fronts...))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, srv.Reconfigure(fronts[0], fronts[3], fronts[4]))
+		time.Sleep(5 * time.Second)
+		srv.Cut(trial.Ours)
+		time.Sleep(5 * time.Minute)
+		after := count(srv, clients)
+		require.Equal(t, []int{0, 0}, after[1:3], "%v", after)
+		require.NoError(t, hold.Err())
+	}, zktest.WithFronts(5), zktest.WithReconfig())
 }
 
 // ownZone says that the servers of the own zone are the first and the second.

@@ -54,7 +54,7 @@ func (s *Session) Err() error { return s.inner.Err() }
 // Errors: the error of the server, in which case there is no watch; [Session.Err] if the session has ended; the
 // cause of ctx, with what the call was waiting for.
 func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
-	data, stat, w, err := s.inner.GetW(ctx, path)
+	data, stat, w, err := s.inner.GetW(s.inner.Bounded(ctx), path)
 	return data, stat, w.Fired(), err
 }
 
@@ -64,7 +64,7 @@ func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.S
 //
 // Errors: those of GetW, except that a missing node is not an error.
 func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat zk.Stat, changed <-chan struct{}, err error) {
-	exists, stat, w, err := s.inner.ExistsW(ctx, path)
+	exists, stat, w, err := s.inner.ExistsW(s.inner.Bounded(ctx), path)
 	return exists, stat, w.Fired(), err
 }
 
@@ -73,17 +73,17 @@ func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat z
 //
 // Errors: those of GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, changed <-chan struct{}, err error) {
-	names, w, err := s.inner.ChildrenW(ctx, path)
+	names, w, err := s.inner.ChildrenW(s.inner.Bounded(ctx), path)
 	return names, w.Fired(), err
 }
 
 // Create creates a node and returns its path, which for a sequential node is longer than the path requested.
-// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live.
-// Without an ACL, the node has the client's.
+// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live;
+// see [Client.CreateTTL]. Without an ACL, the node has the client's.
 //
 // Errors: the error of the server, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
-	return s.inner.Create(ctx, path, data, mode, acl...)
+	return s.inner.Create(s.inner.Bounded(ctx), path, data, mode, acl...)
 }
 
 // Multi applies all of the operations or none, and returns one result for each: see [zkrecipes.OpCreate],
@@ -93,5 +93,5 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode int
 // of the operation that was refused, an [*zkrecipes.OpError] with its path, and nothing was applied;
 // ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return s.inner.Multi(ctx, ops...)
+	return s.inner.Multi(s.inner.Bounded(ctx), ops...)
 }

@@ -39,7 +39,8 @@ func parseSRV(rest string) (source *client.Source, chroot string, err error) {
 	}}, chroot, nil
 }
 
-// serversOf returns the servers of SRV records. The error is about records that name none. A target "." says that there is no service.
+// serversOf returns the servers of SRV records. The error is about records that name none. A target "." means that
+// there is no service.
 func serversOf(records []*net.SRV) (servers []string, err error) {
 	targets := make([]string, len(records))
 	for i, record := range records {

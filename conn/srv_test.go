@@ -78,7 +78,8 @@ func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 	}
 }
 
-// Dial gives up a name without records after 5 s. New goes on, says what is in its way, and finds the records when they appear.
+// Dial gives up a name without records after 5 s. New keeps trying, reports the reason, and finds the records when
+// they appear.
 func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 	withNames(t, func(t *testing.T, ns *names.Server, _ *zktest.Server, dialer conn.Option) {
 		var err error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type Collector struct {
 	holds    *prometheus.GaugeVec
 	losses   *prometheus.CounterVec
 	changes  *prometheus.CounterVec
+	connects *prometheus.HistogramVec
 	requests *prometheus.HistogramVec
 	failures *prometheus.CounterVec
 
@@ -37,9 +39,10 @@ type Collector struct {
 
 	ops map[string]prometheus.Observer // of requests; does not change
 
-	mu     sync.RWMutex
-	locks  map[labels]*lock
-	shards map[labels]*shards
+	mu      sync.RWMutex
+	locks   map[labels]*lock
+	shards  map[labels]*shards
+	servers map[string]bool // that have metrics of their own
 
 	session sync.Mutex // guards what follows
 	now     string     // the state
@@ -72,13 +75,15 @@ func New(opts ...Option) (*Collector, error) {
 	}
 	with := func(more string) []string { return append(slices.Clip(of), more) }
 	c := &Collector{
-		config:   cfg,
-		acquire:  histogram("acquire_seconds", "How long acquisitions took, by outcome.", cfg.acquire, with("outcome")),
-		waiting:  gauge("waiting", "Acquisitions that wait now.", of),
-		hold:     histogram("hold_seconds", "How long holds that have ended were held.", cfg.hold, of),
-		holds:    gauge("holds", "Holds that are held now.", of),
-		losses:   counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
-		changes:  counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
+		config:  cfg,
+		acquire: histogram("acquire_seconds", "How long acquisitions took, by outcome.", cfg.acquire, with("outcome")),
+		waiting: gauge("waiting", "Acquisitions that wait now.", of),
+		hold:    histogram("hold_seconds", "How long holds that have ended were held.", cfg.hold, of),
+		holds:   gauge("holds", "Holds that are held now.", of),
+		losses:  counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
+		changes: counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
+		connects: histogram("connect_seconds", "How long attempts to connect took, by outcome.", cfg.request,
+			[]string{"server", "outcome"}),
 		requests: histogram("request_seconds", "How long servers took to answer requests.", cfg.request, []string{"op"}),
 		failures: counter("request_errors_total", "Requests that ended with an error, by code.", []string{"op", "code"}),
 		moves:    counter("shard_moves_total", "Shards that plans of this leader took from members that had them.", of[1:]),
@@ -93,11 +98,12 @@ func New(opts ...Option) (*Collector, error) {
 		shardsWaiting: desc("shards_waiting", "Shards that the plan gives to this member, and that it does not have.", of[1:]...),
 		longestWait:   desc("shard_longest_wait_seconds", "How long the shard has waited that waits the longest; 0 if none waits.", of[1:]...),
 
-		ops:    make(map[string]prometheus.Observer),
-		locks:  make(map[labels]*lock),
-		shards: make(map[labels]*shards),
-		now:    states[0],
-		since:  time.Now(),
+		ops:     make(map[string]prometheus.Observer),
+		locks:   make(map[labels]*lock),
+		shards:  make(map[labels]*shards),
+		servers: make(map[string]bool),
+		now:     states[0],
+		since:   time.Now(),
 	}
 	for _, op := range ops {
 		c.ops[op] = c.requests.WithLabelValues(op)
@@ -130,7 +136,7 @@ const namespace = "zkrecipes"
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
-		State: c.traceState, Request: c.traceRequest,
+		State: c.traceState, Connect: c.traceConnect, Request: c.traceRequest,
 	}
 }
 
@@ -182,6 +188,22 @@ func (c *Collector) traceState(s zkrecipes.StateChange) {
 	c.now, c.since, c.granted = s.To.String(), s.At, s.Timeout
 }
 
+func (c *Collector) traceConnect(a zkrecipes.Connect) {
+	c.connects.WithLabelValues(c.server(a.Server), a.Outcome).Observe(a.Took.Seconds())
+}
+
+// server returns the label of a server: its name, without the address that it has resolved to now.
+func (c *Collector) server(as string) string {
+	name, _, _ := strings.Cut(as, " ")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.servers[name] && len(c.servers) >= c.config.maxNames {
+		return other
+	}
+	c.servers[name] = true
+	return name
+}
+
 func (c *Collector) traceRequest(_ context.Context, r zkrecipes.Request) {
 	took, ok := c.ops[r.Op]
 	if !ok {
@@ -214,7 +236,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 func (c *Collector) vectors() []prometheus.Collector {
-	return []prometheus.Collector{c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.requests, c.failures, c.moves, c.waits}
+	return []prometheus.Collector{
+		c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.connects, c.requests, c.failures, c.moves, c.waits,
+	}
 }
 
 func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {

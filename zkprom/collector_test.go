@@ -2,6 +2,7 @@ package zkprom_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -249,7 +250,7 @@ func TestCollector_Requests(t *testing.T) {
 			require.Contains(t, s, `zkrecipes_request_seconds_count{op="`+op+`"}`)
 		}
 		require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="acl"}`])
-		_, err = client.ACL(t.Context(), "/a")
+		_, _, err = client.ACL(t.Context(), "/a")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		s = scrape(t, c)
 		require.Equal(t, "1", s[`zkrecipes_request_seconds_count{op="acl"}`])
@@ -327,4 +328,25 @@ func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	for m := range samples { // the rest of the scrape
 		require.NotNil(t, m)
 	}
+}
+
+// The address that a name resolves to is no label: in a cluster of containers it changes with each restart.
+func TestCollector_Connects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := zkprom.New(zkprom.WithMaxNames(2))
+		require.NoError(t, err)
+		told := c.Tracer().Connect
+		for _, server := range []string{"zk1:2181 (10.0.0.1)", "zk1:2181 (10.0.0.7)", "10.0.0.2:2181", "zk3:2181 (10.0.0.3)", "zk4:2181 (10.0.0.4)"} {
+			told(zkrecipes.Connect{Server: server, Took: 20 * time.Millisecond, Outcome: "connected"})
+		}
+		told(zkrecipes.Connect{Server: "zk1:2181 (10.0.0.1)", Took: time.Second, Outcome: "timeout", Err: errors.New("no session within 1s")})
+		s := scrape(t, c)
+		for series, count := range map[string]string{
+			`{outcome="connected",server="zk1:2181"}`: "2", `{outcome="timeout",server="zk1:2181"}`: "1",
+			`{outcome="connected",server="10.0.0.2:2181"}`: "1", `{outcome="connected",server="(other)"}`: "2",
+		} {
+			require.Equal(t, count, s["zkrecipes_connect_seconds_count"+series], series)
+		}
+		require.Equal(t, "1", s[`zkrecipes_connect_seconds_sum{outcome="timeout",server="zk1:2181"}`])
+	})
 }

@@ -32,6 +32,9 @@
 //     between two scrapes.
 //   - zkrecipes_session_timeout_seconds: the session timeout that the server granted; absent before the first
 //     session.
+//   - zkrecipes_connect_seconds{server,outcome}: histogram of the duration of attempts to connect. The server is
+//     that of the connect string. The outcome is connected, unreachable, timeout, refused, expired or failed; see
+//     [zkrecipes.Connect].
 //   - zkrecipes_request_seconds{op}: histogram of the time from a request to its answer. The op is that of
 //     [zkrecipes.Request].
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal
@@ -80,5 +83,5 @@
 // # Cardinality
 //
 // Paths are not labels unless [WithPaths] is set. There are at most 100 combinations of recipe, name and path;
-// see [WithMaxNames]. All others are counted together, under the name "(other)".
+// see [WithMaxNames]. All others are counted together, under the name "(other)". The same limit applies to servers.
 package zkprom

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -401,6 +402,16 @@ var provoke = map[string]func(s *site){
 		s.srv.Stall(zktest.Everyone, zktest.Both)
 		time.Sleep(8 * time.Second)
 	},
+	"One of several servers does not listen": func(s *site) {
+		var dials atomic.Int64
+		s.dial("a", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) == 1 {
+				return refuse(ctx, network, address)
+			}
+			return s.srv.DialAs("a")(ctx, network, address)
+		}))
+	},
+	"A server has no quorum":       func(s *site) { s.fails(strict) },
 	"No server listens":            func(s *site) { s.fails(refuse) },
 	"The port is not ZooKeeper's":  func(s *site) { s.fails(mute) },
 	"A TLS port without `WithTLS`": func(s *site) { s.fails(strict) },

@@ -15,16 +15,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// judgeAccess tells who may delete the contenders of a queue. The servers look at the list of their parent, not at that of the
-// contender: so a contender with a list of its own is no safer. Whoever deletes that of a holder gives the lock to the next one, while
-// the holder still works, until it learns so.
+// judgeAccess reports who may delete the contenders of a queue. The servers check the list of their parent, not that
+// of the contender, so a contender with its own list is no safer. Whoever deletes that of a holder grants the lock to
+// the next one while the holder still works, until it learns of that.
 func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis, path string, queue *survey.Queue) {
 	parents := map[string]bool{path: true}
 	for _, c := range queue.Contenders() {
 		parents[gopath.Dir(c.Node)] = true
 	}
 	for _, parent := range slices.Sorted(maps.Keys(parents)) {
-		list, err := client.ACL(ctx, parent)
+		list, _, err := client.ACL(ctx, parent)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			continue
@@ -65,5 +65,5 @@ func orNobody(able []string) string {
 	return strings.Join(able, ", ")
 }
 
-// identified reports whether zkr shows who it is.
+// identified reports whether zkr authenticates.
 func (c *connectFlags) identified() bool { return c.authFile != "" || c.kerberos || c.tlsCert != "" }

@@ -37,14 +37,15 @@ func newApp(in, out, err *os.File) *app {
 
 // newRoot makes the whole command.
 //
-// A verb is a file of its own, named after it, with a function newVerb(a *app) *cobra.Command that the list below calls. It
-// sets Use, Short, Example (shown first by help), Long, Args and RunE. Its flags are local to the verb, and read into a struct
-// next to the function. Each flag can be set by ZKR_NAME in the environment, unless noEnv says that it must be typed. RunE
+// A verb is a separate file, named after it, with a function newVerb(a *app) *cobra.Command that the list below
+// calls. It sets Use, Short, Example (shown first by help), Long, Args and RunE. Its flags are local to the verb, and
+// read into a struct next to the function. Each flag can be set by ZKR_NAME in the environment, unless noEnv says
+// that it must be typed. RunE
 //
 //   - gets a context that ends with SIGINT, SIGTERM and their like,
 //   - dials with a.dial(ctx), and closes the client,
 //   - prints results with a.print, which knows the formats of -o, and messages with a.log,
-//   - returns an error: usagef for wrong arguments, exitWith for a code of its own, else any; exitCode finds the code.
+//   - returns an error: usagef for wrong arguments, exitWith for a specific code, else any; exitCode finds the code.
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "zkr",

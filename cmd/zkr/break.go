@@ -193,8 +193,8 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	}
 }
 
-// remove deletes the node of c if it is still the same one. A path in a queue is never used again, but for one whose parent was
-// deleted and made anew; so the czxid is compared, and the version that came with it.
+// remove deletes the node of c if it is still the same one. A path in a queue is never reused, except under a parent
+// that was deleted and created again; therefore the czxid is compared, and the version that came with it.
 func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error {
 	for range 5 {
 		if err := client.Sync(ctx, c.Node); err != nil {

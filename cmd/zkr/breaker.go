@@ -35,10 +35,11 @@ type breaker struct {
 // keyHeader carries the key. A page of another site cannot set it without asking first, and serve grants no such wish.
 const keyHeader = "Zkr-Key"
 
-// wrongKeyPause is for how long after a wrong key another one is told to wait, and is not logged.
+// wrongKeyPause is for how long after a wrong key another one is refused, and is not logged.
 const wrongKeyPause = time.Second
 
-// newBreaker makes a breaker. If it is to delete, its key goes to a file, or without one to a terminal: it stands in no page, and in no log.
+// newBreaker makes a breaker. If it may delete, its key goes to a file, or without one to a terminal, and to no page
+// and no log.
 func (a *app) newBreaker(client *conn.Client, root string, allowed bool, file string) (*breaker, error) {
 	b := &breaker{app: a, client: client, root: root}
 	if !allowed {
@@ -55,7 +56,7 @@ func (a *app) newBreaker(client *conn.Client, root string, allowed bool, file st
 	return b, err
 }
 
-// writeSecret replaces a file by one that its owner alone can read. CreateTemp gives it that mode.
+// writeSecret replaces a file by one that only its owner can read. CreateTemp gives it that mode.
 func writeSecret(path, secret string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: want a regular file, not %v", path, info.Mode())
@@ -80,8 +81,8 @@ func (b *breaker) allowed() bool { return b.key != "" }
 type breakRequest struct {
 	Path    string `json:"path"`
 	Token   int64  `json:"token,string"`
-	Alive   bool   `json:"alive"`   // delete it also if its session is alive
-	Foreign bool   `json:"foreign"` // also a node of no known recipe
+	Alive   bool   `json:"alive"`   // delete it even if its session is alive
+	Foreign bool   `json:"foreign"` // including a node of no known recipe
 	Reason  string `json:"reason"`
 	Confirm bool   `json:"confirm"`
 }

@@ -57,7 +57,7 @@ type pathToken struct {
 	token int64
 }
 
-// pairs reads paths and tokens, a line for each as zkr lock with several paths tells them.
+// pairs reads paths and tokens, one pair a line, as zkr lock with several paths passes them.
 func pairs(path, token string) ([]pathToken, error) {
 	paths, tokens := lines(path), lines(token)
 	if len(paths) == 0 || len(paths) != len(tokens) {
@@ -93,7 +93,7 @@ func present(ctx context.Context, client *conn.Client, path string, token int64)
 		} else if err != nil {
 			return false, err
 		}
-		for _, name := range contenders(names) { // holders stand in front
+		for _, name := range contenders(names) { // holders come first
 			there, stat, err := client.Exists(ctx, dir+"/"+name)
 			if err != nil {
 				return false, err

@@ -72,7 +72,7 @@ func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobr
 		if len(paths) == completionMost {
 			break
 		}
-		if strings.HasPrefix(path, typed) && unquoted.MatchString(name) && number(name) == "" && path != "/zookeeper" { // a contender is no lock
+		if strings.HasPrefix(path, typed) && unquoted.MatchString(name) && number(name) == "" && path != "/zookeeper" { // a contender is not a lock
 			paths = append(paths, path)
 		}
 	}

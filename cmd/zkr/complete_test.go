@@ -37,7 +37,7 @@ func TestCompletion(t *testing.T) {
 		status, out, errs := run(t, srv.Addr(), append([]string{"__completeNoDesc"}, words...)...)
 		require.Zero(t, status, errs)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		return lines[:len(lines)-1] // the last one tells what a shell is to do with them
+		return lines[:len(lines)-1] // the last one says what a shell should do with them
 	}
 	for _, c := range []struct {
 		words []string

@@ -139,7 +139,8 @@ func open(ctx context.Context, servers string, options []conn.Option) (*conn.Cli
 	return client, nil
 }
 
-// lookAtChroot tells if the chroot does not exist, and fails with --require-chroot. A typo in it makes a second tree, in which all locks are free.
+// lookAtChroot warns if the chroot does not exist, and fails with --require-chroot. A typo in it creates a second
+// tree, in which all locks are free.
 func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	chroot := a.chroot()
 	if chroot == "/" {
@@ -211,7 +212,8 @@ func (c *connectFlags) options() ([]conn.Option, error) {
 	return options, nil
 }
 
-// ticket returns how to show who zkr is by Kerberos; nil if it does not. It needs no Close: it ends with the process.
+// ticket returns how zkr authenticates with Kerberos; nil if it does not. It needs no Close: it ends with the
+// process.
 func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
 	if !c.kerberos {
 		if c.keytab != "" || c.principal != "" || c.server != "" {

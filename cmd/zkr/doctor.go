@@ -51,7 +51,7 @@ which is 5 s here.`,
 				a.connect.within = duration(serverPatience)
 			}
 			client, err := a.dialAny(ctx)
-			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may tell why
+			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may show why
 				if broken := a.doctor(ctx, nil, args); broken != nil {
 					return broken
 				}
@@ -87,11 +87,11 @@ type diagnosis struct {
 	Clock    string         `json:"clock"`
 	Findings []string       `json:"findings"`
 	Access   []string       `json:"access,omitempty"` // who may delete contenders
-	// Unknown is what the servers did not tell, so that a finding may be missing.
+	// Unknown is what the servers did not report, so that a finding may be missing.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// doctor examines and prints. Without a client it tells what servers say that give no session.
+// doctor examines and prints. Without a client it prints the answers of servers that grant no session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {
@@ -258,7 +258,8 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 }
 
-// judgeQueue finds what is wrong with a queue: contenders that some servers alone have, and contenders of dead sessions.
+// judgeQueue finds what is wrong with a queue: contenders that only some servers have, and contenders of dead
+// sessions.
 func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
@@ -325,7 +326,7 @@ func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *s
 	return with, without
 }
 
-// tickTime is that of all servers, in milliseconds; "" if one did not tell it, or they differ.
+// tickTime is that of all servers, in milliseconds; "" if one did not report it, or they differ.
 func (d *diagnosis) tickTime() string {
 	tick := d.Servers[0].TickTime
 	if tick == "?" || slices.ContainsFunc(d.Servers, func(e *examination) bool { return e.TickTime != tick }) {

@@ -24,7 +24,7 @@ func TestDoctor_Well(t *testing.T) {
 	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
 }
 
-// TestDoctor_OneServer: what only one server does not tell, or not have, is told.
+// TestDoctor_OneServer: what only one server does not report, or not have, is printed.
 func TestDoctor_OneServer(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	status, out, errs := run(t, srv.Addr()+",127.0.0.1:1", "doctor")
@@ -33,7 +33,7 @@ func TestDoctor_OneServer(t *testing.T) {
 	require.Contains(t, out, "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
 }
 
-// TestDoctor_Unknown: doctor does not say that all is well when the servers have not told which sessions are alive.
+// TestDoctor_Unknown: doctor does not report that all is well when the servers have not listed the live sessions.
 func TestDoctor_Unknown(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	status, out, errs := run(t, srv.Addr(), "doctor", "/q")
@@ -43,7 +43,7 @@ func TestDoctor_Unknown(t *testing.T) {
 	require.NotContains(t, out, "all is well")
 }
 
-// TestDoctor_Ghost: two servers with different trees stand for an ensemble whose servers differ.
+// TestDoctor_Ghost: two servers with different trees simulate an ensemble whose servers differ.
 func TestDoctor_Ghost(t *testing.T) {
 	with, without := zktest.Run(t), zktest.Run(t)
 	c, err := conn.Dial(t.Context(), with.Addr(), conn.WithLogger(silent))
@@ -58,7 +58,7 @@ func TestDoctor_Ghost(t *testing.T) {
 	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
 }
 
-// TestDoctor_NoSession: without a session, doctor still tells what each server says.
+// TestDoctor_NoSession: without a session, doctor still prints what each server says.
 func TestDoctor_NoSession(t *testing.T) {
 	status, out, errs := run(t, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
 	require.Equal(t, exit.Unreachable, status)

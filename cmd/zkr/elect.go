@@ -145,7 +145,7 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		}
 		return supervise.Single(term.Hold, nil)
 	}
-	// There is no way to stand for an election without waiting. A look at the candidates decides.
+	// It is not possible to campaign without waiting. A check of the candidates decides.
 	try := func(ctx context.Context) (*supervise.Grant, error) {
 		switch candidates, err := e.Queue(ctx); {
 		case err != nil:

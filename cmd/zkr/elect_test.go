@@ -49,8 +49,8 @@ func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	require.Equal(t, 0, z.status(t), z.err.String())
 }
 
-// TestElect_NeverHealthy: a program that does not come up, and hangs, leads for --check-start and the grace at most. The line of a check
-// is no part of the program.
+// TestElect_NeverHealthy: a program that does not come up, and hangs, leads for --check-start and the grace at most.
+// The line of a check is not part of the program.
 func TestElect_NeverHealthy(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "--once", "--min-hold=1h", "--check=exec:sleep 0.05; exit 3", "--check-interval=0.01", "--check-start=0.5", "--grace=0.2",
 		"/e", "--shell", `trap '' TERM; while :; do sleep 0.02; done`)

@@ -40,7 +40,7 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 	})
 }
 
-// TestHeld_StaysLost: a program that was asked to stop may not go on, also if a server has answered since.
+// TestHeld_StaysLost: a program that was told to stop may not continue, even if a server has answered since.
 func TestHeld_StaysLost(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

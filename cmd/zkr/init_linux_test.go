@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asProcess1 makes zkr process 1 of a process namespace, as in a container, with a /proc of its own.
+// asProcess1 makes zkr process 1 of a process namespace, as in a container, with its own /proc.
 func asProcess1(t *testing.T, z *zkr) {
 	t.Helper()
 	need.Asked(t, "a process namespace")

@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// The tests in integration/library/secured show that it works. What is wrong with the flags is told before anything is asked.
+// The tests in integration/library/secured show that it works. What is wrong with the flags is reported before
+// anything is requested.
 func TestKerberos_Flags(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "krb5.conf")
 	require.NoError(t, os.WriteFile(config, []byte("[libdefaults]\n default_realm = EXAMPLE.COM\n"), 0o600))

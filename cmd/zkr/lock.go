@@ -122,7 +122,7 @@ func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	var taken []*zkrecipes.Hold
 	defer func() {
 		for _, h := range taken {
-			_ = h.Release(ctx) // it goes on in the background
+			_ = h.Release(ctx) // it continues in the background
 		}
 	}()
 	nested := ctx

@@ -68,7 +68,7 @@ func TestLog_OfALossNamesTheServer(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(line, "deadline"))
 }
 
-// TestLog_OfSidecar: a candidate tells of its term, without a terminal too.
+// TestLog_OfSidecar: a candidate logs its term, without a terminal too.
 func TestLog_OfSidecar(t *testing.T) {
 	srv := zktest.Run(t)
 	_, z := sidecarClient(t, address(t, srv, "a"), "--elect", "/app/leader")

@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// stopIgnoring gives the signals that nohup, or the & of a shell, has made the tests ignore their default effect in the
-// processes that the tests start. If the tests catch a signal, it has its default effect in those processes.
+// stopIgnoring restores the default effect, in the processes that the tests start, of the signals that nohup, or the
+// & of a shell, has made the tests ignore. If the tests catch a signal, it has its default effect in those processes.
 func stopIgnoring() {
 	for _, one := range signals.Handled {
 		if signal.Ignored(one) {
@@ -124,8 +124,8 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	return status, z.out.String(), z.err.String()
 }
 
-// withLimit runs zkr with longer and longer limits, until its message has all words. By a short limit, a slow zkr may not know yet what is
-// in the way. It returns the limit.
+// withLimit runs zkr with longer and longer limits, until its message has all words. With a short limit, a slow zkr
+// may not know the reason yet. It returns the limit.
 func withLimit(t *testing.T, flag string, want int, words []string, servers string, args ...string) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
@@ -146,7 +146,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, 50*time.Second, 20*time.Millisecond, what)
 }
 
-// gone reports whether a process has ended, also if its parent does not know yet.
+// gone reports whether a process has ended, even if its parent does not know yet.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

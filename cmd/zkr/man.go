@@ -130,7 +130,7 @@ func (e entry) number() (n int) {
 	return n
 }
 
-// programVariables are what the program is told by.
+// programVariables are what the program learns from.
 var programVariables = []entry{
 	{"ZKR_TOKEN", "In the program: the token, which is larger than all before. A line for each path."},
 	{"ZKR_PATH, ZKR_NODE", "In the program: the path of the lock, and the node of this holder. A line for each path."},

@@ -18,11 +18,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
-// metricsFlags say where a zkr that runs a program tells its metrics.
+// metricsFlags say where a zkr that runs a program reports its metrics.
 type metricsFlags struct {
 	addresses []string
 	file      string
-	collector *zkprom.Collector // nil if no address asks for metrics
+	collector *zkprom.Collector // nil if no address serves metrics
 }
 
 func (m *metricsFlags) add(flags *pflag.FlagSet) {
@@ -41,7 +41,7 @@ func (m *metricsFlags) check() error {
 	return checkAddresses("metrics-http", m.addresses)
 }
 
-// checkAddresses refuses what is no address to listen at.
+// checkAddresses refuses what is not an address to listen at.
 func checkAddresses(flag string, addresses []string) error {
 	for _, address := range addresses {
 		if err := web.CheckAddress(address); err != nil {
@@ -90,7 +90,7 @@ func metricsName(path string) string {
 	return cut + end
 }
 
-// collect makes the collector if an address asks for metrics.
+// collect makes the collector if an address serves metrics.
 func (m *metricsFlags) collect() (err error) {
 	if len(m.addresses) > 0 {
 		m.collector, err = zkprom.New()

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestMetrics_OfAJob: each machine tells how its last run ended, and when the job succeeded on any machine.
+// TestMetrics_OfAJob: each machine reports how its last run ended, and when the job succeeded on any machine.
 func TestMetrics_OfAJob(t *testing.T) {
 	srv := zktest.Run(t)
 	run1 := func(file, value, line string, want int) string {

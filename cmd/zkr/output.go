@@ -35,8 +35,8 @@ func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
 }
 
-// level is the least level of messages. In a log of a service each change counts. Else there are only warnings without a terminal:
-// cron sends a mail for each message.
+// level is the least level of messages. In a log of a service each change counts. Otherwise there are only warnings
+// without a terminal: cron sends a mail for each message.
 func (o *outputFlags) level(terminal bool) slog.Level {
 	switch {
 	case o.verbose:
@@ -103,7 +103,8 @@ type sentences struct {
 
 func (s *sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= s.level }
 
-// Handle prints the message, and its attributes if it is no event. The sentence of an event has them, but for the reason.
+// Handle prints the message, and its attributes if it is not an event. The sentence of an event has them, except the
+// reason.
 func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	line := "zkr: " + r.Message
 	var pairs []string

@@ -25,7 +25,7 @@ type pageMessage struct {
 	Changes []seenChange
 }
 
-// seenChange is a change of holders, as the page tells it.
+// seenChange is a change of holders, as the page shows it.
 type seenChange struct {
 	At, After   time.Time
 	Path, Words string
@@ -98,7 +98,7 @@ func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 	events := eventsOf(t, client, "/ui/events")
 	nextEvent(t, events, "pod-1", `"current":true`)
 	for _, n := range srv.Tree("/app/leader") {
-		srv.LoseWatch(zktest.Label("sidecar"), n.Path) // or the server may tell of the deletion first
+		srv.LoseWatch(zktest.Label("sidecar"), n.Path) // or the server may report the deletion first
 	}
 	srv.Expire(srv.SessionOf("sidecar"))
 	for {
@@ -112,7 +112,7 @@ func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 	}
 }
 
-// TestPage_TellsWhenALockWasGranted: a node tells when its contender came, and zkr has seen when it was first.
+// TestPage_TellsWhenALockWasGranted: a node shows when its contender came, and zkr has seen when it was first.
 func TestPage_TellsWhenALockWasGranted(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -144,7 +144,7 @@ func TestPage_TellsWhenALockWasGranted(t *testing.T) {
 	require.Len(t, m.Changed[0].Granted, 1)
 }
 
-// TestPage_KeepsChangesInAFile: the next zkr tells what the last one has seen.
+// TestPage_KeepsChangesInAFile: the next zkr shows what the last one has seen.
 func TestPage_KeepsChangesInAFile(t *testing.T) {
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "changes")

@@ -43,7 +43,7 @@ type told struct {
 	late   float64 // seconds in which zkr did not run, as rest has read
 }
 
-// start starts zkr under a label of its own. It is killed if it outlives the test.
+// start starts zkr under a new label. It is killed if it outlives the test.
 func start(t *testing.T, srv *zktest.Server, label string, args ...string) *told {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -160,8 +160,8 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLoss_AsAFactWithGrace runs a shell whose child is a program of its own by the time of the signal: until a forked child has
-// left the traps of its shell, the signal is lost on it.
+// TestLoss_AsAFactWithGrace runs a shell whose child is a separate program by the time of the signal: until a forked
+// child has left the traps of its shell, the signal is lost on it.
 func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
@@ -230,7 +230,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
-// TestPause_OfZkrEndsNothing: the program was stopped as soon as zkr went on, though servers answered.
+// TestPause_OfZkrEndsNothing: the program was stopped as soon as zkr resumed, although servers answered.
 func TestPause_OfZkrEndsNothing(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "a quiet machine")
@@ -393,7 +393,7 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 	assert.Equal(t, 143, z.status(t))
 }
 
-// TestElect_CredentialsRefused: a standby goes on while the servers refuse it, and leads when they accept it again.
+// TestElect_CredentialsRefused: a standby continues while the servers refuse it, and leads when they accept it again.
 func TestElect_CredentialsRefused(t *testing.T) {
 	srv := zktest.Run(t)
 	e, err := election.New(dial(t, srv), "/e")
@@ -423,7 +423,8 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
 }
 
-// TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr, and then the group that zkr is in. That is one wish.
+// TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr, and then the group that zkr is in. That
+// counts as one signal.
 func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", `trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
 	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
@@ -433,7 +434,7 @@ func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
 	assert.Equal(t, 9, z.status(t))
 }
 
-// TestLeader_Asked: a request to release takes the place of the leader's name. It is no name.
+// TestLeader_Asked: a request to release takes the place of the leader's name. It is not a name.
 func TestLeader_Asked(t *testing.T) {
 	srv := zktest.Run(t)
 	client := dial(t, srv)

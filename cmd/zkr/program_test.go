@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// countInterrupts is a program for zkr to run. It tells each interrupt, until half a second after the first, and exits with 5.
+// countInterrupts is a program for zkr to run. It reports each interrupt, until half a second after the first, and
+// exits with 5.
 func countInterrupts() {
 	interrupts := make(chan os.Signal, 10)
 	signal.Notify(interrupts, os.Interrupt)

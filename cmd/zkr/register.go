@@ -49,7 +49,7 @@ func (d *discoveryFlags) open(c *conn.Client) (*discovery.Discovery, error) {
 	return discovery.New(c, d.base, discovery.WithCodec(codec))
 }
 
-// registerFlags are those of register alone.
+// registerFlags are those of only register.
 type registerFlags struct {
 	discovery     discoveryFlags
 	port, tlsPort int
@@ -202,8 +202,8 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	return exit.Program(status.Code)
 }
 
-// startProgram starts the program in a process group of its own: the keys of the terminal reach zkr alone, which takes the program out
-// first. So the program does not read from a terminal.
+// startProgram starts the program in a new process group: the keys of the terminal only reach zkr, which removes the
+// program from the list first. The program therefore does not read from a terminal.
 func (a *app) startProgram(host *child.Host, path string, program []string) (*child.Child, error) {
 	in := a.in
 	if isTerminal(in) {

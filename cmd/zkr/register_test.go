@@ -131,7 +131,8 @@ func TestRegister_ProgramEnds(t *testing.T) {
 	require.False(t, listed(srv))
 }
 
-// TestRegister_PassesSignals: one that is no request to stop reaches the program at once, and the program stays listed.
+// TestRegister_PassesSignals: one that does not request a stop reaches the program at once, and the program stays
+// listed.
 func TestRegister_PassesSignals(t *testing.T) {
 	srv := zktest.Run(t)
 	z := registering(t, srv, `trap 'echo reload' HUP; trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`, "--check=none")
@@ -257,7 +258,7 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestInstances_Watch: each change is a list; a lost connection is told by JSON.
+// TestInstances_Watch: each change is a list; a lost connection is reported in JSON.
 func TestInstances_Watch(t *testing.T) {
 	srv := zktest.Run(t)
 	d, err := discovery.New(dial(t, srv), "/services")

@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// open checks everything that can be checked before the lock is taken, and connects. tell answers requests for metrics until stop, if a
-// flag asks for them.
+// open checks everything that can be checked before the lock is acquired, and connects. tell answers requests for
+// metrics until stop, if a flag enables them.
 func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner, tell func(more ...prometheus.Collector) (stop func()), err error) {
 	options, err := f.options(cmd)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestAuthFile_SASL(t *testing.T) {
 	}
 }
 
-// TestAccess_ServersThatRequireAuthentication: zkr named SASL alone, and no flag, and ended with 125.
+// TestAccess_ServersThatRequireAuthentication: zkr named only SASL, and no flag, and ended with 125.
 func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithRequiredAuth("digest"))
 	for _, args := range [][]string{

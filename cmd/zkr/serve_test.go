@@ -94,7 +94,7 @@ func eventsOf(t *testing.T, client *http.Client, path string) *bufio.Reader {
 	return bufio.NewReaderSize(answer.Body, 1<<20)
 }
 
-// TestServe: a candidate leads, tells so in all ways, and resigns when it is stopped.
+// TestServe: a candidate leads, reports it in all ways, and resigns when it is stopped.
 func TestServe(t *testing.T) {
 	srv := zktest.Run(t)
 	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1")
@@ -133,7 +133,7 @@ func TestServe_StaleSocket(t *testing.T) {
 	eventually(t, "it listens", func() bool { return strings.Contains(second.err.String(), "listening") })
 }
 
-// TestServe_Observe: it is no candidate, tells changes, and names no leader once it is cut off.
+// TestServe_Observe: it is not a candidate, reports changes, and names no leader once it is cut off.
 func TestServe_Observe(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// each server is asked for so long at most. What hangs is worth a line, not a minute.
+// each query of a server takes at most so long. What hangs is worth a line, not a minute.
 const serverPatience = 5 * time.Second
 
 // connectString is what the user says of the ensemble.
@@ -131,10 +131,10 @@ func (a *app) word(ctx context.Context, server, word string) (string, error) {
 	}
 }
 
-// sessions are the sessions that the ensemble knows, as far as its servers tell.
+// sessions are the sessions that the ensemble knows, as far as its servers report them.
 type sessions struct {
 	known    map[int64]bool
-	complete bool // the leader has told
+	complete bool // the leader has reported
 	missing  error
 }
 

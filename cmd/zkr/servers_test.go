@@ -79,7 +79,8 @@ func TestSRV_NoRecords(t *testing.T) {
 	require.Contains(t, z.err.String(), "want one name without a port, such as _zookeeper._tcp.example.com")
 }
 
-// TestEnsembleTracking_ServersReplaced: with the flag, zkr goes on under its lock when the servers that it was given are gone.
+// TestEnsembleTracking_ServersReplaced: with the flag, zkr continues under its lock when the servers that it was
+// given are gone.
 func TestEnsembleTracking_ServersReplaced(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(5))
 	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m", "/leader", "--", "sleep", "1000")

@@ -30,7 +30,7 @@ func init() {
 	os.Exit(0)
 }
 
-// TestSetuid runs zkr as a user. Nothing told of a program that had become root and could not be stopped.
+// TestSetuid runs zkr as a user. Nothing used to report a program that had become root and could not be stopped.
 func TestSetuid(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestSetuid(t *testing.T) {
 	}
 	srv := zktest.Run(t)
 	const told = "runs as another user, so zkr cannot stop it"
-	// as runs zkr as a user. If the program becomes root, it ends when zkr has told of it.
+	// as runs zkr as a user. If the program becomes root, it ends when zkr has reported it.
 	as := func(caps []uintptr, args ...string) (status int, errs string) {
 		z := command(t, srv.Addr(), append(append([]string{"lock", "--cgroup=false"}, args...), asRoot)...)
 		z.Path, z.Dir = program, "/"
@@ -78,7 +78,7 @@ func TestSetuid(t *testing.T) {
 	}
 	status, errs := as(nil, "/p", "--", root)
 	assert.Equal(t, 3, status, "it may not become root: %s", errs)
-	// A container may lack the capability. It needs no other privileges to be told of.
+	// A container may lack the capability. Reporting it needs no other privileges.
 	status, errs = as([]uintptr{unix.CAP_SETUID}, "/p", "--", program)
 	assert.Contains(t, []int{0, 3}, status, errs)
 	status, errs = as(nil, "--allow-setuid", "/p", "--", root)

@@ -131,7 +131,7 @@ func (s *shardFlags) options(path string) []shard.Option {
 		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)), shard.WithReturnGrace(time.Duration(s.returnGrace)),
 	}
 	if os.Getenv("ZKR_DEPTH") != "" && s.member == os.Getenv("ZKR_ID") {
-		s.member = "" // an outer zkr has told its own name
+		s.member = "" // an outer zkr has set its own name
 	}
 	if s.member != "" {
 		options = append(options, shard.WithID(s.member))
@@ -223,7 +223,7 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 				continue
 			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr, and then its group
 			case asked.IsZero() && patience > 0:
-				go func() { _ = m.all.Leave(ctx) }() // it ends with ctx, and Run tells of its end
+				go func() { _ = m.all.Leave(ctx) }() // it ends with ctx, and Run reports its end
 				late = time.After(patience)
 			default:
 				stop(errAsked)

@@ -39,8 +39,8 @@ func newShardStage(t *testing.T) *shardStage {
 	return s
 }
 
-// shardProgram notes its process, and each process of the owner before it that still runs. It starts another process.
-// Both ignore SIGTERM, so that they go on until SIGKILL.
+// shardProgram records its process, and each process of the owner before it that still runs. It starts another
+// process. Both ignore SIGTERM, so they run until SIGKILL.
 const shardProgram = `
 trap '' TERM
 old=$(cat "$DIR/$1.pid" 2>/dev/null)
@@ -52,10 +52,10 @@ echo "$$ $!" >"$DIR/$1.new" && mv "$DIR/$1.new" "$DIR/$1.pid"
 echo "$1 $ZKR_SHARD $WHO $ZKR_TOKEN $ZKR_PATH" >>"$DIR/log"
 wait`
 
-// long is for tests in which no member is to lose its session, also if the machine stands still for a while.
+// long is for tests in which no member may lose its session, even if the machine stands still for a while.
 const long = "--session-timeout=30"
 
-// start starts a member under a label of its own.
+// start starts a member under a new label.
 func (s *shardStage) start(who string, flags ...string) *zkr {
 	s.Helper()
 	args := slices.Concat([]string{"shard", "--count=4", "--settle=0", "--session-timeout=4", "--stop-timeout=0.3"}, flags,
@@ -147,7 +147,8 @@ func TestShard_DividesAndHandsOver(t *testing.T) {
 	}
 }
 
-// TestShard_Exclusion: the programs of a member that is held up have ended before those of the next one begin. It comes back.
+// TestShard_Exclusion: the programs of a member that is held up have ended before those of the next one begin. It
+// returns.
 func TestShard_Exclusion(t *testing.T) {
 	t.Parallel()
 	for name, hit := range map[string]func(s *shardStage, z *zkr){
@@ -172,7 +173,7 @@ func TestShard_Exclusion(t *testing.T) {
 	}
 }
 
-// TestShard_ReturnGrace: the shards of a member that comes back wait for it.
+// TestShard_ReturnGrace: the shards of a member that returns wait for it.
 func TestShard_ReturnGrace(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
@@ -201,7 +202,8 @@ func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
 	require.Empty(t, s.owners())
 }
 
-// TestShard_GuardKilled: what the guard of one program has left is killed, and the programs of the other shards go on.
+// TestShard_GuardKilled: what the guard of one program has left is killed, and the programs of the other shards
+// continue.
 func TestShard_GuardKilled(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)

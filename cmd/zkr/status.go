@@ -244,7 +244,7 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	return err
 }
 
-// writeLines writes a line for each queue: its holder and waiters, and what else there is to say.
+// writeLines writes a line for each queue: its holder and waiters, and other remarks.
 func (v *snapshot) writeLines(w io.Writer) {
 	if len(v.Queues)+len(v.Shards) == 0 {
 		return
@@ -264,7 +264,7 @@ func (v *snapshot) writeLines(w io.Writer) {
 		}
 		var said []string
 		for _, f := range q.Findings {
-			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck { // those the other columns tell
+			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck { // those that the other columns show
 				said = append(said, f.Words)
 			}
 		}
@@ -289,7 +289,7 @@ func kindOf(q *survey.Queue) string {
 	return q.Kind
 }
 
-// writeQueue writes a queue for people: what there is to say, then a line for each contender.
+// writeQueue writes a queue for people: the remarks, then a line for each contender.
 func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_, _ = fmt.Fprintln(w, headline(q))
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -302,7 +302,7 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_ = columns.Flush() // into a buffer
 }
 
-// headline is what there is to say of a queue.
+// headline is the remarks on a queue.
 func headline(q *survey.Queue) string {
 	what := ""
 	if q.Kind != "unknown" {

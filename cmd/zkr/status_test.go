@@ -63,7 +63,7 @@ func TestStatus_Recursive(t *testing.T) {
 		`/a\tghost\n/b/leader\theld\n/sem\theld\n$`, out)
 }
 
-// TestStatus_ComparesClocks: whatever shows ages asks for the time of the servers. A script that polls only reads.
+// TestStatus_ComparesClocks: whatever shows ages queries the time of the servers. A script that polls only reads.
 func TestStatus_ComparesClocks(t *testing.T) {
 	srv := zktest.Run(t)
 	writes := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
@@ -166,7 +166,7 @@ func TestStatus_Forbidden(t *testing.T) {
 	require.Contains(t, errs, "--auth-file")
 }
 
-// TestStatus_Watch: it goes on until it is stopped.
+// TestStatus_Watch: it runs until it is stopped.
 func TestStatus_Watch(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "status", "--watch", "--interval", "0.01", "/q")

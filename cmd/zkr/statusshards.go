@@ -70,7 +70,7 @@ func stateOf(o shard.Owner) string {
 	return shardWaiting
 }
 
-// readShards reads who has which shard. The clock of the servers is so far ahead of ours.
+// readShards reads the owners of the shards. The clock of the servers is so far ahead of ours.
 func readShards(ctx context.Context, client *conn.Client, path string, ahead time.Duration) (shardsView, error) {
 	v := shardsView{Path: path, Shards: []shardView{}, Members: []memberView{}}
 	all, err := shard.New(client, path)
@@ -119,7 +119,8 @@ func (v *shardsView) judge(states map[string]int, unread error) {
 	v.Words = strings.Join(said, ", ")
 }
 
-// tells reports whether the view says all that there is to say of a queue: of the path itself, of its leader, or of the lock of a shard.
+// tells reports whether the view covers a queue entirely: of the path itself, of its leader, or of the lock of a
+// shard.
 func (v *shardsView) tells(q *survey.Queue) bool {
 	below := strings.TrimSuffix(v.Path, "/") + "/"
 	own := q.Path == v.Path || q.Path == below+"election" || strings.HasPrefix(q.Path, below+"own/")

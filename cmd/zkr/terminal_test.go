@@ -81,7 +81,7 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// pid waits until the program has told its number.
+// pid waits until the program has printed its number.
 func (x *terminal) pid(t *testing.T) int {
 	t.Helper()
 	number := regexp.MustCompile(`pid:(\d+):`)
@@ -122,7 +122,8 @@ func TestTerminal_TwoInterruptsKill(t *testing.T) {
 	pressing.Wait()
 }
 
-// TestTerminal_Closed: ssh -t runs zkr without a shell, and the connection breaks. The kernel tells that to zkr alone.
+// TestTerminal_Closed: ssh -t runs zkr without a shell, and the connection breaks. The kernel only reports that to
+// zkr.
 func TestTerminal_Closed(t *testing.T) {
 	srv := zktest.Run(t)
 	end := filepath.Join(t.TempDir(), "end")
@@ -168,8 +169,8 @@ func stopped(pid int) bool {
 	return bytes.HasPrefix(state, []byte("T"))
 }
 
-// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on. The program, which
-// is stopped as well, is dead before the session ends: it cannot go on together with zkr.
+// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and resumes it. The program,
+// which is stopped as well, is dead before the session ends: it cannot resume together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestGuard_RunsWithoutATimer: for want of it, the program was not run.
+// TestGuard_RunsWithoutATimer: without one, the program was not run.
 func TestGuard_RunsWithoutATimer(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", "exit 3")

@@ -72,7 +72,7 @@ func (a *authority) issue(t *testing.T, name string, edit func(*x509.Certificate
 // TestTLS_ErrorsNameTheFlag: what the guide has in its table is what zkr says, with the flag that mends it.
 func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../docs/guides/zkr.md")
+	guide, err := os.ReadFile("../../docs/guides/zkr-reference.md")
 	require.NoError(t, err)
 	a, other := newAuthority(t, "authority"), newAuthority(t, "other")
 	trusted := x509.NewCertPool()

@@ -114,7 +114,7 @@ func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
 	assert.Contains(t, errs, "see zkr doctor")
 }
 
-// TestFree_IsNotUnknown: a path with a slip of the hand is no free lock.
+// TestFree_IsNotUnknown: a path with a typing error is not a free lock.
 func TestFree_IsNotUnknown(t *testing.T) {
 	srv := zktest.Run(t)
 	_, err := srv.Create("/free", nil, zktest.Persistent)

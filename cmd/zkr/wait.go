@@ -74,9 +74,9 @@ type waiting struct {
 	leader string
 	named  bool // it waits for the leader
 	log    *slog.Logger
-	seen   string // what was in the way at the last look
+	seen   string // the obstacle at the last check
 
-	missing bool // there was no node at the last look
+	missing bool // there was no node at the last check
 }
 
 func (w *waiting) run(ctx context.Context) error {
@@ -109,7 +109,7 @@ func (w *waiting) run(ctx context.Context) error {
 	}
 }
 
-// look reports whether the condition holds, and what tells the next change if it does not.
+// look reports whether the condition holds, and what reports the next change if it does not.
 func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []<-chan struct{}, err error) {
 	names, changes, err := children(ctx, session, w.path, nil)
 	if err != nil {

@@ -1,7 +1,7 @@
 package client
 
-// Claim keeps a path for one object of a client: two that took each other's node for their own would undo each other's work, and
-// the owner of a node tells only sessions apart.
+// Claim reserves a path for one object of a client: two objects that mistook each other's node for their own would
+// undo each other's work, and the owner of a node only distinguishes sessions.
 type Claim struct {
 	core     *core
 	path     string
@@ -24,8 +24,8 @@ func (c *Client) Claim(path string) (claim *Claim, ok bool) {
 	return claim, true
 }
 
-// Before is closed when the object before has released the path. Until then the new one must not use the path. It is nil if
-// there was no object before.
+// Before is closed when the previous object has released the path. Until then the new one must not use the path. It
+// is nil if there was no previous object.
 func (c *Claim) Before() <-chan struct{} {
 	if c.before == nil {
 		return nil

@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Client is the handle on an ensemble; package conn documents it.
@@ -106,7 +108,7 @@ func (c *Client) Explain(cause error) error { return session.WithReason(cause, c
 // Session does what conn.Client says.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
 
-// Await is Session for what goes on by itself. While all servers refuse the credentials, it waits: the client tries again with
+// Await is Session for background work. While all servers refuse the credentials, it waits: the client retries with
 // pauses, and they may be accepted later.
 func (c *Client) Await(ctx context.Context) (*session.Session, error) { return c.session(ctx, true) }
 
@@ -169,6 +171,9 @@ func (c *Client) Abs(path string) string { return c.chroot.Abs(path) }
 // Rel returns what this client calls a path on the server; "" if that is not below its root.
 func (c *Client) Rel(path string) string { return c.chroot.Rel(path) }
 
+// Bounded returns the context of one call of the program, which takes turns with others; see [session.Config.Bounded].
+func (c *Client) Bounded(ctx context.Context) context.Context { return c.core.opts.Bounded(ctx) }
+
 // Tracers returns the tracers of the client; nil is none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
@@ -190,16 +195,16 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 	return s, nil
 }
 
-// InSession calls f with the live session, and again with the next one if f failed because its session has ended. That is known
-// from the error, which matches the loss. An answer of the server counts, also if the session has ended since. A write in doubt is
-// not repeated: another session cannot tell whether it was applied.
+// InSession calls f with the live session, and again with the next one if f failed because its session has ended. The
+// error shows that, because it matches the loss. An answer of the server counts, even if the session has ended since.
+// A write in doubt is not repeated: another session cannot determine whether it was applied.
 //
 // Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Session, op, path, f)
 }
 
-// InSessions is InSession for what goes on by itself: it waits for a session by [Client.Await].
+// InSessions is InSession for background work: it waits for a session by [Client.Await].
 func (c *Client) InSessions(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Await, op, path, f)
 }
@@ -247,12 +252,12 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 }
 
 // ACL does what conn.Client says.
-func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, err error) {
+func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "acl", path, func(s *session.Session) (err error) {
-		list, err = s.ACL(ctx, path)
+		list, stat, err = s.ACL(ctx, path)
 		return err
 	})
-	return list, err
+	return list, stat, err
 }
 
 // Sync does what conn.Client says.
@@ -267,6 +272,17 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 		return "", err
 	}
 	return s.Create(ctx, path, data, flags, acl...)
+}
+
+// CreateTTL does what conn.Client says.
+func (c *Client) CreateTTL(
+	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
+	s, err := c.sessionFor(ctx, "create", path)
+	if err != nil {
+		return "", err
+	}
+	return s.CreateTTL(ctx, path, data, flags, ttl, acl...)
 }
 
 // Multi does what conn.Client says.
@@ -284,7 +300,19 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 
 // Set does what conn.Client says.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, 0, len(data), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, data, version) })
+	g := guard{version: version, of: dataVersion}
+	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
+		return s.Set(ctx, path, data, version)
+	})
+}
+
+// SetACL does what conn.Client says.
+func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
+	size := len(wire.SetACLFrame(path, list, version))
+	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
+	return versioned(ctx, c, "set acl", path, g, size, func(s *session.Session) (zk.Stat, error) {
+		return s.SetACL(ctx, path, list, version)
+	})
 }
 
 // Delete does what conn.Client says.
@@ -296,7 +324,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // not sent again, and the error matches ErrUnknownOutcome. One case is left: the node is replaced after that look, and the other
 // node has the same version.
 func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) error {
-	_, err := versioned(ctx, c, "delete", path, read.Version, read.Czxid, len(path), func(s *session.Session) (zk.Stat, error) {
+	g := guard{version: read.Version, of: dataVersion, czxid: read.Czxid}
+	_, err := versioned(ctx, c, "delete", path, g, len(path), func(s *session.Session) (zk.Stat, error) {
 		if read.Czxid == 0 {
 			return zk.Stat{}, s.Delete(ctx, path, read.Version)
 		}
@@ -310,9 +339,26 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 
 var errGone = errors.New("the node is gone")
 
-// versioned does a write of about so many bytes, whose version guards against applying it twice. A czxid of 0 means any node, and the
-// version -1 any then.
-func versioned(ctx context.Context, c *Client, op, path string, version int32, czxid int64, size int, write func(*session.Session) (zk.Stat, error),
+// guard is what guards a write against being applied twice.
+type guard struct {
+	version int32
+	of      func(zk.Stat) int32 // what the version is of
+	czxid   int64               // 0 means any node, and the version -1 any then
+}
+
+func dataVersion(now zk.Stat) int32 { return now.Version }
+
+// stands reports whether the write, if it was sent, was not applied to the node.
+func (g guard) stands(now zk.Stat) bool {
+	if g.version == -1 && g.czxid == 0 {
+		return false // nobody can tell
+	}
+	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
+}
+
+// versioned does a write of about so many bytes.
+func versioned(
+	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
@@ -342,7 +388,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, c
 			return stat, errors.Join(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
-		case version == -1 && czxid == 0, now.Version != version, czxid != 0 && now.Czxid != czxid:
+		case !g.stands(now):
 			return stat, err
 		}
 		_ = session.Sleep(ctx, session.RetryPause) // the next try looks at ctx

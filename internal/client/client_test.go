@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	dns "github.com/zkrecipes/zkrecipes/internal/testkit/names"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
 
 	"github.com/cenkalti/backoff/v4"
@@ -45,6 +46,10 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"dialer":          conn.WithDialer(nil),
 		"auth":            conn.WithAuth("", "user:password"),
 		"acl":             conn.WithACL(nil),
+		"in flight":       conn.WithMaxInFlight(0),
+		"acl scheme":      conn.WithACL([]zk.ACL{{Perms: zk.PermAll, ID: "anyone"}}),
+		"acl perms":       conn.WithACL(zk.WorldACL(64)),
+		"acl function":    conn.WithACLFunc(nil),
 		"identity":        conn.WithIdentity(""),
 	}
 	for name, opt := range bad {
@@ -60,12 +65,15 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestDial_NameThatDoesNotResolve_IsSaid(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := conn.Dial(ctx, "not..a..name:2181")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "no server name resolves")
-	require.ErrorContains(t, err, "not..a..name")
+	dns.Use(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := conn.Dial(ctx, "not..a..name:2181")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no server name resolves")
+		require.ErrorContains(t, err, "not..a..name")
+	})
 }
 
 func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
@@ -388,7 +396,7 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 	})
 }
 
-// A server that is reached just as the session ends, while its holds are still being told.
+// A server that is reached just as the session ends, while its holds are still being notified.
 func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -484,7 +492,7 @@ func TestCreate_TheChrootItself_ReturnsTheRoot(t *testing.T) {
 	})
 }
 
-// slowToWrite is a connection whose Write takes its time, also if it is closed meanwhile.
+// slowToWrite is a connection whose Write takes its time, even if it is closed in the meantime.
 type slowToWrite struct {
 	net.Conn
 	slow *atomic.Bool

@@ -146,7 +146,7 @@ func (c *core) Down(now lifetime.Report) (log func()) {
 // failed.
 func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	last.Err = why
-	if !last.WasUp && why.Reason != zkrecipes.LossClosed && why.Reason != zkrecipes.LossRefused { // of a refusal Failed was told
+	if !last.WasUp && why.Reason != zkrecipes.LossClosed && why.Reason != zkrecipes.LossRefused { // Failed was called with a refusal
 		c.logAttempt(last.Server, why) // before Dial learns of it, and closes the client
 	}
 	c.mu.Lock()
@@ -156,7 +156,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
 	}
-	switch { // what is in the way of calls that wait for the next session; it must not match the loss of this one
+	switch { // the obstacle of calls that wait for the next session; it must not match the loss of this one
 	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr, c.refused = why.Err, why.Err
 	case why.Reason == zkrecipes.LossExpired && last.WasUp:

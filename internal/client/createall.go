@@ -61,16 +61,17 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// wasMade looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
-// known. A node with the same data is success, also if another client has made it. No node and no error says that the create
-// was not executed, and that it may be sent again. For that wasMade needs two things:
+// wasMade determines the fate of a create whose reply was lost: it was sent in tried, when before was the newest
+// transaction known. A node with the same data is success, even if another client has created it. No node and no
+// error means that the create was not executed, and that it may be sent again. For that wasMade needs two things:
 //
 //   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
-//   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
-//     lowest node above that exists is not above before. A client that has not heard of a transaction yet cannot tell.
+//   - No node was created and deleted since. Every create and delete of a child advances the pzxid of its parent, so
+//     that of the lowest node above that exists is not above before. A client that does not know of any transaction
+//     yet cannot tell.
 //
-// One copy can still come late: a server may hang while it has the create, and take the session back when it goes on. So the
-// caller keeps its doubt until a copy is answered.
+// One copy can still arrive late: a server may hang while it has the create, and resume the session afterwards. The
+// caller therefore keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
 func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *session.Session, before int64) (made bool, err error) {
@@ -117,7 +118,11 @@ func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) 
 	if err := session.CheckPath("create", path); err != nil {
 		return err
 	}
-	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
+	acl, err := c.core.opts.ACLOf(c.Abs(path), nil)
+	if err != nil {
+		return &session.OpError{Op: "create", Path: path, Err: err}
+	}
+	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: acl})
 	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
 	for _, path := range remove {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})

@@ -25,13 +25,17 @@ var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
 		_, err := c.Set(ctx, "/set", []byte("x"), 0)
 		return err
 	},
+	zktest.OpSetACL: func(ctx context.Context, c *conn.Client) error {
+		_, err := c.SetACL(ctx, "/setacl", zk.WorldACL(zk.PermRead), 0)
+		return err
+	},
 	zktest.OpDelete: func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/delete", 0) },
 	zktest.OpCreate: func(ctx context.Context, c *conn.Client) error { return c.CreateAll(ctx, "/create", []byte("x")) },
 }
 
 func nodesToWrite(t *testing.T, srv *zktest.Server) {
 	t.Helper()
-	for _, path := range []string{"/set", "/delete"} {
+	for _, path := range []string{"/set", "/setacl", "/delete"} {
 		_, err := srv.Create(path, nil, zktest.Persistent)
 		require.NoError(t, err)
 	}
@@ -99,7 +103,7 @@ func TestCreateAll_HigherParentReapedInBetween(t *testing.T) {
 	})
 }
 
-// Credentials that were refused are the reason of what follows, also when no server can be reached afterwards.
+// Credentials that were refused are the reason of later failures, even when no server can be reached afterwards.
 func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"))
@@ -164,7 +168,7 @@ func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 	})
 }
 
-// No view comes after the caller has stopped, also if the session ended meanwhile.
+// No view comes after the caller has stopped, even if the session ended in the meantime.
 func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -181,7 +185,7 @@ func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	})
 }
 
-// A feed is told of its own path and what is below, and of nothing else.
+// A feed receives its own path and what is below, and nothing else.
 func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -229,7 +233,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// Each connection is closed, also the one on which a new session closes the old one.
+// Each connection is closed, including the one on which a new session closes the old one.
 func TestClose_LeavesNoConnectionOpen(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var open, dialed atomic.Int32

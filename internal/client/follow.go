@@ -19,14 +19,16 @@ type View[T any] struct {
 // A Reading reads a value, with a watch that fires at the next change of it.
 type Reading[T any] func(context.Context, *session.Session) (T, *session.Watch, error)
 
-// Follow yields what read returns, and then each view that differs from the last: in its value, as same says, or in being
-// current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
-// newest value, and no backlog. Errors of the client name the path.
+// Follow yields what read returns, and then each view that differs from the last: in its value, as same reports, or
+// in being current. It reads again when the watch has fired, and only when the caller requests the next view, so a
+// slow caller gets the newest value, and no backlog. Errors of the client name the path.
 //
-// In three cases Follow yields the last value again at once, with Current false: the connection is lost, a reading takes an
-// eighth of the session timeout, or no server has answered for a whole session timeout. It goes on in the next session.
+// In three cases Follow yields the last value again at once, with Current false: the connection is lost, a read takes
+// an eighth of the session timeout, or no server has answered for a whole session timeout. It continues in the next
+// session.
 //
-// It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
+// Iteration ends without an error when ctx does or the caller breaks. If it cannot continue, the final value is an
+// error.
 func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
 		if ctx == nil {
@@ -38,7 +40,7 @@ func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T],
 		err := c.InSessions(ctx, "watch", path, func(s *session.Session) error {
 			err := f.followIn(ctx, s)
 			if errors.Is(err, errStopped) {
-				return nil // also if the session has ended, too
+				return nil // even if the session has ended, too
 			}
 			return err
 		})
@@ -56,11 +58,11 @@ type follower[T any] struct {
 	same  func(a, b T) bool
 	yield func(View[T], error) bool
 	told  *View[T]       // nil at first
-	age   *session.Age   // of the reading that was told last
+	age   *session.Age   // of the read that was yielded last
 	watch *session.Watch // of the newest reading
 }
 
-// tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
+// tell yields a view, unless it is the same as the last. It returns errStopped if the caller wants no more.
 func (f *follower[T]) tell(now View[T]) error {
 	news := f.told == nil || f.told.Current != now.Current || !f.same(f.told.Value, now.Value)
 	f.told = &now
@@ -70,7 +72,7 @@ func (f *follower[T]) tell(now View[T]) error {
 	return nil
 }
 
-// outdated tells that the last view is no longer current.
+// outdated yields that the last view is no longer current.
 func (f *follower[T]) outdated() error {
 	if f.told == nil || !f.told.Current {
 		return nil
@@ -100,13 +102,13 @@ func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// wait waits until it has to be read again. If the last view is no longer current, it tells that. So it waits for more than
-// [session.Session.AwaitChange] does.
+// wait waits until it has to be read again. If the last view is no longer current, it yields that, so it waits for
+// more than [session.Session.AwaitChange] does.
 func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {
-		case <-w.Fired(): // also if the connection was away since the reading, and is back
+		case <-w.Fired(): // also if the connection was lost and restored since the read
 			return nil
 		case <-recheck:
 			return nil
@@ -124,7 +126,7 @@ func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.W
 	}
 }
 
-// readIn reads until the caller can be told something that holds now.
+// readIn reads until there is something to yield that holds now.
 func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *session.Watch, error) {
 	for {
 		value, w, age, late, err := f.readOnce(ctx, s)
@@ -138,8 +140,8 @@ func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *sessi
 	}
 }
 
-// readOnce reads. Meanwhile it tells that the last view is outdated, if the connection is lost or the answer is late. The
-// caller may take long to hear that, so that what was read meanwhile is old, too.
+// readOnce reads. In the meantime it yields that the last view is outdated, if the connection is lost or the answer
+// is late. The caller may take long to handle that, so that what was read in the meantime is old too.
 func (f *follower[T]) readOnce(ctx context.Context, s *session.Session) (value T, w *session.Watch, age *session.Age, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// following is a Follow on a goroutine of its own.
+// following is a Follow on a separate goroutine.
 type following struct {
 	*testing.T
 	views trial.Log[conn.Node]
@@ -203,7 +203,7 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 	faults := map[string]struct {
 		begins, ends func(srv *zktest.Server)
-		after        time.Duration // until it is told
+		after        time.Duration // until it is yielded
 	}{
 		"cut": {
 			func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
@@ -263,7 +263,7 @@ func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
 	})
 }
 
-// TestFollow_EventLost: the change is told when the follower reads again by itself.
+// TestFollow_EventLost: the change is yielded when the follower reads again by itself.
 func TestFollow_EventLost(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")

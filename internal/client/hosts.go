@@ -29,6 +29,7 @@ type hosts struct {
 	names     []string                     // host:port
 	members   []string                     // of the configuration of the ensemble; nil before there is one
 	version   uint64                       // of that
+	left      map[string]bool              // by name: it was a member, and is none
 	preferred map[string]bool              // by name: the user prefers it
 	good      lifetime.Server              // that gave the session last
 	found     map[string][]lifetime.Server // by name
@@ -42,7 +43,7 @@ type hosts struct {
 func newHosts(config *Config) *hosts {
 	h := &hosts{
 		source: config.Source, lookup: config.Lookup, prefers: config.Prefers, log: config.Log, names: config.Servers,
-		found: make(map[string][]lifetime.Server),
+		found: make(map[string][]lifetime.Server), left: make(map[string]bool),
 	}
 	h.preferred = h.judge(h.names)
 	if config.Rebalance > 0 {
@@ -238,8 +239,9 @@ const (
 	lookupPause = 250 * time.Millisecond
 )
 
-// requireAddress waits until a name has an address. It fails if the name servers have said for a while that there are no such names,
-// which is more often a typing error than an outage. A source of names or a name server that fails or does not answer is waited for until ctx ends.
+// requireAddress waits until a name has an address. It fails if the name servers have answered for a while that there
+// are no such names, which is more often a typing error than an outage. It waits until ctx ends for a source of names
+// or a name server that fails or does not answer.
 func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error {
 	missing := time.Now() // since when there are no such names
 	for {
@@ -286,8 +288,8 @@ func (c *core) Servers(ctx context.Context) iter.Seq[lifetime.Server] {
 	}
 }
 
-// round asks for the names, looks them up, and returns what to try. Both together take at most as long as one attempt to connect, and
-// the first at most half of that. If a lookup fails, that is noted like an attempt that failed.
+// round gets the names, looks them up, and returns what to try. Both together take at most as long as one attempt to
+// connect, and the first at most half of that. A failed lookup is recorded like an attempt that failed.
 func (c *core) round(ctx context.Context) []lifetime.Server {
 	limited, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()

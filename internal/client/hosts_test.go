@@ -104,7 +104,8 @@ func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*
 	return client.Open(ctx, &client.Config{Config: session.Config{Config: life}, Servers: servers, Lookup: ns.lookup})
 }
 
-// The first address accepts and hangs up, as a server without a leader does. The client goes on to the next without a pause.
+// The first address accepts and hangs up, as a server without a leader does. The client continues with the next
+// without a pause.
 func TestLookup_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	t.Parallel()
 	for range 20 { // the order is random

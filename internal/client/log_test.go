@@ -127,7 +127,7 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 	})
 }
 
-// A server that refuses the credentials is told like every other that gives no session.
+// A server that refuses the credentials is logged like every other that grants no session.
 func TestLog_CredentialsRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
@@ -195,13 +195,13 @@ func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 	})
 }
 
-// What is left of an old session is told, with the servers that could not be asked to close it.
+// What is left of an old session is logged, with the servers on which it could not be closed.
 func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
 		var connected atomic.Int32
 		twice := func(ctx context.Context, network, address string) (net.Conn, error) {
-			if connected.Load() == 2 { // once for each session, so that this is to close the old one
+			if connected.Load() == 2 { // once for each session, so that this one has to close the old one
 				return trial.Refuse(ctx, network, address)
 			}
 			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
@@ -246,7 +246,7 @@ func TestLog_ProofRefused(t *testing.T) {
 	})
 }
 
-// Parents stay behind on a server without containers, and an operator is told.
+// Parents are left behind on a server without containers, and the log says so.
 func TestLog_ServerWithoutContainers(t *testing.T) {
 	for says, opt := range map[string]zktest.Option{
 		"INFO zookeeper: the server has no containers":                             zktest.WithoutContainers(),
@@ -272,7 +272,7 @@ func TestLog_ChrootThatIsMade(t *testing.T) {
 	})
 }
 
-// A call that changes nothing is no news.
+// A call that changes nothing is not news.
 func TestLog_ClosedTwice_IsToldOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)

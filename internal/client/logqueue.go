@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// logQueue writes the records of a logger on a goroutine of its own. The goroutines that read answers, keep the proof fresh
-// and tell of losses all log; a handler that blocks must hold up none of them.
+// logQueue writes the records of a logger on a separate goroutine. The goroutines that read answers, keep the proof
+// fresh and report losses all log; a handler that blocks must not hold up any of them.
 type logQueue struct {
 	mu      sync.Mutex
 	waiting []record

@@ -84,7 +84,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 	})
 }
 
-// A log that is too slow for what there is to say is told how much it has missed.
+// A log that is too slow for its records reports how many it has missed.
 func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder

@@ -51,6 +51,12 @@ func (c *core) takeMembers(config []byte) {
 	fresh := version >= newest && len(servers) > 0
 	if fresh {
 		h.members, h.version = servers, version
+		for _, name := range was {
+			h.left[name] = true
+		}
+		for _, name := range servers {
+			delete(h.left, name)
+		}
 		maps.Copy(h.preferred, judged)
 		h.forget()
 		h.redraw(was, servers)

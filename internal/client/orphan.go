@@ -39,7 +39,7 @@ func (c *core) noteOrphan(s *session.Session) {
 			defer cancel()
 			c.closeOrphan(ctx, left)
 		})
-	default: // the servers have ended it, or are being told to
+	default: // the servers have ended it, or are being notified
 	}
 }
 

@@ -144,7 +144,7 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 	}
 }
 
-// TestCreateAll_LateCreate: the create whose reply is lost is applied after the look, and so is in the way of the second.
+// TestCreateAll_LateCreate: the create whose reply is lost is applied after the check, and makes the second one fail.
 func TestCreateAll_LateCreate(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -274,7 +274,7 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 	}
 }
 
-// TestMakeContainers_Requests: one if the direct parent alone is missing, whatever is above it.
+// TestMakeContainers_Requests: one if only the direct parent is missing, whatever is above it.
 func TestMakeContainers_Requests(t *testing.T) {
 	for there, want := range map[string]int{"/a/b/c/d": 1, "/a/b/c": 1, "/a/b": 3, "/a": 5, "": 7} {
 		t.Run(there, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestMakeContainers_Requests(t *testing.T) {
 	}
 }
 
-// Another client has made the parent meanwhile, where this one may make nothing.
+// Another client has created the parent in the meantime, where this one may create nothing.
 func TestMakeContainers_MadeByAnotherWhereThisClientMayNot(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

@@ -72,9 +72,9 @@ func (h *hosts) drawAmong(names []string) {
 }
 
 // kin are the members of the ensemble or the other names, whichever the server belongs to that gave the session last: the others may lead
-// nowhere. Called with mu held.
+// nowhere. A server that was a member goes on to serve, and clients may come back to it, but leads to those that are. Called with mu held.
 func (h *hosts) kin() []string {
-	if slices.Contains(h.members, h.good.Name) {
+	if slices.Contains(h.members, h.good.Name) || h.left[h.good.Name] {
 		return h.members
 	}
 	return without(h.names, h.members)
@@ -84,7 +84,7 @@ func (h *hosts) kin() []string {
 // not among them has found the way to that one without them, and stays. Called with mu held.
 func (h *hosts) redraw(was, now []string) {
 	at := cmp.Or(h.target, h.good)
-	if !slices.Contains(was, at.Name) || sameNames(was, now) {
+	if !slices.Contains(was, at.Name) || len(now) == 0 || sameNames(was, now) {
 		return
 	}
 	if name := destination(h.liked(was), h.liked(now), at.Name); name != at.Name {

@@ -3,8 +3,11 @@ package client
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // If all servers had as many clients each, they have after a change, and no more clients have moved than the change needs. 1000
@@ -56,6 +59,17 @@ func TestDestination_NotAmongThem_GoesToAnyOfThem(t *testing.T) {
 		seen[destination([]string{"a"}, []string{"a", "b"}, "z")] = true
 	}
 	require.Equal(t, map[string]bool{"a": true, "b": true}, seen)
+}
+
+// All names that are left may be members of the ensemble as well, so there is none to draw beside those.
+func TestRedraw_NoneIsLeft_TheClientStays(t *testing.T) {
+	t.Parallel()
+	h := newHosts(&Config{Rebalance: time.Minute, Servers: []string{"a"}})
+	h.good = lifetime.Server{Name: "a", Address: "a"}
+	h.redraw([]string{"a"}, nil)
+	require.Zero(t, h.target)
+	h.redraw([]string{"a"}, []string{"b"})
+	require.Equal(t, "b", h.target.Name)
 }
 
 func split(names string) (list []string) {

@@ -88,7 +88,7 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[zkrecipes.State] {
 	}
 }
 
-// traceStates tells the tracers of every change of the state, in their order, until the client is closed.
+// traceStates reports every change of the state to the tracers, in order, until the client is closed.
 func (c *core) traceStates(from *transition) {
 	for from.state != zkrecipes.Closed {
 		<-from.after

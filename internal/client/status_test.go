@@ -91,7 +91,7 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 	})
 }
 
-// An event is no answer: it says nothing of how long the server takes.
+// An event is not an answer: it does not show how long the server takes.
 func TestStatus_Event_IsNoAnswer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)

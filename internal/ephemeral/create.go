@@ -24,11 +24,14 @@ type Spec struct {
 
 func (want Spec) count() int { return max(want.Count, 1) }
 
-func (want Spec) flags() int32 {
-	if want.Key != "" {
-		return zk.FlagEphemeral
+func (p *Parent) flags(want Spec) (flags int32) {
+	if want.Key == "" {
+		flags |= zk.FlagSequence
 	}
-	return zk.FlagEphemeral | zk.FlagSequence
+	if !p.Lasting {
+		flags |= zk.FlagEphemeral
+	}
+	return flags
 }
 
 // path returns the path to create.
@@ -101,7 +104,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			}
 		case errors.Is(err, session.ErrNotDeleted):
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
-		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode) && !p.Given:
 			if err = remakes.Pause(ctx, err); err == nil {
 				var made []string
 				made, err = p.make(ctx, s)
@@ -122,8 +125,9 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 
 // start sends a copy of the create. Errors: nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
-	want := c.want
-	c.last, err = c.session.StartCreate(ctx, c.parent.path(want, c.guid), want.Data, want.flags(), want.count(), want.Instead...)
+	p, want := c.parent, c.want
+	c.last, err = c.session.StartCreateFor(
+		ctx, p.path(want, c.guid), want.Data, p.flags(want), p.ACL, want.count(), want.Instead...)
 	if err == nil && sent != nil {
 		sent()
 	}

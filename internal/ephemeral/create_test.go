@@ -1,4 +1,4 @@
-package ephemeral
+package ephemeral_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -23,13 +24,13 @@ import (
 
 const path = "/app/parent"
 
-var member = Spec{Kind: "member-", Data: []byte("me")}
+var member = ephemeral.Spec{Kind: "member-", Data: []byte("me")}
 
-func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session)) {
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		p := &Parent{Client: (*client.Client)(bubble.Dial(t, srv, "a")), Path: path}
+		p := &ephemeral.Parent{Client: (*client.Client)(bubble.Dial(t, srv, "a")), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		f(t, srv, p, s)
@@ -49,7 +50,7 @@ func TestCreate(t *testing.T) {
 		"shedding load": {zktest.Fail(zktest.Code(-127)), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, tt.action)
 				copies := 0
@@ -70,19 +71,19 @@ func TestCreate(t *testing.T) {
 
 // TestCreate_SeveralInsteadOfOne: all in one transaction, or nothing.
 func TestCreate_SeveralInsteadOfOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		door, err := p.Create(t.Context(), s, member, nil)
 		require.NoError(t, err)
-		want := Spec{Kind: "lease-", Count: 3, Instead: door.Paths}
+		want := ephemeral.Spec{Kind: "lease-", Count: 3, Instead: door.Paths}
 		leases, err := p.Create(t.Context(), s, want, nil)
 		require.NoError(t, err)
 		require.Len(t, leases.Paths, 3)
-		require.ErrorIs(t, door.RequireExists(t.Context()), ErrGone)
+		require.ErrorIs(t, door.RequireExists(t.Context()), ephemeral.ErrGone)
 		_, err = p.Create(t.Context(), s, want, nil)
-		require.ErrorIs(t, err, ErrGone)
+		require.ErrorIs(t, err, ephemeral.ErrGone)
 		require.Len(t, srv.Children(path), 3)
 		require.NoError(t, srv.Delete(leases.Paths[1]))
-		require.ErrorIs(t, leases.RequireExists(t.Context()), ErrGone)
+		require.ErrorIs(t, leases.RequireExists(t.Context()), ephemeral.ErrGone)
 		leases.Remove()
 		require.NoError(t, leases.WaitRemoved(t.Context()))
 		require.Empty(t, srv.Children(path))
@@ -91,7 +92,7 @@ func TestCreate_SeveralInsteadOfOne(t *testing.T) {
 
 // TestCreate_CallerGone: the caller goes while the answer is on its way. The call returns at once, and the node goes too.
 func TestCreate_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		answered := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.HoldReplyUntil(answered))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -110,7 +111,7 @@ func TestCreate_CallerGone(t *testing.T) {
 // TestRemove_BeforeDelete: only the one deletion that succeeded is reported.
 func TestRemove_BeforeDelete(t *testing.T) {
 	for _, byHand := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 			n, err := p.Create(t.Context(), s, member, nil)
 			require.NoError(t, err)
 			var told []string
@@ -135,7 +136,7 @@ func TestRemove_BeforeDelete(t *testing.T) {
 
 // TestRemove_NotAllowed: the caller learns of it. The removal continues, and is done once the server allows it.
 func TestRemove_NotAllowed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		n, err := p.Create(t.Context(), s, member, nil)
 		require.NoError(t, err)
 		rule := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -156,7 +157,7 @@ func TestRemove_NotAllowed(t *testing.T) {
 func TestCreate_Refused(t *testing.T) {
 	for name, op := range map[string]zktest.Op{"the node": zktest.OpCreate, "a parent": zktest.OpCreateContainer} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				refused := srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 				writes := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
 				_, err := p.Create(t.Context(), s, member, nil)
@@ -182,7 +183,7 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.DropReply())
 				again := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-", Times: -1}, zktest.Proceed())
@@ -201,14 +202,14 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 // TestCreate_DeletedAfterALostReply: what was made is gone when it is looked for. With its parent it is made again. If a part of
 // it is left, neither that nor a second copy counts.
 func TestCreate_DeletedAfterALostReply(t *testing.T) {
-	three := Spec{Kind: "lease-", Count: 3}
+	three := ephemeral.Spec{Kind: "lease-", Count: 3}
 	after := func(srv *zktest.Server, remove func()) {
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lease-"}, zktest.After(func(zktest.Request) {
 			remove()
 			srv.Cut(zktest.Everyone)
 		}))
 	}
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 		after(srv, func() { require.NoError(t, srv.DeleteAll(path)) })
 		n, err := p.Create(t.Context(), s, three, nil)
@@ -216,11 +217,11 @@ func TestCreate_DeletedAfterALostReply(t *testing.T) {
 		require.NoError(t, n.RequireExists(t.Context()))
 		require.Len(t, srv.Children(path), 3)
 	})
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 		after(srv, func() { require.NoError(t, srv.Delete(path+"/"+srv.Children(path)[1])) })
 		_, err := p.Create(t.Context(), s, three, nil)
-		require.ErrorIs(t, err, ErrGone)
+		require.ErrorIs(t, err, ephemeral.ErrGone)
 		time.Sleep(time.Minute)
 		require.Empty(t, srv.Children(path))
 	})
@@ -228,10 +229,10 @@ func TestCreate_DeletedAfterALostReply(t *testing.T) {
 
 // TestCreate_FoundInTheirOrder: the first of several nodes is the first that was created, even if the reply was lost.
 func TestCreate_FoundInTheirOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lease-"}, zktest.DropReply())
-		n, err := p.Create(t.Context(), s, Spec{Kind: "lease-", Count: 12}, nil)
+		n, err := p.Create(t.Context(), s, ephemeral.Spec{Kind: "lease-", Count: 12}, nil)
 		require.NoError(t, err)
 		var names []string
 		for _, made := range n.Paths {
@@ -243,7 +244,7 @@ func TestCreate_FoundInTheirOrder(t *testing.T) {
 
 // TestCreate_LateCopyHasTheName: a node with a key is sent again, and the first copy comes in between.
 func TestCreate_LateCopyHasTheName(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 		var name string
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "reader-", Where: func(r zktest.Request) bool {
@@ -255,7 +256,7 @@ func TestCreate_LateCopyHasTheName(t *testing.T) {
 			<-searched.Done()
 			_, _ = s.Create(t.Context(), name, nil, zk.FlagEphemeral) // RequireExists below checks that
 		}()
-		n, err := p.Create(t.Context(), s, Spec{Kind: "reader-", Key: "0000000007"}, nil)
+		n, err := p.Create(t.Context(), s, ephemeral.Spec{Kind: "reader-", Key: "0000000007"}, nil)
 		require.NoError(t, err)
 		require.Equal(t, []string{name}, n.Paths)
 		require.NoError(t, n.RequireExists(t.Context()))
@@ -266,10 +267,10 @@ func TestCreate_LateCopyHasTheName(t *testing.T) {
 // TestRemove_SeveralLateCopies: two creates were lost, and each comes as late as it can, when the server gets the next barrier. The name is
 // the same, so the second can only come when the first is gone.
 func TestRemove_SeveralLateCopies(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "reader-", Times: 2}, zktest.DropRequest())
-		n, err := p.Create(t.Context(), s, Spec{Kind: "reader-", Key: "0000000007"}, nil)
+		n, err := p.Create(t.Context(), s, ephemeral.Spec{Kind: "reader-", Key: "0000000007"}, nil)
 		require.NoError(t, err)
 		copies := make(chan error, 2)
 		barriers := 0
@@ -298,7 +299,7 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		p := &Parent{Client: (*client.Client)(c), Path: path}
+		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -323,24 +324,24 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 
 // TestRequireExists: only a reading says that the node is gone. A node of the same name that was made since is another one.
 func TestRequireExists(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		n, err := p.Create(t.Context(), s, member, nil)
 		require.NoError(t, err)
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.RequireExists(t.Context()), zk.ErrNoAuth)
 		require.NoError(t, n.RequireExists(t.Context()))
 		require.NoError(t, srv.Delete(n.Paths[0]))
-		require.ErrorIs(t, n.RequireExists(t.Context()), ErrGone)
+		require.ErrorIs(t, n.RequireExists(t.Context()), ephemeral.ErrGone)
 		_, err = srv.Create(n.Paths[0], nil, zktest.Persistent)
 		require.NoError(t, err)
-		require.ErrorIs(t, n.RequireExists(t.Context()), ErrGone)
+		require.ErrorIs(t, n.RequireExists(t.Context()), ephemeral.ErrGone)
 	})
 }
 
 // TestIsCopy: only a create that was sent several times has copies.
 func TestIsCopy(t *testing.T) {
 	for _, lost := range []bool{true, false} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 			require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
 			if lost {
 				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.DropRequest())
@@ -349,7 +350,7 @@ func TestIsCopy(t *testing.T) {
 			require.NoError(t, err)
 			name := strings.TrimPrefix(n.Paths[0], path+"/")
 			require.Equal(t, lost, n.IsCopy(name))
-			require.False(t, n.IsCopy(Prefix("")+name[len(Prefix(anyGUID)):]))
+			require.False(t, n.IsCopy(ephemeral.Prefix("")+name[len(ephemeral.Prefix(ephemeral.NewGUID())):]))
 		})
 	}
 }
@@ -361,7 +362,7 @@ func TestRemove_Backoff(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
 		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		p := &Parent{Client: (*client.Client)(c), Path: path}
+		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		n, err := p.Create(t.Context(), s, member, nil)
@@ -390,8 +391,8 @@ func TestRemove_Backoff(t *testing.T) {
 
 // TestRemove_SeveralNodes_IsOneTransaction: others wait until all of them are gone.
 func TestRemove_SeveralNodes_IsOneTransaction(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
-		n, err := p.Create(t.Context(), s, Spec{Kind: "lease-", Count: 3}, nil)
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
+		n, err := p.Create(t.Context(), s, ephemeral.Spec{Kind: "lease-", Count: 3}, nil)
 		require.NoError(t, err)
 		sent := bubble.Requests(srv)
 		n.Remove()
@@ -405,7 +406,7 @@ func TestRemove_SeveralNodes_IsOneTransaction(t *testing.T) {
 func TestCreate_ServerKnowsNoNode_IsPaced(t *testing.T) {
 	for name, plain := range map[string]bool{"containers": false, "plain": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				p.Plain = plain
 				all := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

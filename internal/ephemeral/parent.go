@@ -10,6 +10,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -20,6 +22,19 @@ type Parent struct {
 	Path   string
 	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
 	Seed   []byte // the data of a plain one that is made
+	Given  bool   // if it is missing, it is not made
+	// The nodes below are a caller's of its own: they have this access list, unless it is empty, and may stay when the
+	// session ends.
+	ACL     []zk.ACL
+	Lasting bool
+}
+
+// owner returns the ephemeral owner of the nodes that s makes.
+func (p *Parent) owner(s *session.Session) int64 {
+	if p.Lasting {
+		return 0
+	}
+	return s.ID()
 }
 
 // Child returns the path of a child. The parent may be "/", as the root of a client made by Sub.

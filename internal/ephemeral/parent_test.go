@@ -1,4 +1,4 @@
-package ephemeral
+package ephemeral_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -19,10 +20,10 @@ func TestPrefix_IsCurators(t *testing.T) {
 	form := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-$`)
 	seen := map[string]bool{}
 	for range 100 {
-		guid := NewGUID()
+		guid := ephemeral.NewGUID()
 		require.False(t, seen[guid])
 		seen[guid] = true
-		require.Regexp(t, form, Prefix(guid))
+		require.Regexp(t, form, ephemeral.Prefix(guid))
 	}
 }
 
@@ -45,27 +46,27 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	before := func(cancel func()) zktest.Action { return zktest.Before(func(zktest.Request) { cancel() }) }
 	after := func(cancel func()) zktest.Action { return zktest.After(func(zktest.Request) { cancel() }) }
 	const closed = "the client is closed"
-	type ending func(p *Parent, cancel func()) (disturb, then func())
+	type ending func(p *ephemeral.Parent, cancel func()) (disturb, then func())
 	ends := map[string]ending{
-		"caller gone": func(_ *Parent, cancel func()) (_, _ func()) {
+		"caller gone": func(_ *ephemeral.Parent, cancel func()) (_, _ func()) {
 			return cancel, func() { time.Sleep(time.Second) }
 		},
-		"caller gone, then " + closed: func(p *Parent, cancel func()) (_, _ func()) {
+		"caller gone, then " + closed: func(p *ephemeral.Parent, cancel func()) (_, _ func()) {
 			return cancel, func() { _ = p.Client.Close() }
 		},
-		"caller gone, during the removal " + closed: func(p *Parent, cancel func()) (_, _ func()) {
+		"caller gone, during the removal " + closed: func(p *ephemeral.Parent, cancel func()) (_, _ func()) {
 			return cancel, func() {
 				time.Sleep(3 * time.Millisecond)
 				_ = p.Client.Close()
 			}
 		},
-		closed: func(p *Parent, _ func()) (_, _ func()) {
+		closed: func(p *ephemeral.Parent, _ func()) (_, _ func()) {
 			return func() { go func() { _ = p.Client.Close() }() }, func() { _ = p.Client.Close() }
 		},
 	}
 	run := func(name string, disturb func(*zktest.Server, func()), end ending) {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 				srv.SetLatency(time.Millisecond)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -105,7 +106,7 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 
 // If the server does not say in time what became of the parent, the session is closed all the same, since others wait for that.
 func TestCreate_ParentMadeInVain_NoAnswer_SessionIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), "/app", nil))
 		held, err := s.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 	} {
 		for _, atOnce := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, client closed at once %v", name, atOnce), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 					if c.before != nil {
 						c.before(srv)
 					}
@@ -191,7 +192,7 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 
 // TestCreate_ParentRemovedUnderAnother: a caller that finds it gone makes it again.
 func TestCreate_ParentRemovedUnderAnother(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), "/app", nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^" + path + "$"}, zktest.After(func(zktest.Request) { cancel() }))

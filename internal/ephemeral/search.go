@@ -39,7 +39,7 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 		switch {
 		case err != nil:
 			return nil, err
-		case exists && stat.EphemeralOwner == s.ID():
+		case exists && stat.EphemeralOwner == p.owner(s):
 			paths, zxid = append(paths, path), stat.Czxid
 		case exists:
 			p.Client.Logger().Warn("zookeeper: a node with our GUID belongs to another session and is left alone", "path", path)
@@ -48,7 +48,9 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	if len(paths) == 0 {
 		return nil, nil //nolint:nilnil // as above
 	}
-	s.Found(p.Child(Prefix(guid)), paths...)
+	if !p.Lasting {
+		s.Found(p.Child(Prefix(guid)), paths...)
+	}
 	slices.Sort(paths) // they differ only in their numbers, and the first must be the first
 	return p.newNode(s, paths, zxid), nil
 }

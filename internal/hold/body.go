@@ -55,8 +55,8 @@ func (b *bothContext) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// releaseTimeout is how long Do waits for the deletion of its contender. The deletion takes a round trip, and goes on after
-// the timeout.
+// releaseTimeout is how long Do waits for the deletion of its contender. The deletion takes a round trip, and
+// continues after the timeout.
 const releaseTimeout = time.Second
 
 var errNoFunction = errors.New("the function is nil: want one to run under the hold")
@@ -75,8 +75,8 @@ func Do(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, err
 	return Under(ctx, h, fn)
 }
 
-// Under runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
-// panic of fn releases, and goes on as a panic.
+// Under runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first.
+// A panic of fn releases, and continues as a panic.
 //
 // Errors: that of fn, joined with a *LostError if h was lost before fn had returned. If the error of fn says no more than
 // that its context had ended, only its text is left beside a loss.
@@ -87,21 +87,21 @@ func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkr
 		end(zkrecipes.ErrReleased)
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		// A deletion that takes longer is no error: the hold has ended.
+		// A deletion that takes longer is not an error: the hold has ended.
 		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
 			err = withLoss(err, left, SaysEnded(err, cause))
 		}
 	}()
 	err = fn(inside, h)
 	cause = context.Cause(inside)
-	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) { // also the loss of a hold that ctx descends from
+	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) { // including the loss of a hold that ctx descends from
 		err = withLoss(err, cause, true)
 	}
 	return err
 }
 
-// withLoss returns the error of a function together with the loss of its hold. An error that only says that a context has
-// ended must not match context.Canceled: callers would take the loss for their own cancellation.
+// withLoss returns the error of a function together with the loss of its hold. An error that only reports the end of
+// a context must not match context.Canceled: callers would mistake the loss for their own cancellation.
 func withLoss(err, lost error, saysEnded bool) error {
 	cancelled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
@@ -116,8 +116,9 @@ func withLoss(err, lost error, saysEnded bool) error {
 	}
 }
 
-// SaysEnded reports whether err says no more than that a context has ended for that cause, which is nil if it has not. If
-// several errors are joined, each of them must. The errors of this library are excepted, which also name what was in the way.
+// SaysEnded reports whether err only reports that a context has ended for that cause, which is nil if it has not. If
+// several errors are joined, each of them must. The errors of this library are excepted, because they also name the
+// obstacle.
 func SaysEnded(err, cause error) bool {
 	if err == nil || cause == nil {
 		return false

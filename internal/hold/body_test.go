@@ -73,7 +73,7 @@ func TestBoth_LooksAtTheClock(t *testing.T) {
 	}
 }
 
-// TestBoth_EndsWithTheFirstToEnd: for its cause, and with the values of the first alone.
+// TestBoth_EndsWithTheFirstToEnd: for its cause, and with the values of only the first.
 func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	type key struct{}
 	why := errors.New("why")

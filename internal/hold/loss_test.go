@@ -20,9 +20,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved: to tell the tracers and to remove the node takes longer than to end
-// a hold. The holds ended one after the other, each with all of that, so the last of many ended long after the deadline. With -v
-// and HOLDS=30000 the test says how much processor time that takes.
+// TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved: notifying the tracers and removing the node takes longer
+// than ending a hold. Holds used to end one after another, each with all of that, so the last of many ended long
+// after the deadline. With -v and HOLDS=30000 the test prints how much processor time that takes.
 func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 	many := 300
 	if n, err := strconv.Atoi(os.Getenv("HOLDS")); err == nil {

@@ -57,9 +57,9 @@ func (g *Grant) IsHeld() bool {
 // CheckDeadlock refuses to let a contender of the given kind wait for a node of the kinds others that ctx descends from: the
 // call would wait for its own caller.
 //
-// A contender that excludes its own kind is refused by what its client knows of its own nodes. In all other cases the server
-// is asked. A node of another client may be under a parent of another ensemble. A reader inside a writer comes here when its
-// downgrade did not find the writer's node.
+// A contender that excludes its own kind is refused by what its client knows of its own nodes. In all other cases the
+// server is queried. A node of another client may be under a parent of another ensemble. A reader inside a writer
+// comes here when its downgrade did not find the writer's node.
 func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others []string) error {
 	if ctx.Err() != nil {
 		return nil // the acquisition says why

@@ -31,7 +31,7 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, zkrecipes.ErrAuthFailed)) {
 			return err
 		}
-		if err == nil { // else the credentials are refused, and the client goes on trying
+		if err == nil { // else the credentials are refused, and the client keeps trying
 			began := time.Now()
 			if again, err := round(ctx, h); !again {
 				return err

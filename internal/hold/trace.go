@@ -19,7 +19,7 @@ type Attempt struct {
 	position int
 }
 
-// Begin tells the tracers that an acquisition begins. It returns the context to go on with.
+// Begin notifies the tracers that an acquisition begins. It returns the context to continue with.
 func Begin(ctx context.Context, client *client.Client, start zkrecipes.AcquireStart) (context.Context, *Attempt) {
 	tracers := client.Tracers()
 	if !tracers.ObserveHolds() {
@@ -37,7 +37,7 @@ func (a *Attempt) At(ahead int) {
 	}
 }
 
-// End tells the tracers how the acquisition ended, and returns its results.
+// End reports to the tracers how the acquisition ended, and returns its results.
 func (a *Attempt) End(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
 	if a == nil {
 		return h, err
@@ -52,7 +52,7 @@ func (a *Attempt) End(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
 	return h, err
 }
 
-// tracedHold is a grant that a tracer knows of.
+// tracedHold is a grant that a tracer has seen.
 type tracedHold struct {
 	tracers *trace.Tracers
 	ctx     context.Context //nolint:containedctx // it goes from the start to the end, which come from different callers
@@ -60,8 +60,9 @@ type tracedHold struct {
 	since   time.Time
 }
 
-// hold tells the tracers that g is granted, and returns the context for its hold. The grant may be lost at any moment from
-// its loss callback on, so the end may be due before the start has returned. Then the caller's traceEnd tells it.
+// hold notifies the tracers that g is granted, and returns the context for its hold. The grant may be lost at any
+// moment once its loss callback is set, so the end may be due before the start has returned. Then the caller's
+// traceEnd reports it.
 func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
 	if a == nil {
 		return ctx
@@ -79,7 +80,8 @@ func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
 	return t.ctx
 }
 
-// traceEnd tells the tracers that the grant, which has ended, is over. The first call that finds a started trace tells it.
+// traceEnd notifies the tracers that the grant, which has ended, is over. The first call that finds a started trace
+// reports it.
 func (g *Grant) traceEnd() {
 	if !g.Node.Parent.Client.Tracers().ObserveHolds() {
 		return

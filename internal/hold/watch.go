@@ -20,9 +20,9 @@ import (
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
 const readAfter = 50 * time.Millisecond
 
-// watch watches the node of the grant: one may be deleted by hand, and the data may ask the holder to release. The first node
-// may have a watch already. The other watches are set beside the grant, not before it, because what they tell is news to the holder
-// whenever it comes.
+// watch watches the node of the grant: one may be deleted by hand, and the data may request a release. The first node
+// may have a watch already. The other watches are set beside the grant, not before it, because what they report is
+// news to the holder whenever it comes.
 func (g *Grant) watch(first *session.Watch) {
 	for _, path := range g.Node.Paths {
 		watch := first

@@ -16,7 +16,7 @@ import (
 
 var errCut = errors.New("cut")
 
-// heard is what a listener was told, in order.
+// heard is what a listener has received, in order.
 type heard []string
 
 func (h *heard) Up()            { *h = append(*h, "up") }
@@ -31,7 +31,7 @@ type alone struct {
 	log  func() // called after the session has come up
 	ups  int
 	down Report // the newest
-	why  error  // what is in the way
+	why  error  // the obstacle
 }
 
 func (a *alone) Up(Report) func() {

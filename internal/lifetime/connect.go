@@ -49,8 +49,8 @@ func (l *Lifetime) goRound() {
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 //
-// If the server refuses what the mechanism of SASL has kept, such as a ticket, its key may be newer than that. So the same server gets one
-// more attempt at once: by then the mechanism has discarded what was refused.
+// If the server refuses what the SASL mechanism has kept, such as a ticket, its key may be newer than that. The same
+// server therefore gets one more attempt at once: by then the mechanism has discarded what was refused.
 func (l *Lifetime) serve(server Server) error {
 	err := l.attempt(server, false)
 	if errors.Is(err, errStale) && !l.Ended() {
@@ -60,6 +60,15 @@ func (l *Lifetime) serve(server Server) error {
 }
 
 func (l *Lifetime) attempt(server Server, again bool) error {
+	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.ConnectTimeout()}
+	err := l.connect(server, again, a)
+	if err != nil && !l.Ended() { // else the client gave it up
+		l.traceConnect(a, err)
+	}
+	return err
+}
+
+func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	who, err := l.startExchange(server)
 	if err != nil {
 		return err
@@ -68,17 +77,18 @@ func (l *Lifetime) attempt(server Server, again bool) error {
 		who.again = again
 	}
 	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
-	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, linkOwner{l})
+	c, err := link.Dial(l.ctx, a.limit, server.String(), dial, linkOwner{l})
 	if err != nil {
 		return err
 	}
+	a.reached = true
 	sent := c.Prepare(l.connectFrame())
 	if !l.attach(c) {
 		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
 		return nil
 	}
 	l.resuming(sent)
-	return c.Serve(func() error { return l.handshake(c, sent, who) })
+	return c.Serve(func() error { return l.handshake(c, sent, who, a) })
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.
@@ -92,10 +102,10 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 	return true
 }
 
-// LeanOnEvent notes that the caller goes by an event, and has not read since. Before ZooKeeper 3.9 an event has no zxid. So a server
-// would take the session that has not applied what the event told of. What a holder reads there could be older than what the last
-// one wrote. Until a server has answered, the next connection begins with a barrier. What is read behind that is as new as the
-// event, unless the server refuses the barrier.
+// LeanOnEvent records that the caller acts on an event, and has not read since. Before ZooKeeper 3.9 an event has no
+// zxid, so a server that has not applied what the event reported would resume the session. What a holder reads there
+// could be older than what the last one wrote. Until a server has answered, the next connection begins with a
+// barrier. Reads behind that are as new as the event, unless the server refuses the barrier.
 //
 // Source: ZooKeeper sends events with the zxid -1 before 3.9 (ZOOKEEPER-4655).
 func (l *Lifetime) LeanOnEvent() {
@@ -104,7 +114,7 @@ func (l *Lifetime) LeanOnEvent() {
 	l.leans.Store(true)
 }
 
-// connectionUp lets operations through, and fires every watch: the server does not report what happened while there was no
+// connectionUp admits operations, and fires every watch: the server does not report what happened while there was no
 // connection.
 func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
@@ -133,7 +143,7 @@ func (l *Lifetime) connectionUp() {
 	log()
 }
 
-// Disconnected returns a channel that is closed when the connection is lost. If there is no connection, it is closed
+// Disconnected returns a channel that is closed when the connection is lost. Without a connection, it is closed
 // already.
 func (l *Lifetime) Disconnected() <-chan struct{} {
 	l.mu.Lock()

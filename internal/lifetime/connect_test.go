@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The servers grant far less than was asked for. The bound of one attempt comes from what they grant, or one silent server
-// of three costs the session.
+// The servers grant far less than requested. The bound of one attempt is derived from what they grant, or one silent
+// server of three costs the session.
 func TestReconnect_SilentServer_BoundIsThatOfTheGrantedTimeout(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -182,7 +182,7 @@ func TestRequests_ConnectionWithoutABuffer_CallsReturnWithTheirContext(t *testin
 	})
 }
 
-// A dialer that breaks its contract is told so.
+// A dialer that breaks its contract gets an error that says so.
 func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -28,13 +28,13 @@ func NewEnsemble(opts *Config) *Ensemble {
 	return &Ensemble{opts: opts}
 }
 
-// Timeout returns the session timeout that the servers grant, or what was asked for while that is not known.
+// Timeout returns the session timeout that the servers grant, or the requested one while that is not known.
 func (e *Ensemble) Timeout() time.Duration {
 	return cmp.Or(time.Duration(e.granted.Load()), e.opts.SessionTimeout)
 }
 
-// ConnectTimeout bounds one attempt to connect. By default it comes from the timeout that the servers grant, which may be
-// far below what was asked for: a server that accepts and does not answer must not cost the session.
+// ConnectTimeout bounds one attempt to connect. By default it is derived from the timeout that the servers grant,
+// which may be far below the requested one: a server that accepts and does not answer must not cost the session.
 func (e *Ensemble) ConnectTimeout() time.Duration {
 	if d := e.opts.ConnectTimeout; d > 0 {
 		return d

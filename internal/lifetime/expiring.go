@@ -2,8 +2,8 @@ package lifetime
 
 import "time"
 
-// OnExpiring makes the session call f once, as soon as at most lead is left of ValidUntil, also if the deadline moves back.
-// After stop, f is not called any more; it may be running then. Nor is it called after the session has ended.
+// OnExpiring makes the session call f once, as soon as at most lead is left of ValidUntil, even if the deadline moves
+// back. After stop, f is no longer called; it may be running then. Nor is it called after the session has ended.
 //
 // f is called on the heartbeat goroutine and must not wait for anything.
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {

@@ -20,7 +20,7 @@ func onExpiring(s *session.Session, lead time.Duration) (warnings *trial.Log[tim
 	return l, s.OnExpiring(lead, func() { l.Add(time.Until(s.ValidUntil())) })
 }
 
-// While the server answers, the deadline moves on and there is no warning. When it stops, each warning comes to the
+// While the server answers, the deadline advances and there is no warning. When it stops, each warning comes to the
 // millisecond, and before the loss.
 func TestOnExpiring_ServerFallsSilent_WarnsInTime(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

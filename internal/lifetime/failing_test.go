@@ -33,7 +33,7 @@ func (c *slowToClose) Close() error {
 	return c.Conn.Close()
 }
 
-// Two goroutines find that the connection is gone. The first has closed it, the second tells the holds.
+// Two goroutines find that the connection is gone. The first has closed it, the second notifies the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
 	near, far := net.Pipe()
@@ -85,7 +85,7 @@ func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
 	require.Zero(t, client.ups)
 }
 
-// A writer finds that the connection is gone while the reader is telling that it is up.
+// A writer finds that the connection is gone while the reader is reporting that it is up.
 func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
@@ -103,7 +103,8 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	require.ErrorIs(t, client.down.Err, errCut)
 }
 
-// A caller orders its later requests behind a request that was told as sent. So a request that never left must not be told so.
+// A caller orders its later requests behind a request that was reported as sent. A request that was never sent must
+// therefore not be reported so.
 func TestSend_ConnectionClosed_IsNotToldAsSent(t *testing.T) {
 	l := &Lifetime{opts: &Config{}, up: make(chan struct{})}
 	near, far := net.Pipe()
@@ -111,7 +112,7 @@ func TestSend_ConnectionClosed_IsNotToldAsSent(t *testing.T) {
 	c := connectionOf(t, l, near)
 	c.Drop()
 	l.connection = c
-	close(l.up) // its end is not told yet
+	close(l.up) // its end is not reported yet
 	var failed error
 	l.Send(t.Context(), func() { t.Error("told as sent") }, []Request{SyncRequest("/", "/", func(err error) { failed = err })})
 	require.ErrorIs(t, failed, zk.ErrNoServer)

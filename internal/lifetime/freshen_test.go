@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// After a reconnect every waiter asks for a proof. One request is enough for all of them.
+// After a reconnect every waiter requests a proof. One request is enough for all of them.
 func TestFreshen_ManyWaiters_SendOneRequest(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -28,7 +28,8 @@ func TestFreshen_ManyWaiters_SendOneRequest(t *testing.T) {
 	})
 }
 
-// The proof is asked for when less is left than a lag, in which a contact made now is proven, and an eighth of the timeout.
+// The proof is requested when less is left than a lag, in which a contact made now is proven, and an eighth of the
+// timeout.
 func TestFreshen_ProofThatLasts_SendsNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

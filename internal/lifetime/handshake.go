@@ -25,7 +25,7 @@ func (l *Lifetime) connectFrame() []byte {
 //
 // If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
 // still answer it. connectionUp lets nothing through then.
-func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange) error {
+func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, a *attempt) error {
 	g, err := c.Granted()
 	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
 	// the connection, an end says nothing of the server: some connections read as ended then.
@@ -36,10 +36,12 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange) 
 		return err
 	}
 	if g.ID == 0 || g.Timeout <= 0 {
+		l.traceConnect(a, errExpired)
 		l.end(lost(zkrecipes.LossExpired, time.Now(), nil))
 		return errExpired
 	}
 	if !l.identify(g.ID, g.Password) {
+		l.traceConnect(a, errExpired)
 		return errExpired
 	}
 	// The server counts with the grant from now on, even if the credentials are never answered.
@@ -56,6 +58,7 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange) 
 			return err
 		}
 	}
+	l.traceConnect(a, nil) // so that a call that the session lets through comes after it
 	c.Up(g.Timeout)
 	l.connectionUp()
 	return nil

@@ -36,7 +36,7 @@ func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
 // beat is how far apart syncs go out.
 const beat = trial.Timeout / 11
 
-// The promise: whatever way the connection fails, and at whatever moment, the holder is told at its deadline, and the
+// The promise: however the connection fails, and at whatever moment, the holder is notified at its deadline, and the
 // server ends the session later.
 func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
@@ -160,7 +160,8 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 	})
 }
 
-// A caller that is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
+// A caller that is granted something after a reconnect, without a write of its own, does not wait for old contacts to
+// count.
 func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -315,7 +316,8 @@ func TestSession_TimeoutGranted_IsTheServers(t *testing.T) {
 	}
 }
 
-// Sessions come and go for hours; in every one of them the holder was told before the server let anybody else in.
+// Sessions start and end for hours; in every one of them the holder was notified before the server granted anybody
+// else.
 func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -364,7 +366,7 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 	})
 }
 
-// The proof runs out, the first is being told, and the server says that the session is over.
+// The proof runs out, the first hold is being notified, and the server reports that the session is over.
 func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -379,7 +381,7 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 			require.True(t, ok)
 		}
 		time.Sleep(time.Until(s.ValidUntil()))
-		time.Sleep(100 * time.Millisecond) // the first is being told
+		time.Sleep(100 * time.Millisecond) // the first hold is being notified
 		srv.Expire(s.ID())
 		<-s.Done()
 		require.EqualValues(t, 3, told.Load(), "before done is closed")
@@ -433,7 +435,7 @@ func TestProve_Resumed_OneServerFault_AsksAgain(t *testing.T) {
 	})
 }
 
-// A caller that waits has no hold yet. Its syncs go on as soon as there is a connection again.
+// A caller that waits has no hold yet. Its syncs continue as soon as there is a connection again.
 func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -454,7 +456,7 @@ func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 	})
 }
 
-// A server left a ping unanswered, so that there is no contact that an answer of the leader proves. Then a proof takes a lag.
+// A server left a ping unanswered, so that no contact is proven by an answer of the leader. Then a proof takes a lag.
 func TestProve_NoOldContact_TakesALag(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -481,8 +483,8 @@ func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t 
 	})
 }
 
-// A server may answer reads without telling the leader that the session lives, as those of ClickHouse Keeper do. So a client that
-// reads all the time pings as often as an idle one.
+// A server may answer reads without reporting to the leader that the session lives, as those of ClickHouse Keeper do.
+// A client that reads all the time therefore pings as often as an idle one.
 func TestPings_GoOutWhateverIsRead(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -492,7 +494,7 @@ func TestPings_GoOutWhateverIsRead(t *testing.T) {
 				func() error { _, _, err := c.Get(t.Context(), "/"); return err },
 				func() error { _, _, err := c.Exists(t.Context(), "/"); return err },
 				func() error { _, err := c.Children(t.Context(), "/"); return err },
-				func() error { _, err := c.ACL(t.Context(), "/"); return err },
+				func() error { _, _, err := c.ACL(t.Context(), "/"); return err },
 			} {
 				require.NoError(t, read())
 			}

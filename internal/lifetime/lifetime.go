@@ -1,5 +1,5 @@
-// Package lifetime is the life of one ZooKeeper session: its connections, its proof, what is told of its loss, and its end. Of itself it
-// sends only what the proof and the end need. All other requests come from above.
+// Package lifetime is the life of one ZooKeeper session: its connections, its proof, the notification of its loss,
+// and its end. By itself it sends only what the proof and the end need. All other requests come from above.
 package lifetime
 
 import (
@@ -34,13 +34,13 @@ type Owner interface {
 	InTheWay() error
 }
 
-// Listener is told what a session hears that its own life does not depend on.
+// Listener receives what a session learns that its own life does not depend on.
 type Listener interface {
-	// Up and Down are told that a connection is there and that it is gone, with the lock of the lifetime held: nothing that was
-	// heard later can come before. Heard is when the newest request was sent that had been answered.
+	// Up and Down report that a connection exists and that it is gone, with the lock of the lifetime held: nothing
+	// that was received later can come before. Heard is when the newest request was sent that had been answered.
 	Up()
 	Down(heard time.Time)
-	// Event is told on the goroutine that reads from the connection.
+	// Event is called on the goroutine that reads from the connection.
 	Event(zk.Event)
 	// Closing is told that the session has ended here, and is to be closed on the server. It calls then when what it asks before that has
 	// been answered, or cannot be. Ask reports false if the connection is gone. Closing must not wait.
@@ -57,7 +57,7 @@ type Lifetime struct {
 	ctx      context.Context // ends with the session
 	stop     context.CancelFunc
 	zxid     atomic.Int64  // the newest one seen, here or in an earlier session
-	xids     atomic.Uint32 // how many requests of ours, for their xids
+	xids     atomic.Uint32 // how many requests we have sent, for their xids
 	leans    atomic.Bool   // see LeanOnEvent; set with mu held, cleared without
 
 	wake chan struct{} // wakes the heartbeat; holds one
@@ -110,7 +110,7 @@ func (l *Lifetime) ID() int64 {
 	return l.id
 }
 
-// Timeout returns the negotiated session timeout, which is what the server grants and not always what was asked for.
+// Timeout returns the negotiated session timeout, which is what the server grants and not always the requested one.
 func (l *Lifetime) Timeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,12 +118,13 @@ func (l *Lifetime) Timeout() time.Duration {
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It moves on while servers answer, and it moves back while a server may be resuming the session with a
-// shorter timeout. See the documentation of package conn for what it rests on and does not cover.
+// ephemeral nodes. It advances while servers answer, and it moves back while a server may be resuming the session
+// with a shorter timeout. The documentation of package conn explains what it depends on and does not cover.
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Only after all loss callbacks have returned: a caller that looks earlier would take it for a deadline that has passed.
+	// Only after all loss callbacks have returned: a caller that checks earlier would mistake it for a deadline that
+	// has passed.
 	until := l.upkeep.ValidUntil()
 	if l.over() && l.lost.At.Before(until) {
 		return l.lost.At
@@ -150,8 +151,8 @@ func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 	return l.owner.Start(func() { f(l.ctx) })
 }
 
-// answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
-// whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
+// answered records an answer as proof. If the proof ran out before the answer came, the holds end first, so it does
+// not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
 func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.collectIfDue(at)
@@ -191,7 +192,7 @@ func (l *Lifetime) Context() context.Context { return l.ctx }
 // Expired takes in that a server has answered that the session has expired.
 func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
 
-// Ended reports whether the session has ended. Then Done may still be open, while the loss is being told.
+// Ended reports whether the session has ended. Then Done may still be open, while the loss is being reported.
 func (l *Lifetime) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

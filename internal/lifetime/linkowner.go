@@ -15,10 +15,10 @@ import (
 // linkOwner is a session as its connections see it. It is their [link.Owner].
 type linkOwner struct{ *Lifetime }
 
-// NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
-// write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
-// connection, a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests
-// when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
+// NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit
+// of a write to the request it holds only by session and xid (CommitProcessor of ZooKeeper). If an xid recurred on
+// the next connection, a request could get the outcome of an earlier one. Xids are positive, because servers do not
+// count other requests when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (o linkOwner) NextXid() int32 {
 	for {
 		if xid := int32(o.xids.Add(1) & 0x7fffffff); xid != 0 {
@@ -51,5 +51,5 @@ func (o linkOwner) TooLarge(size int) error {
 // Event passes an event on.
 func (o linkOwner) Event(e zk.Event) { o.listener.Event(e) }
 
-// Down tells the session that a connection has closed.
+// Down reports to the session that a connection has closed.
 func (o linkOwner) Down(c *link.Connection) { o.connectionDown(c) }

@@ -73,11 +73,12 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 	return d
 }
 
-// deliver calls the callbacks, in no order, and then what they have returned. So the holds of all grants have ended before the first
-// is logged. Then each grant in turn is logged, and its removal begins, which waits for no answer.
+// deliver calls the callbacks, in no order, and then what they have returned, so the holds of all grants have ended
+// before the first is logged. Then each grant in turn is logged, and its removal begins, which waits for no answer.
 //
-// A deadline alone ends no session. If the session has ended, the last delivery to finish lets the next one open (Ended), and closes
-// the done channel: the session may end while the callbacks of an earlier loss are still running. Then the server is told.
+// A deadline by itself ends no session. If the session has ended, the last delivery to finish lets the next one open
+// (Ended), and closes the done channel: the session may end while the callbacks of an earlier loss are still running.
+// Then the server is notified.
 func (d lossNotices) deliver() {
 	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {

@@ -52,7 +52,7 @@ func TestLease_Resumed_RefusedWrite_ConfirmsNothing(t *testing.T) {
 	})
 }
 
-// While the losses of a session that is over are being told, its connection may still be up.
+// While the losses of a session that is over are being reported, its connection may still be up.
 func TestSession_Over_SendsNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -101,7 +101,7 @@ func TestClose_DialThatSucceedsAfterwards_LeavesNoSession(t *testing.T) {
 	})
 }
 
-// Nothing keeps the proof fresh, and the loss is told at the deadline all the same.
+// Nothing keeps the proof fresh, and the loss is still reported at the deadline.
 func TestOnLoss_NothingRetained_IsToldAtTheDeadline(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

@@ -16,10 +16,10 @@ func (l *Lifetime) ProvePause() time.Duration {
 	return l.upkeep.Pause()
 }
 
-// Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
-// requests come after it, so a caller that waits for one of those needs no proof of its own. A session in
-// which nothing was answered for a third of the timeout sends a ping. Thanks to the pings one answer of the leader proves at least
-// a quarter of the timeout.
+// Freshen requests a proof from the leader if the present one ends soon, and does not wait for the answer. The
+// answers to later requests come after it, so a caller that waits for one of those needs no separate proof. A session
+// in which nothing was answered for a third of the timeout sends a ping. Thanks to the pings one answer of the leader
+// proves at least a quarter of the timeout.
 //
 // While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
 func (l *Lifetime) Freshen() {

@@ -73,7 +73,8 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 	})
 }
 
-// A server that accepts a connection and sends nothing, or half an answer, delays a reconnect by the connect timeout alone.
+// A server that accepts a connection and sends nothing, or half an answer, delays a reconnect only by the connect
+// timeout.
 func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *testing.T) {
 	for name, greeting := range map[string][]byte{"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -102,14 +103,14 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 
 				board.Connect(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(greeting...), nil })
 				srv.Cut(trial.Ours)
-				<-s.Done() // local end, for want of answers
+				<-s.Done() // local end, because no answer came
 				require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 			})
 		})
 	}
 }
 
-// A server with wiped data hangs up on every attempt to resume the session. So the session ends here.
+// A server with wiped data hangs up on every attempt to resume the session, so the session ends here.
 func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -236,7 +237,7 @@ func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
 	})
 }
 
-// brittle is a connection whose writes fail on demand, while reading goes on.
+// brittle is a connection whose writes fail on demand, while reads continue.
 type brittle struct {
 	net.Conn
 	broken *atomic.Bool
@@ -327,7 +328,8 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 	})
 }
 
-// A session that ended here for want of answers is closed on a server that comes back and has given it a full timeout.
+// A session that ended here because no answer came is closed on a server that returns and has granted it a full
+// timeout.
 func TestOrphan_SessionKeptByTheServer_IsClosed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

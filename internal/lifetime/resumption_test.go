@@ -31,8 +31,8 @@ func grantsLess(ms uint32) trial.Pipe {
 	}}
 }
 
-// resumeInVain cuts the connection of an old session. The server resumes the session, and its answer never arrives. resumeInVain
-// returns when the client asked for that, after the end of the session.
+// resumeInVain cuts the connection of an old session. The server resumes the session, and its answer never arrives.
+// resumeInVain returns when the client has requested that, after the end of the session.
 func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	time.Sleep(30 * time.Second)
 	connects := trial.Requests(srv, zktest.OpConnect)
@@ -72,8 +72,9 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	}
 }
 
-// A follower asks the leader to resume the session, and loses the leader before the answer comes. Then it ends the connection in
-// order, and the leader counts with what the follower grants. So an end without an answer leaves the doubt, like a reset.
+// A follower requests the leader to resume the session, and loses the leader before the answer comes. Then it closes
+// the connection in an orderly way, and the leader counts with what the follower grants. An end without an answer
+// therefore leaves the doubt, like a reset.
 func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 	for name, end := range map[string]error{"in order": io.EOF, "by a reset": syscall.ECONNRESET} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ type exchange struct {
 	again bool   // a server has refused the exchange before
 }
 
-// startExchange begins an exchange for a connection to the server; nil if there is no mechanism. A mechanism may have to ask
-// others, so the connection is not there yet: a server gives it little time.
+// startExchange begins an exchange for a connection to the server; nil if there is no mechanism. A mechanism may have
+// to query others, so there is no connection yet: a server allows it little time.
 func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	if l.opts.SASL == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -37,18 +37,18 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	return &exchange{Exchange: e, first: first}, nil
 }
 
-// errStale says that a server has refused an exchange whose mechanism keeps something, such as a ticket. It may be of a former key, so this is
-// no refusal yet: serve tries again.
+// errStale reports that a server has refused an exchange whose mechanism keeps something, such as a ticket. That may
+// be of a former key, so this is not a refusal yet: serve tries again.
 var errStale = errors.New("the server refuses what the mechanism has kept")
 
 // mostSteps bounds an exchange. Kerberos needs three.
 const mostSteps = 10
 
-// exchange shows who the client is, before all other requests. They would run under another identity, and a server that requires
-// SASL ends the connection at the first of them.
+// exchange authenticates the client before all other requests. They would run under another identity, and a server
+// that requires SASL ends the connection at the first of them.
 //
-// Whether the server refuses or the exchange fails here, the session goes on to another server: this one may have old credentials,
-// be wrong, or have no SASL yet.
+// Whether the server refuses or the exchange fails here, the session moves to another server: this one may have old
+// credentials, be wrong, or have no SASL yet.
 func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
 	token := who.first

@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// traced returns a function for Request.Done. It tells the tracers first, so that a call that returns has been told.
+// traced returns a function for Request.Done. It notifies the tracers first, so they have been notified when a call
+// returns.
 func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
 	return func(got link.Reply, err error) {
 		told := err
@@ -29,6 +30,43 @@ func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Re
 		})
 		r.Done(got, err)
 	}
+}
+
+// attempt is one attempt to connect.
+type attempt struct {
+	server  Server
+	began   time.Time
+	limit   time.Duration
+	reached bool // a connection was opened
+}
+
+// outcome returns the word for how it ended.
+func (a *attempt) outcome(took time.Duration, err error) string {
+	switch {
+	case err == nil:
+		return "connected"
+	case errors.Is(err, errExpired):
+		return "expired"
+	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, errStale):
+		return "refused"
+	case took >= a.limit:
+		return "timeout"
+	case !a.reached:
+		return "unreachable"
+	default:
+		return "failed"
+	}
+}
+
+// traceConnect tells the tracers how an attempt ended.
+func (l *Lifetime) traceConnect(a *attempt, err error) {
+	if !l.opts.Tracers.ObserveConnects() {
+		return
+	}
+	took := time.Since(a.began)
+	l.opts.Tracers.Connect(zkrecipes.Connect{
+		Server: a.server.String(), Began: a.began, Took: took, Outcome: a.outcome(took, err), Err: err,
+	})
 }
 
 // codeName returns a short name for the error of a request. There are few, so that each can be a label of a metric.

@@ -13,19 +13,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Joint replaces the data of several nodes, or makes them, by one transaction that compares the version of each node that was read.
+// Joint replaces the data of several nodes, or creates them, in one transaction that compares the version of each
+// node that was read.
 type Joint struct {
 	Client *client.Client
 	// Next reads and says what to write. It is called again when another client has written one of the nodes.
 	Next func(*Draft) error
 }
 
-// Draft is what one call of Next reads and writes. Its nodes may be of different moments: only the transaction tells.
+// Draft is what one call of Next reads and writes. Its nodes may be of different moments: only the transaction shows
+// that.
 type Draft struct {
 	ctx    context.Context //nolint:containedctx // a draft lives as long as one call
 	client *client.Client
 	parts  []*part
-	failed error // of the first reading without an answer
+	failed error // of the first read without an answer
 }
 
 // part is what a draft has of one node.
@@ -86,10 +88,10 @@ type jointWrite struct {
 	verdict error // of Next
 }
 
-// Do calls Next and sends the transaction, again and again until it has passed. If Next fails, the transaction writes nothing, and shows
-// whether the error is about the present state.
+// Do calls Next and sends the transaction, repeatedly until it has passed. If Next fails, the transaction writes
+// nothing, and shows whether the error is about the present state.
 //
-// Errors: that of Next; ErrUnknownOutcome; otherwise what the server said.
+// Errors: that of Next; ErrUnknownOutcome; otherwise the error of the server.
 func (j Joint) Do(ctx context.Context) error {
 	var w jointWrite
 	for {
@@ -126,11 +128,12 @@ func (j Joint) Do(ctx context.Context) error {
 	}
 }
 
-// fate tells the fate of w by what the nodes hold now. All that it writes is written at once. So a node that has its old version still tells
-// that no copy was applied yet, and a node that another client has written over that version tells that none can be: see Replacement.fate.
+// fate determines the fate of w from what the nodes hold now. Everything it writes is written at once. A node that
+// has its old version therefore shows that no copy was applied yet, and a node that another client has written over
+// that version shows that none can be: see Replacement.fate.
 //
-// Once any node has left the version that was read, no copy can be applied any more. So if another one is found to be old after that, all were
-// refused. A node that was missing does not tell as much: it may be missing again.
+// Once any node has left the version that was read, no copy can be applied any more, so if another one is found to be
+// old after that, all were refused. A node that was missing does not show as much: it may be missing again.
 func (j Joint) fate(ctx context.Context, w *jointWrite) (fate, error) {
 	if !w.writes() {
 		return refused, nil // or applied, which is the same
@@ -153,8 +156,8 @@ func (j Joint) fate(ctx context.Context, w *jointWrite) (fate, error) {
 	}
 }
 
-// look reads the nodes. It reports whether one that w writes is old, whether one has left its version, whether one that was missing is
-// there, and whether another client has written over what w replaces.
+// look reads the nodes. It reports whether one that w writes is old, whether one has left its version, whether one
+// that was missing exists, and whether another client has written over what w replaces.
 func (j Joint) look(ctx context.Context, w *jointWrite) (old, gone, appeared, written bool, err error) {
 	for _, p := range w.parts {
 		now, err := Load(ctx, j.Client, p.path)
@@ -174,7 +177,8 @@ func (w *jointWrite) writes() bool {
 	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.written })
 }
 
-// send sends a copy of w. Again says that the caller is to look again, whether the copy was refused or its reply was lost.
+// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
+// was lost.
 func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) {
 	var ops []zkrecipes.Op
 	size := 0
@@ -206,7 +210,8 @@ func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) 
 	return false, errors.Join(w.doubt, err)
 }
 
-// madeBy returns the path of the operation that has failed, if that was to make the node; "" if not. Without a node then, its parent is missing.
+// madeBy returns the path of the operation that has failed, if it was a create of the node; "" if not. Without a node
+// then, its parent is missing.
 func (w *jointWrite) madeBy(err error) string {
 	var failed *session.OpError
 	if errors.As(err, &failed) {
@@ -219,8 +224,8 @@ func (w *jointWrite) madeBy(err error) string {
 	return ""
 }
 
-// ops are the operations that pass only if the node is as it was read. Servers have no check for two of the states: a missing node
-// is made and removed, and one with the version -1 is written with its own data.
+// ops are the operations that pass only if the node is as it was read. Servers have no check for two of the states: a
+// missing node is created and deleted, and one with the version -1 is written with its own data.
 func (p *part) ops() []zkrecipes.Op {
 	create := zkrecipes.OpCreate(p.path, nil, 0)
 	switch version := p.old.Stat.Version; {

@@ -12,21 +12,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Named changes a node once. The transaction that changes it also makes a mark: a node that stays, of a name that stands for this change. So
-// copies may be sent again in any number and in any session: while there is the mark none is applied.
+// Named changes a node once. The transaction that changes it also creates a mark: a permanent node whose name stands
+// for this change. Copies may therefore be sent again in any number and in any session: while the mark exists none is
+// applied.
 type Named struct {
 	Client *client.Client
 	Path   string
 	Mark   string
-	// Next returns the transaction over what the node holds, without the mark; nil if there is nothing to do. It compares versions. It is
-	// called again when another client was faster, or when nothing tells whether a copy was applied.
+	// Next returns the transaction over what the node holds, without the mark; nil if there is nothing to do. It
+	// compares versions. It is called again when another client was faster, or when nothing shows whether a copy was
+	// applied.
 	Next func(now session.Node) ([]zkrecipes.Op, error)
 }
 
-// Do makes the change, unless there is the mark already. It returns the node that it has found with the mark, or with nothing to do, and
-// reports whether it has made the change itself.
+// Do makes the change, unless the mark exists already. It returns the node that it has found with the mark, or with
+// nothing to do, and reports whether it has made the change itself.
 //
-// Errors: that of Next; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise what the server said.
+// Errors: that of Next; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the error of
+// the server.
 func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err error) {
 	var w write
 	for {
@@ -51,7 +54,7 @@ func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err er
 	}
 }
 
-// send sends a copy. Again says that the caller is to read again.
+// send sends a copy. Again reports that the caller must read again.
 func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bool, err error) {
 	sent := time.Now()
 	_, err = Replacement{Client: n.Client, Path: n.Path}.multi(ctx, ops...)

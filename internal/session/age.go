@@ -7,8 +7,9 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Age knows how old the answer to a read is at any moment, and whether the client will be told of the next change. It is for views,
-// which are shown long after they were read: each is given its freshness then. It is safe for concurrent use.
+// Age knows how old the answer to a read is at any moment, and whether the client will be notified of the next
+// change. It is for views, which are shown long after they were read: each gets its freshness then. It is safe for
+// concurrent use.
 type Age struct {
 	session *session
 	down    <-chan struct{} // closed when the connection is lost that was up at the beginning
@@ -18,8 +19,8 @@ type Age struct {
 	asOf time.Time
 }
 
-// NewAge is called before the request is sent. If there is no connection then, or another one when the answer comes,
-// the answer is never current, and has to be repeated.
+// NewAge is called before the request is sent. If there is no connection then, or a different one when the answer
+// comes, the answer is never current, and has to be repeated.
 func (s *session) NewAge() *Age {
 	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
 }
@@ -36,9 +37,9 @@ func (a *Age) Freshness() zkrecipes.Freshness {
 	return zkrecipes.Freshness{Current: a.Current(), AsOf: a.AsOf()}
 }
 
-// Current reports whether the connection of the request is up, and a server has answered within the session timeout. So it
-// looks at the clock: a process that was frozen for longer finds out with the first look, and so does one to which a large
-// reply takes longer to arrive. A caller that waits finds out with LookAgain.
+// Current reports whether the connection of the request is up, and a server has answered within the session timeout.
+// It checks the clock: a process that was frozen for longer finds out with the first check, and so does one to which
+// a large reply takes longer to arrive. A caller that waits finds out with LookAgain.
 func (a *Age) Current() bool {
 	select {
 	case <-a.down:
@@ -55,9 +56,9 @@ func (a *Age) LookAgain() time.Duration { return a.session.LookAgain() }
 // Disconnected is closed when the connection of the request is lost.
 func (a *Age) Disconnected() <-chan struct{} { return a.down }
 
-// AsOf returns the time of the newest request that is known to agree with what was read. The server sends an event before the
-// answer to a later request. So if none of the watches has fired after the look at what was answered last, that answer had
-// seen no change. What another connection has answered says nothing.
+// AsOf returns the time of the newest request that is known to agree with what was read. The server sends an event
+// before the answer to a later request, so if none of the watches has fired after the check of what was answered
+// last, that answer had seen no change. Answers on another connection prove nothing.
 func (a *Age) AsOf() time.Time {
 	heard := a.session.HeardOn(a.down)
 	for _, w := range a.watches {

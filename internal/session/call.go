@@ -44,8 +44,22 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	if err := s.AwaitUp(ctx); err != nil {
 		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
+	taken, err := s.turns.take(ctx, s.session)
+	if err != nil {
+		return &OpError{Op: c.op, Path: c.path, Err: err}
+	}
+	if taken {
+		done := r.Done
+		r.Done = func(got reply, err error) {
+			s.turns.giveBack()
+			done(got, err)
+		}
+	}
 	if r.Admit != nil {
 		if err := r.Admit(); err != nil {
+			if taken {
+				s.turns.giveBack()
+			}
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 	})
 }
 
-// While the losses of a session are being told, and there is no connection, its calls fail at once.
+// While the losses of a session are being reported, and there is no connection, its calls fail at once.
 func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -120,7 +120,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	})
 }
 
-// A server that sheds load for long is asked less and less, and a call goes on soon after the end of that.
+// A server that sheds load for long gets fewer and fewer requests, and a call continues soon after the end of that.
 func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

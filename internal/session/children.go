@@ -19,9 +19,9 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 	return s.ChildrenThen(ctx, path, nil)
 }
 
-// ChildrenThen is ChildrenStat that also calls sent, long before the answer, as soon as all later requests of the session
-// reach the server after it. So a caller gets two answers in one round trip, in a known order. sent must not wait for
-// anything. It is called again if the request is repeated on another connection.
+// ChildrenThen is ChildrenStat that also calls sent, long before the answer, as soon as all later requests of the
+// session reach the server after it, so a caller gets two answers in one round trip, in a known order. sent must not
+// wait for anything. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
 	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, err

@@ -24,6 +24,13 @@ type Creation struct {
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, remove ...string) (*Creation, error) {
+	return s.StartCreateFor(ctx, path, data, flags, nil, n, remove...)
+}
+
+// StartCreateFor is StartCreate with an access list; see [Config.ACLOf].
+func (s *Session) StartCreateFor(
+	ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, remove ...string,
+) (*Creation, error) {
 	if err := CheckPath("create", path); err != nil {
 		return nil, err
 	}
@@ -32,8 +39,12 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 			return nil, err
 		}
 	}
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return nil, &OpError{Op: "create", Path: path, Err: err}
+	}
 	c := &Creation{call: *newCall[[]string]("create", path, writing)}
-	if err := launch(ctx, s, &c.call, nil, s.createRequest(c, data, flags, n, remove)); err != nil {
+	if err := launch(ctx, s, &c.call, nil, s.createRequest(c, data, flags, acl, n, remove)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -43,8 +54,8 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
 // createRequest returns the request of c: a transaction only if there is more than one operation.
-func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, remove []string) request {
-	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
+func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
+	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: acl, Flags: flags}
 	if n == 1 && len(remove) == 0 {
 		return s.oneCreate(wire.OpCreate, c.op, c.path, &one, func(created string, zxid int64, err error) {
 			c.zxid = zxid

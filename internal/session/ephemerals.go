@@ -11,13 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ephemerals counts the bytes of the transaction that ends the session. It has the paths of all ephemeral nodes of the session, and
-// servers write it however long it is. They read at most 2 × jute.maxbuffer: from their logs, and from their leader. So a
-// session with more takes all servers with it when it ends, and none starts again.
+// ephemerals counts the bytes of the transaction that ends the session. It has the paths of all ephemeral nodes of
+// the session, and servers write it however long it is. They read at most 2 × jute.maxbuffer: from their logs, and
+// from their leader. A session with more therefore takes all servers down with it when it ends, and none starts
+// again.
 //
-// The count is never below what a server may have: a node counts from before its create is sent until a server says that it is
-// gone. A create in doubt counts until it is settled. One case is left: a server that hung executes a create after the server that
-// replaced it has said that there is no such node. What is refused above three quarters leaves room for that.
+// The count is never below what a server may have: a node counts from before its create is sent until a server
+// reports that it is gone. A create in doubt counts until it is settled. One case is left: a server that hung
+// executes a create after its replacement has answered that there is no such node. What is refused above three
+// quarters leaves room for that.
 //
 // Source: CloseSessionTxn of ZooKeeper 3.6 and newer; BinaryInputArchive.checkLength; ZOOKEEPER-4306.
 type ephemerals struct {
@@ -25,7 +27,7 @@ type ephemerals struct {
 
 	mu     sync.Mutex
 	bytes  int
-	nodes  map[string]struct{} // by absolute path: those that are there
+	nodes  map[string]struct{} // by absolute path: the existing ones
 	doubts map[asked]int       // bytes of creates whose outcome is unknown
 	warned bool
 }
@@ -143,7 +145,7 @@ func (e *ephemerals) created(node asked, path string, err error) {
 	}
 }
 
-// add counts a node that is there. Called with mu held.
+// add counts an existing node. Called with mu held.
 func (e *ephemerals) add(path string) (added bool) {
 	e.settle(asked{path: path}, bytesOfPath(path))
 	if _, known := e.nodes[path]; known {
@@ -183,8 +185,8 @@ func (e *ephemerals) remove(path string) {
 	e.warned = e.warned && e.bytes > e.most/4
 }
 
-// gone takes that a server has said that there is no such node, or not any more. What the session reads is never older than the answer
-// to its create.
+// gone records that a server has answered that there is no such node, or no longer. What the session reads is never
+// older than the answer to its create.
 func (e *ephemerals) gone(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,7 +212,8 @@ func (s *Session) Found(prefix string, paths ...string) {
 	}
 }
 
-// Settled takes that there are no nodes whose paths begin with prefix, and that none is in doubt. A search had found some before.
+// Settled records that there are no nodes whose paths begin with prefix, and that none is in doubt. A search had
+// found some before.
 func (s *Session) Settled(prefix string, found ...string) {
 	e := &s.ephemerals
 	e.mu.Lock()

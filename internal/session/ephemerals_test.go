@@ -65,7 +65,7 @@ func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 		require.NoError(t, c.Delete(t.Context(), seq, -1))
 		agree(1)
 
-		require.NoError(t, srv.Delete("/root/m")) // by hand: the next answer tells
+		require.NoError(t, srv.Delete("/root/m")) // by hand: the next answer shows it
 		exists, _, err := c.Exists(t.Context(), "/m")
 		require.NoError(t, err)
 		require.False(t, exists)
@@ -74,7 +74,7 @@ func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 		require.NoError(t, err)
 		_, _, _, err = s.GetW(t.Context(), "/w")
 		require.NoError(t, err)
-		require.NoError(t, srv.Delete("/root/w")) // the event tells
+		require.NoError(t, srv.Delete("/root/w")) // the event shows it
 		agree(0)
 
 		p := &ephemeral.Parent{Client: trial.Inner(c), Path: "/queue"}

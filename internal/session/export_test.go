@@ -18,7 +18,7 @@ func (s *Session) StartUnwatch(w *Watch) (remove func()) {
 	return func() { s.removeWatches(r) }
 }
 
-// NewAgeOnALine is NewAge for a connection whose loss nobody has told yet, as to a process that was frozen.
+// NewAgeOnALine is NewAge for a connection whose loss has not been reported yet, as in a process that was frozen.
 func (s *Session) NewAgeOnALine() *Age {
 	return &Age{session: s.session, asOf: time.Now(), down: make(chan struct{})}
 }

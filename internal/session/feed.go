@@ -10,9 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Feed is a queue of what a session hears about the nodes from one path downwards: events, answers to the feed's own requests,
-// and when the connection goes and comes. Its order is the order in which the server spoke. So if an event was lost with a
-// connection, the reader learns that the connection was lost before it learns anything that came later.
+// Feed is a queue of what a session learns about the nodes from one path downwards: events, answers to the feed's own
+// requests, and when the connection is lost and restored. Its order is the order in which the server sent them. If an
+// event was lost with a connection, the reader therefore learns that the connection was lost before it learns
+// anything that came later.
 //
 // A feed is for a reader that watches many nodes. It needs no channel and no entry for each watch: the reader keeps account of its
 // watches itself. When a connection comes up, no watch is left of those that were set before.
@@ -25,7 +26,7 @@ type Feed struct {
 
 	mu    sync.Mutex
 	news  []News
-	taken bool // the reader has not come back from the newest Take
+	taken bool // the reader has not returned from the newest Take
 	down  bool // the newest of Down and Up
 }
 
@@ -61,7 +62,7 @@ type Answer struct {
 	Err   error
 }
 
-// Needs tells which watches of a path the reader of a feed has, or is asking for. It is called without a lock.
+// Needs returns which watches of a path the reader of a feed has, or has requested. It is called without a lock.
 type Needs func(path string) (data, children bool)
 
 // Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
@@ -115,8 +116,8 @@ func (f *Feed) Idle() bool {
 // LookAgain is [Age.LookAgain] for IsDown.
 func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
-// IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet; or that no server
-// was heard for the session timeout, see [Age.Current].
+// IsDown reports that the connection is gone, or the session, even if the reader has not taken the news yet; or that
+// no server has answered for the session timeout, see [Age.Current].
 func (f *Feed) IsDown() bool {
 	if f.session.Ended() || !f.session.Hears() {
 		return true
@@ -148,7 +149,7 @@ func (f *Feed) covers(path string) bool {
 	return ok && (below == "" || below[0] == '/' || f.root == "/")
 }
 
-// tell passes news on to the feeds that they are for.
+// tell passes news on to the feeds that it concerns.
 func (s *session) tell(n News) {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
@@ -199,7 +200,7 @@ func (b *Batch) List(path string, value any) {
 	})
 }
 
-// Exists reads the Stat, and sets a watch, also if there is no such node.
+// Exists reads the Stat, and sets a watch, even if there is no such node.
 func (b *Batch) Exists(path string, value any) {
 	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value, func(body []byte, a *Answer) (err error) {
 		a.Stat, err = wire.StatReply(body)
@@ -225,9 +226,9 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
 }
 
-// RemoveWatches takes away all watches of this connection on the path that no other feed needs. If other callers may have one there,
-// too, they are told of a change when it is done, so that they read again and set theirs again. So is a feed that began
-// meanwhile.
+// RemoveWatches removes all watches of this connection on the path that no other feed needs. If other callers may
+// have one there too, they are notified of a change when it is done, so that they read again and set theirs again. So
+// is a feed that began in the meantime.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	r, some := s.removable(b.feed, abs)
@@ -244,7 +245,7 @@ func (b *Batch) RemoveWatches(path string, value any) {
 type removal struct {
 	path  string
 	kind  int32
-	event zk.EventType // what those are told that may lose a watch by it
+	event zk.EventType // the notification of those that may lose a watch by it
 	keys  []watchKey
 }
 
@@ -259,7 +260,8 @@ func (s *session) removable(f *Feed, abs string) (removal, bool) {
 	return removal{abs, wire.AnyWatch, zk.EventNodeDeleted, keysOf(abs)}, true
 }
 
-// needed reports which watches of a path the other feeds need. A reader that comes to need one later is told when it is gone.
+// needed reports which watches of a path the other feeds need. A reader that comes to need one later is notified when
+// it is gone.
 func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
 	ask := map[*Feed]Needs{}

@@ -40,7 +40,7 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.Empty(t, f.Take())
 		require.True(t, f.Idle())
 
-		// A watch of another caller outside of the path is not told.
+		// A watch of another caller outside of the path is not notified.
 		_, _, w, err := trial.Live(t, trial.Dial(t, srv)).GetW(t.Context(), "/application")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/application", nil))
@@ -124,8 +124,8 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	})
 }
 
-// Another feed needs the watch on the data alone. A caller that waits for the children reads again, and a caller that waits for the data
-// does not.
+// Another feed needs only the watch on the data. A caller that waits for the children reads again, and a caller that
+// waits for the data does not.
 func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/app", nil, zktest.Persistent)
@@ -157,7 +157,8 @@ func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 	})
 }
 
-// The other feed begins after the request was made, and its read is sent first. So its watch is set and removed again.
+// The other feed begins after the request was made, and its read is sent first, so its watch is set and removed
+// again.
 func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -182,7 +183,7 @@ func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	})
 }
 
-// The server is told of the end, and may take a second for its answer. Until then the connection is there.
+// The server is notified of the end, and may take a second for its answer. Until then the connection exists.
 func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

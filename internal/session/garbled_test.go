@@ -44,7 +44,7 @@ func withData(t *testing.T, srv *zktest.Server, size int) []byte {
 	return data
 }
 
-// A server that sends what no server sends is left, and the call goes on with another connection.
+// A server that sends what no server sends is abandoned, and the call continues with another connection.
 func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 	for name, change := range map[string]func(frame []byte){
 		"shorter than a header": func(frame []byte) {
@@ -218,7 +218,7 @@ func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 	})
 }
 
-// The server says that there is no node, and answers the look at its creation with a reply that cannot be read.
+// The server answers that there is no node, and answers the check of its creation with a reply that cannot be read.
 func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -229,7 +229,7 @@ func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 				return
 			}
 			if missing++; missing%2 == 0 { // the exists behind each get
-				binary.BigEndian.PutUint32(frame[16:], 0) // it exists, says the header, and there is no Stat
+				binary.BigEndian.PutUint32(frame[16:], 0) // it exists, according to the header, and there is no Stat
 				if garbled++; garbled == 100 {
 					cancel()
 				}

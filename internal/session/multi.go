@@ -121,9 +121,9 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 	path := s.Abs(op.Path)
 	switch op.Kind {
 	case zkrecipes.KindCreate:
-		acl := op.ACL
-		if len(acl) == 0 {
-			acl = s.opts.ACL
+		acl, err := s.opts.ACLOf(path, op.ACL)
+		if err != nil {
+			return nil, err
 		}
 		if op.Flags == zk.FlagContainer {
 			return nil, errors.New("a container cannot be created in a transaction")
@@ -150,9 +150,10 @@ const (
 	beforeAny  = -2
 )
 
-// versioned returns the requests that stand for one of a transaction. A set over version -2 writes twice, so that no node is left
-// with -1. Other clients leave some. If that version was read, the write goes out for any version, and what follows it in the transaction
-// passes only if the version was -1: then it is 0 now. If another client was faster, the whole transaction fails.
+// versioned returns the requests that stand for one of a transaction. A set over version -2 writes twice, so that no
+// node is left with -1. Other clients leave some. If that version was read, the write is sent for any version, and
+// what follows it in the transaction passes only if the version was -1: then it is 0 now. If another client was
+// faster, the whole transaction fails.
 //
 // Source: PrepRequestProcessor.checkAndIncVersion of ZooKeeper, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
 func versioned(request any, exact bool) []any {
@@ -172,7 +173,7 @@ func versioned(request any, exact bool) []any {
 	return []any{request}
 }
 
-// SetRead replaces the data of a node if it has the version that was read, also if that is -1.
+// SetRead replaces the data of a node if it has the version that was read, even if that is -1.
 func (s *Session) SetRead(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	if version != anyVersion {
 		return s.Set(ctx, path, b, version)
@@ -189,7 +190,7 @@ func (s *Session) setExact(ctx context.Context, path string, b []byte, version i
 	return results[0].Stat, nil
 }
 
-// DeleteRead removes a node if it has the version that was read, also if that is -1.
+// DeleteRead removes a node if it has the version that was read, even if that is -1.
 func (s *Session) DeleteRead(ctx context.Context, path string, version int32) error {
 	if version != anyVersion {
 		return s.Delete(ctx, path, version)

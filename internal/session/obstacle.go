@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// WithReason adds to the end of a context what was in the way.
+// WithReason adds the obstacle to the end of a context.
 func WithReason(cause, reason error) error {
 	cause = sealed(cause)
 	if reason == nil {

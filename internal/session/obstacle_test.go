@@ -24,7 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// soon returns a context with a deadline of its own, without a cause.
+// soon returns a context with a deadline and without a cause.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

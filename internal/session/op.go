@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -39,8 +40,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if flags < 0 || flags > zk.FlagContainer {
 		return "", &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
 	}
-	if len(acl) == 0 {
-		acl = s.opts.ACL
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return "", &OpError{Op: "create", Path: path, Err: err}
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
@@ -50,6 +52,47 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
 		return s.oneCreate(op, "create", path, one, func(created string, _ int64, err error) { done(created, err) })
 	})
+}
+
+// The modes of nodes with a time to live, and the longest, in milliseconds. Source: CreateMode and EphemeralType of
+// ZooKeeper 3.5.3.
+const (
+	flagTTL           = 5
+	flagTTLSequential = 6
+	maxTTL            = 1<<40 - 1
+)
+
+// CreateTTL makes a node that the server removes when it has had no children, and was not written, for the time to
+// live.
+func (s *Session) CreateTTL(
+	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
+) (string, error) {
+	if err := CheckPath("create", path); err != nil {
+		return "", err
+	}
+	fail := func(err error) (string, error) { return "", &OpError{Op: "create", Path: path, Err: err} }
+	mode, ok := map[int32]int32{0: flagTTL, zk.FlagSequence: flagTTLSequential}[flags]
+	if !ok {
+		return fail(zk.ErrInvalidFlags)
+	}
+	ms := int64((ttl + time.Millisecond - 1) / time.Millisecond)
+	if ttl <= 0 || ms > maxTTL {
+		return fail(fmt.Errorf("time to live %v: want more than 0, and at most %v", ttl, maxTTL*time.Millisecond))
+	}
+	acl, err := s.opts.ACLOf(s.Abs(path), acl)
+	if err != nil {
+		return fail(err)
+	}
+	made, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: mode}
+		frame := wire.CreateTTLFrame(one, ms)
+		return request{Op: wire.OpCreateTTL, Path: path, Frame: frame, Done: taking(wire.CreateReply, done)}
+	})
+	if errors.Is(err, zkrecipes.CodeUnimplemented) {
+		return fail(fmt.Errorf("%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers",
+			zkrecipes.CodeUnimplemented))
+	}
+	return s.Rel(made), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
@@ -112,13 +155,28 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	return d.Bytes, d.Stat, err
 }
 
-// ACL returns the access list of a node.
-func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+// ACL returns the access list of a node, and its Stat.
+func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	if err := CheckPath("acl", path); err != nil {
-		return nil, err
+		return nil, zk.Stat{}, err
 	}
-	return ask(ctx, s, "acl", path, reading, nil, func(done func([]zk.ACL, error)) request {
+	acl, err := ask(ctx, s, "acl", path, reading, nil, func(done func(wire.ACL, error)) request {
 		return request{Op: wire.OpGetACL, Path: path, Frame: wire.ACLFrame(s.Abs(path)), Done: taking(wire.ACLReply, done)}
+	})
+	return acl.List, acl.Stat, err
+}
+
+// SetACL replaces the access list of a node if that has the version; -1 is any.
+func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
+	if err := CheckPath("set acl", path); err != nil {
+		return zk.Stat{}, err
+	}
+	if len(list) == 0 {
+		return zk.Stat{}, &OpError{Op: "set acl", Path: path, Err: fmt.Errorf("%w: the list is empty", zk.ErrInvalidACL)}
+	}
+	return ask(ctx, s, "set acl", path, writing, nil, func(done func(zk.Stat, error)) request {
+		frame := wire.SetACLFrame(s.Abs(path), list, version)
+		return request{Op: wire.OpSetACL, Path: path, Frame: frame, Done: taking(wire.StatReply, done)}
 	})
 }
 

@@ -131,7 +131,7 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 			return r.Op != zktest.OpCloseSession
 		}}, zktest.Forbid())
 		ctx := t.Context()
-		data := make([]byte, 1<<20-4<<10-15_000) // either alone would do
+		data := make([]byte, 1<<20-4<<10-15_000) // either would suffice
 		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 1), zkrecipes.ErrTooLarge)
 		_, err = below.Create(ctx, "/a", data, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
@@ -350,7 +350,7 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 	}
 }
 
-// The first try may still be on its way when the second is refused: that must not be told as a refusal.
+// The first try may still be in flight when the second is refused: that must not be reported as a refusal.
 func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 	for op, write := range map[zktest.Op]func(context.Context, *conn.Client) error{
 		zktest.OpSetData: func(ctx context.Context, c *conn.Client) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
@@ -600,8 +600,8 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 	}
 }
 
-// Connections that end now and then are no reason to take a server for one without containers.
-// The answers are lost, and not the requests, as on a bad network: the server has containers.
+// Connections that end now and then are no reason to assume that a server has no containers. The answers are lost,
+// and not the requests, as on a bad network: the server has containers.
 func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -614,7 +614,7 @@ func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 	})
 }
 
-// The connection ends again and again, whatever the client asks for.
+// The connection ends again and again, whatever the client requests.
 func TestCreateContainer_ConnectionsEndUnderOtherRequestsToo_LaterParentsAreContainers(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

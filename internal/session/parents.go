@@ -20,9 +20,9 @@ import (
 // ParentOf is for absolute paths other than the root.
 func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
-// MakeContainers makes path, and what is missing above it, as containers. It tries path first, because mostly that alone is missing:
-// if its parent is missing too, it goes up until one can be made, then down. If the server reaps one in between, the create that
-// follows fails, and its caller calls again.
+// MakeContainers creates path, and everything missing above it, as containers. It tries path first, because mostly
+// only that is missing: if its parent is missing too, it goes up until one can be created, then down. If the server
+// reaps one in between, the create that follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	made, err := s.TryContainers(ctx, path)
 	s.Used(made) // the caller wants them there
@@ -62,8 +62,8 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	return made, err
 }
 
-// makeContainer makes one container. Mine says that it has, or may have. If the session or ctx ends while it is in doubt, that end is
-// the error: a container that may be there is no doubt about what the caller makes below it.
+// makeContainer creates one container. Mine reports that it has, or may have. If the session or ctx ends while it is
+// in doubt, that end is the error: a container that may exist leaves no doubt about what the caller creates below it.
 func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, err error) {
 	mine, err = s.createContainer(ctx, path)
 	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
@@ -94,8 +94,8 @@ func (s *Session) Used(made []string) {
 // znode.container.maxNeverUsedIntervalMs is set. It is the lowest that exists. Those above have had a child, so the server reaps them.
 // What the end of the session interrupts is done when the session is closed.
 //
-// Another client that is about to use the container finds it missing and makes it again, as after a reaping. A node with data is not
-// ours.
+// Another client that is about to use the container finds it missing and creates it again, as after a reaping. A node
+// with data is not ours.
 //
 // Source: ContainerManager of ZooKeeper skips containers with a cversion of 0.
 func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
@@ -180,8 +180,9 @@ func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	ask(requests...)
 }
 
-// Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the
-// parents before they have a child. A server that goes on answering "no node" gets growing pauses of up to about a second.
+// Remakes paces a call that creates missing parents and then tries again. The first five tries cost no pause: the
+// server may reap the parents before they have a child. A server that keeps answering "no node" gets growing pauses
+// of up to about a second.
 type Remakes struct {
 	made    int
 	growing *pause.Growing
@@ -193,7 +194,7 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 		return nil
 	}
 	if ended := Sleep(ctx, nextPause(&r.growing)); ended != nil {
-		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // what was in the way is no answer to this call
+		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // the obstacle is not an answer to this call
 	}
 	return nil
 }
@@ -207,9 +208,9 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	return s.Absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
 }
 
-// Ensure makes a plain node, and what is missing above it, for a caller that is content with any node at path and reads it next. It
-// returns nil also if the answer was lost. After a fault of the server it returns an error, since a caller that tries again would only
-// meet the next.
+// Ensure creates a plain node, and everything missing above it, for a caller that accepts any node at path and reads
+// it next. It returns nil even if the answer was lost. After a fault of the server it returns an error, because a
+// caller that tries again would only meet the next.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	var remakes Remakes
 	for {

@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestRequests_ConnectionTakesNoMore: a call returns with its context also when its request has no room on the way, as
-// with a server that has been stopped and left many requests behind.
+// TestRequests_ConnectionTakesNoMore: a call returns with its context even when there is no room to send its request,
+// as with a server that has been stopped and has left many requests unread.
 func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		jammed, room := false, 16<<10 // what a socket takes at least
@@ -74,7 +74,7 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.LessOrEqual(t, took, time.Second)
 			})
-			if i < 500 { // one after the other until long after there is no room, then all at once
+			if i < 500 { // one after another until long after there is no room, then all at once
 				synctest.Wait()
 			}
 		}
@@ -138,7 +138,7 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 	})
 }
 
-// listing is what came of a list that was asked for behind a create.
+// listing is the result of a list that was requested behind a create.
 type listing struct {
 	names []string
 	err   error
@@ -253,7 +253,7 @@ func TestRequests_XidsNeverComeAgain(t *testing.T) {
 	})
 }
 
-// TestRequests_Answered_ConnectionLives: a server that answers requests is there, also if it does not answer pings.
+// TestRequests_Answered_ConnectionLives: a server that answers requests is alive, even if it does not answer pings.
 func TestRequests_Answered_ConnectionLives(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -310,7 +310,7 @@ func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
 	})
 }
 
-// forger replaces the body of replies to requests of ours.
+// forger replaces the body of replies to our requests.
 type forger struct {
 	net.Conn
 	forge *atomic.Bool

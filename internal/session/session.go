@@ -39,6 +39,7 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals ephemerals
+	turns      turns // nil without a bound
 	unused     unused
 	awaiting   atomic.Int64 // calls of AwaitChange
 }
@@ -47,6 +48,9 @@ type session struct {
 // zxid.
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
+	if most := s.opts.MaxInFlight; most > 0 {
+		s.turns = make(turns, most)
+	}
 	s.watches.init()
 	s.ephemerals.init(s.opts.MaxRequest)
 	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)
@@ -62,16 +66,16 @@ func (l listener) Up() {
 	l.tell(News{Kind: Up})
 }
 
-// Down tells the feeds.
+// Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
-// Event tells the watches and the feeds.
+// Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
 // Closing removes the containers that would stay for ever.
 func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
-// What a session sends, and what comes back.
+// What a session sends and receives.
 type (
 	request = lifetime.Request
 	reply   = link.Reply

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Of all that fires a watch, the deletion of its node alone says that the node was deleted.
+// Of all that fires a watch, only the deletion of its node shows that the node was deleted.
 func TestWatch_SaysDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		fire    func(srv *zktest.Server, s *session.Session, w *session.Watch)
@@ -339,7 +339,8 @@ func TestUnwatch(t *testing.T) {
 	})
 }
 
-// TestUnwatch_ServerHangsUp: a server that does not know the request is not asked for ever. One lost connection proves nothing.
+// TestUnwatch_ServerHangsUp: a server that does not know the request does not get it forever. One lost connection
+// proves nothing.
 func TestUnwatch_ServerHangsUp(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -400,8 +401,8 @@ func TestUnwatch_WhileAnotherCallerAsks(t *testing.T) {
 	})
 }
 
-// TestUnwatch_ReadIsServedBeforeTheRemoval: the removal takes the watches of a caller and of a feed that came in between. Both are
-// told to read again.
+// TestUnwatch_ReadIsServedBeforeTheRemoval: the removal removes the watches of a caller and of a feed that came in
+// between. Both are notified and read again.
 func TestUnwatch_ReadIsServedBeforeTheRemoval(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

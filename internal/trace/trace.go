@@ -13,6 +13,7 @@ import (
 type Tracers struct {
 	all                    []*zkrecipes.Tracer
 	holds, state, requests bool
+	connects               bool
 }
 
 // With returns the tracers with another one.
@@ -23,7 +24,7 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 		return nil, errors.New("tracer: nil")
 	}
 	holds := tracer.AcquireStart != nil || tracer.AcquireEnd != nil || tracer.HoldStart != nil || tracer.HoldEnd != nil
-	if !holds && tracer.State == nil && tracer.Request == nil {
+	if !holds && tracer.State == nil && tracer.Connect == nil && tracer.Request == nil {
 		return nil, errors.New("tracer: all hooks are nil: want at least one")
 	}
 	var all Tracers
@@ -33,6 +34,7 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	all.all = append(slices.Clip(all.all), tracer)
 	all.holds = all.holds || holds
 	all.state = all.state || tracer.State != nil
+	all.connects = all.connects || tracer.Connect != nil
 	all.requests = all.requests || tracer.Request != nil
 	return &all, nil
 }
@@ -42,6 +44,9 @@ func (t *Tracers) ObserveHolds() bool { return t != nil && t.holds }
 
 // ObserveState reports whether a tracer wants to know of the state.
 func (t *Tracers) ObserveState() bool { return t != nil && t.state }
+
+// ObserveConnects reports whether a tracer wants to know of attempts to connect.
+func (t *Tracers) ObserveConnects() bool { return t != nil && t.connects }
 
 // ObserveRequests reports whether a tracer wants to know of requests.
 func (t *Tracers) ObserveRequests() bool { return t != nil && t.requests }
@@ -89,6 +94,15 @@ func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {
 			tracer.State(c)
+		}
+	}
+}
+
+// Connect reports an attempt to connect.
+func (t *Tracers) Connect(c zkrecipes.Connect) {
+	for _, tracer := range t.all {
+		if tracer.Connect != nil {
+			tracer.Connect(c)
 		}
 	}
 }

@@ -29,12 +29,14 @@ type key string
 // recorder is a tracer that records its calls. In each call it looks at what a mutex of the library guards.
 type recorder struct {
 	look func()
+	peek func() // look without what waits for a session
 
 	mu       sync.Mutex
 	order    []string
 	acquired []zkrecipes.AcquireEnd
 	held     []zkrecipes.HoldEnd
 	states   []zkrecipes.StateChange
+	connects []zkrecipes.Connect
 	requests []zkrecipes.Request
 	within   []any // the recorder's value in the context of each request
 }
@@ -80,6 +82,15 @@ func (r *recorder) state(c zkrecipes.StateChange) {
 	r.states = append(r.states, c)
 }
 
+func (r *recorder) connect(c zkrecipes.Connect) {
+	if r.peek != nil {
+		r.peek()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.connects = append(r.connects, c)
+}
+
 func (r *recorder) request(ctx context.Context, q zkrecipes.Request) {
 	if r.look != nil {
 		r.look()
@@ -92,7 +103,8 @@ func (r *recorder) request(ctx context.Context, q zkrecipes.Request) {
 
 func (r *recorder) tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
-		AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd, State: r.state, Request: r.request,
+		AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd, State: r.state, Connect: r.connect,
+		Request: r.request,
 	}
 }
 
@@ -402,9 +414,12 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 		c, r := dial(t, srv, "a")
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)
-		r.look = func() {
+		r.peek = func() {
 			s.ValidUntil()
 			c.Status()
+		}
+		r.look = func() {
+			r.peek()
 			_, _ = c.Session(t.Context())
 		}
 		m := newMutex(t, c)
@@ -417,6 +432,7 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 			_ = h.Release(t.Context()) // may be lost
 			synctest.Wait()
 		}
+		require.Len(t, r.connects, 4, "the first, after the cut, and two after the expiry")
 	})
 }
 

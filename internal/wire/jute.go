@@ -11,9 +11,11 @@ import (
 // The bodies of requests and replies, in ZooKeeper's serialisation.
 //
 //	create    path string, data buffer, acl vector of (perms int32, scheme string, id string), flags int32
+//	create ttl  as create, then ttl int64 in milliseconds
 //	delete    path string, version int32
 //	set       path string, data buffer, version int32
 //	check     path string, version int32
+//	set acl   path string, acl vector as in create, version int32
 //	get, exists, children  path string, watch bool
 //	sync      path string
 //	set watches     zxid int64, vectors of path string: data, missing, children
@@ -33,6 +35,11 @@ func CreateFrame(op int32, r *zk.CreateRequest) []byte {
 		body += len(acl.Scheme) + len(acl.ID) + 12
 	}
 	return seal(appendCreate(newFrame(op, body), r))
+}
+
+// CreateTTLFrame creates a node with a time to live in milliseconds.
+func CreateTTLFrame(r *zk.CreateRequest, ttl int64) []byte {
+	return seal(appendInt64(appendCreate(newFrame(OpCreateTTL, someBytes), r), ttl))
 }
 
 // DeleteFrame deletes a node.
@@ -56,6 +63,12 @@ func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync, l
 // ACLFrame requests the access list of a node.
 func ACLFrame(path string) []byte {
 	return seal(appendString(newFrame(OpGetACL, len(path)+4), path))
+}
+
+// SetACLFrame replaces the access list of a node.
+func SetACLFrame(path string, list []zk.ACL, version int32) []byte {
+	b := appendString(newFrame(OpSetACL, someBytes), path)
+	return seal(appendInt32(appendACL(b, list), version))
 }
 
 // SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed since the
@@ -124,11 +137,15 @@ func appendMultiHeader(b []byte, op int32, done bool) []byte {
 
 func appendCreate(b []byte, r *zk.CreateRequest) []byte {
 	b = appendData(appendString(b, r.Path), r.Data)
-	b = appendInt32(b, int32(len(r.Acl)))
-	for _, acl := range r.Acl {
+	return appendInt32(appendACL(b, r.Acl), r.Flags)
+}
+
+func appendACL(b []byte, list []zk.ACL) []byte {
+	b = appendInt32(b, int32(len(list)))
+	for _, acl := range list {
 		b = appendString(appendString(appendInt32(b, acl.Perms), acl.Scheme), acl.ID)
 	}
-	return appendInt32(b, r.Flags)
+	return b
 }
 
 func appendSet(b []byte, path string, data []byte, version int32) []byte {
@@ -215,11 +232,11 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// CreateReply reads the reply to a create or a sync.
+// CreateReply reads the reply to a create of any kind, or a sync.
 func CreateReply(body []byte) (path string, err error) {
 	d := decoder{body: body}
 	path = d.string()
-	if len(d.body) > 0 { // the reply to a container's create has a Stat, too
+	if len(d.body) > 0 { // the reply to a container's create has a Stat, too, and that to one with a time to live
 		d.stat()
 	}
 	return path, d.end()
@@ -239,7 +256,7 @@ func DataReply(body []byte) (Data, error) {
 	return data, d.end()
 }
 
-// StatReply reads the reply to a set or an exists.
+// StatReply reads the reply to a set, a set of an access list, or an exists.
 func StatReply(body []byte) (zk.Stat, error) {
 	d := decoder{body: body}
 	stat := d.stat()
@@ -278,25 +295,31 @@ func ChildrenReply(body []byte) (Children, error) {
 	return c, d.end()
 }
 
+// ACL is who may do what with a node.
+type ACL struct {
+	List []zk.ACL
+	Stat zk.Stat
+}
+
 // ACLReply reads an access list.
-func ACLReply(body []byte) ([]zk.ACL, error) {
+func ACLReply(body []byte) (ACL, error) {
 	d := decoder{body: body}
 	n := int(d.int32())
 	if n > len(body)/12 {
-		return nil, ErrGarbled
+		return ACL{}, ErrGarbled
 	}
-	var list []zk.ACL
+	var acl ACL
 	if n > 0 {
-		list = make([]zk.ACL, 0, n) // growing would take twice as much
+		acl.List = make([]zk.ACL, 0, n) // growing would take twice as much
 	}
 	for range n {
-		list = append(list, zk.ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
+		acl.List = append(acl.List, zk.ACL{Perms: d.int32(), Scheme: d.string(), ID: d.string()})
 		if d.bad {
-			return nil, ErrGarbled
+			return ACL{}, ErrGarbled
 		}
 	}
-	d.stat()
-	return list, d.end()
+	acl.Stat = d.stat()
+	return acl, d.end()
 }
 
 // MultiReply returns the result of each op, of which there are so many. If an op was refused, none was applied, and err is its error.

@@ -41,6 +41,13 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 			CreateFrame(OpCreateContainer, &zk.CreateRequest{Path: "/a", Data: []byte{}, Acl: acl, Flags: 4}),
 			func(z *zk.Conn) error { _, err := z.CreateContainer("/a", []byte{}, 4, acl); return err },
 		},
+		"time to live": {
+			CreateTTLFrame(&zk.CreateRequest{Path: "/a", Data: []byte("x"), Acl: acl, Flags: 5}, 1500),
+			func(z *zk.Conn) error {
+				_, err := z.CreateTTL("/a", []byte("x"), 5, acl, 1500*time.Millisecond)
+				return err
+			},
+		},
 		"get":      {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
 		"exists":   {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
 		"set":      {SetFrame("/a", []byte("x"), 3), func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
@@ -48,6 +55,7 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 		"delete":   {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
 		"children": {ReadFrame(OpChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
 		"acl":      {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
+		"set acl":  {SetACLFrame("/a", acl, 3), func(z *zk.Conn) error { _, err := z.SetACL("/a", acl, 3); return err }},
 		"multi":    {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +152,10 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err, "a vector that is null")
 	require.Empty(t, f.Names)
 
-	list, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
+	acl, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
 	require.NoError(t, err)
-	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, list)
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, acl.List)
+	require.EqualValues(t, 2, acl.Stat.Pzxid)
 
 	responses, err := MultiReply(multiOf3, 3)
 	require.NoError(t, err)

@@ -183,7 +183,7 @@ func seal(frame []byte) []byte {
 // opNames are the words for operations in errors, traces and metrics.
 var opNames = map[int32]string{
 	OpCreate: "create", OpCreate2: "create", OpCreateContainer: "create", OpCreateTTL: "create",
-	OpDelete: "delete", OpExists: "exists", OpGetData: "get", OpSetData: "set", OpGetACL: "acl", OpChildren: "children",
+	OpDelete: "delete", OpExists: "exists", OpGetData: "get", OpSetData: "set", OpGetACL: "acl", OpSetACL: "setacl", OpChildren: "children",
 	OpSync: "sync", OpMulti: "multi", OpSetWatches: "watch", OpRemoveWatches: "unwatch", OpClose: "close",
 }
 

@@ -20,7 +20,7 @@ func TestReadHeader_FrameShorterThanAHeader_IsAnError(t *testing.T) {
 func TestOpNames_AreThoseOfTheTracer(t *testing.T) {
 	source, err := os.ReadFile("../../tracer.go")
 	require.NoError(t, err)
-	doc := regexp.MustCompile(`// Op is (.*)\.\n`).FindSubmatch(source)
+	doc := regexp.MustCompile(`(?s)// Op is (.*?)\.\n`).FindSubmatch(source)
 	require.NotNil(t, doc)
 	var told []string
 	for _, word := range regexp.MustCompile(`"(\w+)"`).FindAllSubmatch(doc[1], -1) {

@@ -97,8 +97,7 @@ func (x *absence) settle(mine *bubble.Attempt) {
 // proves reports whether a request may be for a proof of the session.
 func proves(r zktest.Request) bool { return r.Op == zktest.OpSync || r.Op == zktest.OpMulti }
 
-// onProof makes "a" absent when it asks for a proof of its session, for the first time from now on. What it had asked for before is
-// answered.
+// onProof makes "a" absent when it next requests a proof of its session. Its earlier requests are answered.
 func (x *absence) onProof() {
 	x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Where: proves}, zktest.Before(func(zktest.Request) {
 		time.Sleep(time.Millisecond)
@@ -125,7 +124,8 @@ func (x *absence) semaphore(c *client.Client) *znode.Semaphore {
 	return m
 }
 
-// leases are all that there are. After the limit was asked for so many times, "a" is absent before it is told.
+// leases are all existing leases. After the limit was requested so many times, "a" is absent before it gets the
+// answer.
 func (x *absence) leases(asked int, changed func(*session.Session) *session.Watch) znode.Leases {
 	return znode.Leases{Count: 1, Limit: func(_ context.Context, s *session.Session) (int, *session.Watch, error) {
 		if asked--; asked == 0 {
@@ -136,8 +136,8 @@ func (x *absence) leases(asked int, changed func(*session.Session) *session.Watc
 	}}
 }
 
-// Two held at once, until the older one had read its node. It had its turn, and asked for a proof; the connection was lost, and its node
-// deleted by hand.
+// Two held at once, until the older one had read its node. It had its turn, and requested a proof; the connection was
+// lost, and its node deleted by hand.
 func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T) {
 	idle := 2 * bubble.Timeout // the proof has run out
 	for name, begin := range map[string]func(*absence) *bubble.Attempt{

@@ -10,55 +10,64 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// A waiter is armed if one event can grant it. It watches its predecessor, which alone is in its way, and its own node. When
-// the server says that the predecessor was deleted, and the own watch has not fired, the waiter has its turn: it reads nothing.
+// A waiter is armed if one event can grant it. It watches its predecessor, which is its only obstacle, and its own
+// node. When the server reports that the predecessor was deleted, and the own watch has not fired, the waiter has its
+// turn without reading anything.
 //
 // Why that is safe:
 //
-//  1. Contenders get their numbers from the server, and numbers only grow. So all that are ahead of the waiter came before it. The
-//     exception is a reader that takes the place of its writer. It is no obstacle for a reader, and no writer is armed behind a writer.
-//  2. The list was read in this session and shows the own node. So it shows all that are ahead and have not left. It shows that
-//     the rule would grant the waiter at the place of the predecessor, so no contender is in the way but that one.
-//  3. While the own node is there, its parent is the same one. So no number comes again, and no name: a node of the
+//  1. Contenders get their numbers from the server, and numbers only grow, so all that are ahead of the waiter came
+//     before it. The exception is a reader that takes the place of its writer. It is no obstacle for a reader, and no
+//     writer is armed behind a writer.
+//  2. The list was read in this session and shows the own node, so it shows all that are ahead and have not left. It
+//     shows that the rule would grant the waiter at the place of the predecessor, so no contender but that one is an
+//     obstacle.
+//  3. While the own node exists, its parent is the same one, so no number recurs, and no name: a node of the
 //     predecessor's name is the predecessor.
-//  4. The predecessor has left if the server has told of its deletion, or has answered that there is no such node. A watch
-//     that fires for another reason grants nothing: a change, a new connection, a watch that was taken away.
-//  5. The own node was read in this session, and has the czxid of the create. The events of a connection come in the order of
-//     the transactions. So while its watch has not fired, it was there when the predecessor went. The waiter looks at its own
-//     watch after that of the predecessor.
+//  4. The predecessor has left if the server has reported its deletion, or has answered that there is no such node. A
+//     watch that fires for another reason grants nothing: a change, a new connection, a watch that was removed.
+//  5. The own node was read in this session, and has the czxid of the create. The events of a connection come in the
+//     order of the transactions, so while its watch has not fired, it existed when the predecessor was deleted. The
+//     waiter checks its own watch after that of the predecessor.
 //  6. A new connection fires both watches before anything is heard on it.
 //  7. One transaction may delete both nodes. If the own event is second, it ends the hold when it comes.
-//  8. hold.Give proves the session, as for every grant. While it asks for the proof, the connection may be lost and the own node deleted
-//     unheard. The next connection fires the own watch, and hold.Give then asks whether the node exists. If it does, 2 to 4 still
-//     hold: its parent is the same one, and the predecessor does not come back.
+//  8. hold.Give proves the session, as for every grant. While it requests the proof, the connection may be lost and
+//     the own node deleted without an event. The next connection fires the own watch, and hold.Give then checks
+//     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does
+//     not return.
 //
-// An eager waiter looks early if others are ahead of its predecessor, which is of another session (see Waiter.lookEarly): it watches the
-// contender two ahead, and its own node. When that contender has gone, it reads the predecessor, which still holds, and the list. So it is
-// armed before its predecessor leaves. What the look adds:
+// An eager waiter looks early if others are ahead of its predecessor, which is of another session (see
+// Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
+// predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look
+// adds:
 //
-//  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the waiter waits for the
-//     predecessor. If it only changed, or the connection did, the waiter lists. While it is there, the waiter has no turn. So
-//     nothing is missed if the predecessor leaves first. The grant itself comes by the predecessor, and so 8 covers it.
-//  10. The list may be left out if the waiter was third in its last one: then the predecessor alone is left. Behind more, those at
-//     the head may stand when one in the middle gives up. Then the list says who is in the way.
-//  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
-//     wait for. In which order the server answers them is all the same: a name that is gone does not come again (3).
-//     A waiter behind a contender of its own session reads that beside its first list, for the same reason (Waiter.lookBesideList).
-//  12. The own node is read again beside the predecessor, as for every armed waiter. So both watches are of one reading, and a server that
-//     has lost the first own watch does no harm. That one says whether the connection is another one than before the first event.
+//  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the
+//     waiter waits for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists,
+//     the waiter has no turn, so nothing is missed if the predecessor leaves first. The grant itself comes by the
+//     predecessor, and so 8 covers it.
+//  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
+//      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
+//  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
+//      one to wait for. The order in which the server answers them does not matter: a deleted name does not recur
+//      (3). A waiter behind a contender of its own session reads that beside its first list, for the same reason
+//      (Waiter.lookBesideList).
+//  12. The own node is read again beside the predecessor, as for every armed waiter, so both watches are of one read,
+//      and a server that has lost the first own watch does no harm. That one shows whether the connection is another
+//      one than before the first event.
 //
 // In any doubt the waiter reads the list again. It sees a foreign contender only then, so one that has come since the last list
 // is not refused.
 //
-// Not armed are queues that kazoo shares, because it counts contenders that this library did not number. Nor is the door of a
-// semaphore, which reads the leases in any case, behind a list that costs no round trip of its own.
+// Not armed are queues that kazoo shares, because it counts contenders that this library did not number. Nor is the
+// door of a semaphore, which reads the leases in any case, behind a list that costs no extra round trip.
 //
-// Source: the ordering guarantees of ZooKeeper's watches. No server is known that tells of a deletion that was none.
+// Source: the ordering guarantees of ZooKeeper's watches. No server is known that reports a deletion that did not
+// happen.
 
 // obstacle is what a waiter waits for.
 type obstacle struct {
 	path       string          // of the predecessor
-	alone      bool            // the predecessor alone is in the way, so its deletion grants the waiter
+	alone      bool            // the predecessor is the only obstacle, so its deletion grants the waiter
 	handedOver <-chan struct{} // closed when the predecessor, a contender of this session, hands its place over; else nil
 
 	ahead string // of the contender two ahead, if the waiter looks early when that leaves; else empty
@@ -73,8 +82,8 @@ type glance struct {
 	err        error
 }
 
-// obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
-// is ahead, so at the place of the predecessor it says whether another contender is in the way.
+// obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule only
+// considers what is ahead, so at the place of the predecessor it shows whether another contender is an obstacle.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
 	ahead, alone := rule(queue, predecessor)
@@ -129,8 +138,8 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	}
 }
 
-// lookEarly is await for a waiter whose predecessor is not alone in the way. When the contender two ahead has gone, it reads the
-// predecessor, and the list unless the waiter was third.
+// lookEarly is await for a waiter that has other obstacles than its predecessor. When the contender two ahead has
+// left, it reads the predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
 	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
 	case errors.Is(err, ephemeral.ErrGone), err != nil && (ctx.Err() != nil || w.session.Err() != nil):
@@ -173,7 +182,7 @@ func (w *Waiter) lookBesideList() {
 	}
 }
 
-// stands reports whether the own node was there at the latest event, as far as the client was told.
+// stands reports whether the own node existed at the latest event, as far as the client knows.
 func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 
 // look reads the predecessor with a watch. If its end can grant the waiter, and the own node is not watched, that is read with it. If

@@ -145,8 +145,8 @@ func TestArmed_OwnNodeGoneBehindThePredecessor(t *testing.T) {
 	})
 }
 
-// TestArmed_InDoubt_Reads: what is not the deletion of the predecessor grants nothing, and what the waiter cannot be told of its own
-// node leaves it to the list.
+// TestArmed_InDoubt_Reads: only the deletion of the predecessor grants, and a waiter that cannot learn of its own
+// node falls back to the list.
 func TestArmed_InDoubt_Reads(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, ahead, own string){
 		"predecessor changed": func(t *testing.T, srv *zktest.Server, ahead, _ string) {
@@ -205,7 +205,7 @@ func TestArmed_OwnNodeCannotBeRead_IsNotArmed(t *testing.T) {
 	})
 }
 
-// TestArmed_OwnNodeMadeAgain: a node of the same name that is there when the own one is read is another one.
+// TestArmed_OwnNodeMadeAgain: a node of the same name that exists when the own one is read is another one.
 func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		var own string
@@ -344,7 +344,8 @@ func TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone(t *testing.T) {
 	}
 }
 
-// TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead: the waiter cannot tell whether its own node was there then.
+// TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead: the waiter cannot determine whether its own node
+// existed then.
 func TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		section(t, queue(t, srv, "c")) // makes the parents

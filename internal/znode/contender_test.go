@@ -138,7 +138,7 @@ func randomQueue(random *rand.Rand) ([]Contender, map[string]Rule) {
 	return queue, rules
 }
 
-// requireCompatible checks who holds: one writer alone or readers only; and the head always does.
+// requireCompatible checks who holds: a single writer or only readers; and the head always does.
 func requireCompatible(t *testing.T, queue []Contender, watched map[string]string) {
 	t.Helper()
 	var readers, writers int

@@ -27,8 +27,9 @@ func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	})
 }
 
-// TestAcquire_FirstOnItsPath: the create and the list come twice, the watch on the own node and the delete once. Between them the
-// parents are made: one request if the queue's own path is missing alone, two more for each that is missing above it.
+// TestAcquire_FirstOnItsPath: the create and the list are sent twice, the watch on the own node and the delete once.
+// Between them the parents are created: one request if only the queue's own path is missing, two more for each that
+// is missing above it.
 func TestAcquire_FirstOnItsPath(t *testing.T) {
 	for there, want := range map[string]int{path: 4, "/app": 7, "": 9} {
 		inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -43,8 +44,8 @@ func TestAcquire_FirstOnItsPath(t *testing.T) {
 	}
 }
 
-// TestAcquire_VacancyIsUsedUp_ListsWithItsCreate: the vacancy was filled by another caller of the session, or its watch has
-// fired. So the caller has the list when the create is answered.
+// TestAcquire_VacancyIsUsedUp_ListsWithItsCreate: the vacancy was filled by another caller of the session, or its
+// watch has fired, so the caller has the list when the create is answered.
 func TestAcquire_VacancyIsUsedUp_ListsWithItsCreate(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, srv *zktest.Server, holder func()){
 		"filled": func(_ *testing.T, _ *zktest.Server, holder func()) { holder() },

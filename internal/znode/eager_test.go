@@ -120,7 +120,7 @@ func TestEager_IsArmedBeforeItsTurn(t *testing.T) {
 	}
 }
 
-// TestEager_OthersGiveUp: a contender ahead that gives up leaves those that stand before it in the way.
+// TestEager_OthersGiveUp: a contender ahead that gives up leaves those before it as obstacles.
 func TestEager_OthersGiveUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		others int
@@ -240,7 +240,7 @@ func TestEager_LooksAgain(t *testing.T) {
 	}
 }
 
-// TestEager_ConnectionLostInTheLook: the answers that are missing are asked for again.
+// TestEager_ConnectionLostInTheLook: the missing answers are requested again.
 func TestEager_ConnectionLostInTheLook(t *testing.T) {
 	for name, op := range map[string]zktest.Op{"predecessor": zktest.OpGetData, "list": zktest.OpGetChildren2} {
 		t.Run(name, func(t *testing.T) {

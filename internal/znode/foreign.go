@@ -11,9 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// refuseForeign looks at the children that are no contenders. It returns an error if one of them looks like the contender
-// of another library or recipe: an ephemeral node that ends in ten digits. That one may hold what the caller asks for, and
-// would not see the caller's contender. Other children are skipped, which is logged once.
+// refuseForeign checks the children that are not contenders. It returns an error if one of them looks like the
+// contender of another library or recipe: an ephemeral node that ends in ten digits. That one may hold what the
+// caller tries to acquire, and would not see the caller's contender. Other children are skipped, which is logged
+// once.
 //
 // The listing shows no owners, so each child that ends in ten digits is read every time. Only a lock with such children
 // pays for that.

@@ -109,7 +109,7 @@ func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	})
 }
 
-// TestAcquire_ForeignContenderCannotBeRead: it may hold what the caller asks for, so nothing is granted.
+// TestAcquire_ForeignContenderCannotBeRead: it may hold what the caller tries to acquire, so nothing is granted.
 func TestAcquire_ForeignContenderCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, other := queue(t, srv, "a"), bubble.Dial(t, srv, "b")

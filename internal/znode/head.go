@@ -13,8 +13,8 @@ import (
 // Head returns the contender at the head of the queue, and a watch that fires when the head may have changed. If the queue
 // is empty it returns false, and the watch fires when a contender may have come.
 //
-// It watches the head alone, so that contenders that join behind it fire nothing. Without a head it watches the children,
-// or, if the parent is missing, its creation.
+// It watches only the head, so that contenders that join behind it fire nothing. Without a head it watches the
+// children, or, if the parent is missing, its creation.
 //
 // The caller keeps known from one call to the next. Head reads the first of the last list or, if that has gone, the next. Only if both
 // have gone it lists again.

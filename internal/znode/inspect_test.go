@@ -71,7 +71,7 @@ func TestList_Refused(t *testing.T) {
 	}
 }
 
-// TestRevoke_HolderLeavesMeanwhile: that is what was asked for. A server that refuses is an error.
+// TestRevoke_HolderLeavesMeanwhile: that is the purpose of the request. A server that refuses is an error.
 func TestRevoke_HolderLeavesMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -85,8 +85,8 @@ func TestRevoke_HolderLeavesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestTry_NamesTheHolder: the contender at the head, in whatever order the server lists the others. If it leaves meanwhile, it is
-// not named. If the server refuses to tell, the error says that as well.
+// TestTry_NamesTheHolder: the contender at the head, in whatever order the server lists the others. If it leaves in
+// the meantime, it is not named. If the server refuses to answer, the error says that as well.
 func TestTry_NamesTheHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -117,7 +117,7 @@ func TestTry_NamesTheHolder(t *testing.T) {
 	})
 }
 
-// TestTry_Refused: a try that cannot see who is there writes nothing.
+// TestTry_Refused: a try that cannot see the contenders writes nothing.
 func TestTry_Refused(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetChildren2} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -35,9 +35,9 @@ func TestAcquire_Waiters_SendNoSyncs(t *testing.T) {
 	})
 }
 
-// After a wait of hours, the proof of a waiter has long run out. Its sync and its readings go out in one go, the sync first. It is
-// tried several times: if the heartbeat sent that sync, it would be the first by chance. A waiter that is armed reads nothing, and
-// waits for the sync alone.
+// After a wait of hours, the proof of a waiter has long run out. Its sync and its reads are sent together, the sync
+// first. It is tried several times: if the heartbeat sent that sync, it would be the first by chance. A waiter that
+// is armed reads nothing, and waits only for the sync.
 func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 	const roundTrip = 10 * time.Millisecond
 	for _, c := range []struct{ armed, reconnected bool }{{false, false}, {false, true}, {true, false}, {true, true}} {

@@ -9,21 +9,22 @@ import (
 //
 // Why that is safe:
 //
-//  1. The hold was granted, so no other contender was in the way of it. The list of the waiter shows no other between the two. Or
-//     it shows that this contender alone is in the way.
+//  1. The hold was granted, so no other contender was an obstacle to it. The list of the waiter shows no other
+//     between the two. Or it shows that this contender is its only obstacle.
 //  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
 //     holds have ended.
-//  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last. If a
-//     connection comes up before the hold is made, hold.Give asks whether the node exists. While it does, 1 and 2 hold, whether or
-//     not the node of the released hold was deleted by hand.
+//  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If
+//     a connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
+//     hold, whether or not the node of the released hold was deleted by hand.
 //  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can come later
 //     (see share.beginTxn in internal/hold). What else it has sent and had an answer to, this session sees. A write that a caller
 //     guards itself, with a check of the node in Client.Multi, is not known here.
-//  5. A hold that was lost hands nothing over. Its work may go on, and the deletion of its node is what refuses its guarded
-//     writes. A hold that was released without a connection hands nothing over either.
+//  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses
+//     its guarded writes. A hold that was released without a connection hands nothing over either.
 //  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.
-//  7. A place may be handed over before the waiter looks (last), or while its list is on its way (glance). The waiter takes it only if the
-//     list shows that contender, by its name. Under a parent that was made anew a contender of another client may have its number.
+//  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
+//     takes it only if the list shows that contender, by its name. Under a parent that was created again a contender
+//     of another client may have its number.
 //
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {

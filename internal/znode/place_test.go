@@ -78,7 +78,7 @@ func sections(t *testing.T, within time.Duration, queues []*znode.Queue) int {
 				last = h.Token()
 				sections.Add(1)
 				inside.Add(-1)
-				_ = h.Release(ctx) // the removal goes on
+				_ = h.Release(ctx) // the removal continues
 			}
 		})
 	}
@@ -129,7 +129,8 @@ func TestPlace_AnotherSessionIsNext(t *testing.T) {
 	})
 }
 
-// TestPlace_NotReleased_HandsNothingOver: the work of a lost hold may go on, and without a connection nothing is on its way.
+// TestPlace_NotReleased_HandsNothingOver: the work of a lost hold may continue, and without a connection nothing is
+// in flight.
 func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold){
 		"deleted by hand": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
@@ -208,8 +209,8 @@ func TestPlace_Nested_ReleasesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied when the next hold has begun. So the waiter
-// waits for the deletion, and with it for the end of the guard.
+// TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied when the next hold has
+// begun, so the waiter waits for the deletion, and with it for the end of the guard.
 func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -382,7 +383,7 @@ func TestPlace_SessionLostBetween(t *testing.T) {
 	})
 }
 
-// TestPlace_OtherObjects: an object hands over to its own callers alone. Those of another wait for the deletion.
+// TestPlace_OtherObjects: an object hands over only to its own callers. Those of another wait for the deletion.
 func TestPlace_OtherObjects(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -403,7 +404,7 @@ func TestPlace_OtherObjects(t *testing.T) {
 		}
 		theirs, err := srv.Create(path+"/other"+znode.KazooLock, nil, zktest.PersistentSequential)
 		require.NoError(t, err)
-		release(t, acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)) // it is no ephemeral, and so none of its own
+		release(t, acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)) // it is not ephemeral, and so not its own
 		waiting := acquire(t.Context(), kazoo)
 		waiting.Waits(t)
 		require.NoError(t, srv.Delete(theirs))
@@ -428,7 +429,8 @@ func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are let in, a writer is not.
+// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are granted, a
+// writer is not.
 func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -473,8 +475,8 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	})
 }
 
-// A caller that comes again finds that its own contender handed its place over. The list that left with the create says more, and
-// takes no round trip of its own.
+// A caller that acquires again finds that its own contender handed its place over. The list that left with the create
+// says more, and takes no extra round trip.
 func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")
@@ -488,8 +490,8 @@ func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
 	})
 }
 
-// A place was handed over before the waiter just behind has read a list. Its list still shows that contender, and another one ahead of it
-// that hands over, too. So the waiter has its turn by the reading that it makes in any case.
+// A place was handed over before the waiter just behind has read a list. Its list still shows that contender, and
+// another one ahead of it that hands over too, so the waiter has its turn by the read that it makes in any case.
 func TestPlace_HandedOverBeforeTheWaiterLooks(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")
@@ -509,7 +511,8 @@ func TestPlace_HandedOverBeforeTheWaiterLooks(t *testing.T) {
 	})
 }
 
-// What was handed over is the place of one contender. Under a parent that was made anew, a contender of another client may have its number.
+// The place of one contender was handed over. Under a parent that was created again, a contender of another client
+// may have its number.
 func TestPlace_HandedOver_TheNumberIsAnothersUnderANewParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		ours, theirs := at(t, dial(t, srv, "a"), ""), at(t, dial(t, srv, "b"), "")
@@ -606,7 +609,7 @@ func TestPlace_NothingIsKept(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(40))*time.Millisecond)
 					if h, err := queues[i%3].Acquire(ctx, entry); err == nil {
 						time.Sleep(time.Duration(random.IntN(2)*random.IntN(1000)) * time.Microsecond)
-						_ = h.Release(ctx) // the removal goes on
+						_ = h.Release(ctx) // the removal continues
 					}
 					cancel()
 					if random.IntN(50) == 0 {

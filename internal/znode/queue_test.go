@@ -253,8 +253,8 @@ func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
 	})
 }
 
-// TestAcquire_RefusedAsItsContextEnds: the error of a call whose context ends behind the refusal says both. The server has
-// answered, so it is not in the way.
+// TestAcquire_RefusedAsItsContextEnds: the error of a call whose context ends behind the refusal names both. The
+// server has answered, so it is not the obstacle.
 func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -280,7 +280,7 @@ func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
 	})
 }
 
-// TestAcquire_PredecessorCannotBeRead: the caller is told, and leaves nothing.
+// TestAcquire_PredecessorCannotBeRead: the caller gets the error, and leaves nothing.
 func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -644,7 +644,7 @@ func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
 		time.Sleep(time.Minute)
 		require.Greater(t, refused.Hits(), 5)
-		synctest.Wait() // the log is written by a goroutine of its own
+		synctest.Wait() // a separate goroutine writes the log
 		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove"), log.String())
 		require.Contains(t, log.String(), h.Path())
 		refused.Remove()
@@ -761,7 +761,7 @@ func TestHold_ClientClosed(t *testing.T) {
 	})
 }
 
-// TestAcquire_SubClosed: the error names the path also if the client it came from is open.
+// TestAcquire_SubClosed: the error names the path even if the client it came from is open.
 func TestAcquire_SubClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := dial(t, srv, "a").Sub("/of")
@@ -1051,8 +1051,8 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 	})
 }
 
-// The create was searched for in vain, and the server sheds load when it is sent again. Meanwhile the first copy is executed
-// after all. Then the caller gives up.
+// The search for the create found nothing, and the server sheds load when it is sent again. In the meantime the first
+// copy is executed after all. Then the caller gives up.
 func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := dial(t, srv, "a")
@@ -1130,7 +1130,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 	})
 }
 
-// When the server answers, it is not in the way.
+// When the server answers, it is not the obstacle.
 func TestAcquire_GivesUpBehindAHolder_NamesTheHolderAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)

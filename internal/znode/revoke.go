@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Revoke asks the contender at the head of the queue to release. It is no error if there is none.
+// Revoke requests a release from the contender at the head of the queue. A missing contender is not an error.
 func (q *Queue) Revoke(ctx context.Context) error {
 	queue, err := q.contenders(ctx)
 	if err != nil || len(queue) == 0 {
@@ -21,8 +21,8 @@ func (q *Queue) Revoke(ctx context.Context) error {
 	return RevokeAt(ctx, q.Client(), q.Child(queue[0].Name))
 }
 
-// RevokeAt asks the contenders at paths to release. It is no error if one of them has left. A contender of kazoo cannot be
-// asked, which is an error once the others have been asked.
+// RevokeAt requests a release from the contenders at paths. It is not an error if one of them has left. A contender
+// of kazoo cannot be revoked, which is an error once the others have been notified.
 //
 // Source: Curator's Revoker.
 func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error {

@@ -75,7 +75,7 @@ func TestAtThePlaceOf_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 	}
 }
 
-// model is the read-write lock as in one process: callers join a line. From its head it lets in one writer if there is
+// model is the read-write lock as in one process: callers join a line. From its head it grants one writer if there is
 // no holder, or readers if no writer holds.
 type model struct {
 	line    []Contender // that wait
@@ -106,8 +106,8 @@ func rwRule(c Contender) Rule {
 	return NoWriterAhead
 }
 
-// readersAndWriters plays arrivals and departures, of waiters and holders, to the rules and to the model. They must let in
-// the same after every step. And a waiter whose predecessor has not left must not have been due.
+// readersAndWriters plays arrivals and departures, of waiters and holders, to the rules and to the model. They must
+// grant the same after every step. And a waiter whose predecessor has not left must not have been due.
 func readersAndWriters(t *testing.T, steps []byte) {
 	t.Helper()
 	var m model

@@ -18,13 +18,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Semaphore hands out leases in order. A caller queues at the door, which is a queue, and stands there until it has its
-// leases. So at most one caller has leases that are not granted, and counting the leases says whether it is let in.
+// Semaphore grants leases in order. A caller queues at the door, which is a queue, and stays there until it has its
+// leases. At most one caller therefore has leases that are not granted, and counting the leases shows whether it is
+// granted.
 //
-// Exclusion does not rest on the door. Of the callers that hold leases, take the one whose leases are last. It counted all the
-// others' before it was granted, so together they are within the limit. Progress does rest on the door, because Curator's
-// clients also count the leases behind their own: two callers that waited with leases would each wait for the other. So a
-// caller that loses the door while it waits takes its leases back.
+// Exclusion does not depend on the door. Of the callers that hold leases, take the one whose leases are last. It
+// counted all the others' before it was granted, so together they are within the limit. Progress does depend on the
+// door, because Curator's clients also count the leases behind their own: two callers that waited with leases would
+// each wait for the other. Therefore a caller that loses the door while it waits gives its leases back.
 //
 // A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails if
 // the door is no longer its own. That count is read after the caller was first at the door, so only a client without the
@@ -46,8 +47,8 @@ type Leases struct {
 	As    string // what tracers call the recipe
 }
 
-// tooMany reports whether these leases would be above the limit beside those that are out. It does so for errors alone: it reports
-// false if the limit cannot be read.
+// tooMany reports whether these leases would exceed the limit together with those that are out. It does so only for
+// errors: it reports false if the limit cannot be read.
 func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	if out == 0 {
 		return false
@@ -58,8 +59,9 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 
 // NewSemaphore returns the semaphore under path. If config says so, it is laid out as kazoo's. Errors: those of New.
 //
-// kazoo's semaphore cannot be told to count other names at its door, nor other nodes than the children of path as leases. It
-// counts all of these. So contenders at the door are named as kazoo's, and all children of path are leases.
+// kazoo's semaphore cannot be configured to count other names at its door, nor other nodes than the children of path
+// as leases. It counts all of these. Therefore contenders at the door are named as kazoo's, and all children of path
+// are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
 func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Semaphore, error) {
@@ -93,8 +95,9 @@ func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
 // List returns the leases that are granted, as new as this call.
 //
-// Only the first at the door can have leases that are not granted, and only while they exceed the limit. Its session may hold
-// granted ones too, but it creates those of one call together, and last. A limit of 0 stands for one that cannot be read.
+// Only the first at the door can have leases that are not granted, and only while they exceed the limit. Its session
+// may hold granted ones too, but it creates those of one call together, and last. A limit of 0 stands for one that
+// cannot be read.
 func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participant, error) {
 	out, err := m.leases.List(ctx)
 	if err != nil || len(out) <= limit {
@@ -168,8 +171,9 @@ func (m *Semaphore) check(want Leases) error {
 	return m.leases.parent.Check(c)
 }
 
-// granted returns how many leases of a listing are granted. One that waits for others to go has its leases already, and stands at
-// the door. So nobody may stand there while these leases are out. If that cannot be shown, granted returns 0.
+// granted returns how many leases of a listing are granted. One that waits for others to leave has its leases
+// already, and is at the door, so nobody may be there while these leases are out. If that cannot be shown, granted
+// returns 0.
 func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
 	door := m.door.sharedIn(s).list()
 	after := door.behind
@@ -196,7 +200,7 @@ func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool 
 	return others+count <= limit
 }
 
-// warn logs once that the leases of others alone are more than the limit, unless the limit may have been lowered.
+// warn logs once that the leases of others exceed the limit, unless the limit may have been lowered.
 func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
 	if others > limit && changed == nil && m.warned.CompareAndSwap(false, true) {
 		m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",

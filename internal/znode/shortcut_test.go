@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// section acquires, lets what goes on beside the hold come to its end, and releases.
+// section acquires, waits until background work beside the hold is done, and releases.
 func section(t *testing.T, q *znode.Queue) {
 	t.Helper()
 	h := acquire(t.Context(), q).Granted(t, time.Hour)
@@ -59,7 +59,7 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 		require.Empty(t, srv.Watchers(path), "who comes once leaves no watch")
 		section(t, q)
 		require.Len(t, srv.Watchers(path), 1)
-		requireLists(t, srv, 2, func() { section(t, q); section(t, q) }) // it has to be told twice
+		requireLists(t, srv, 2, func() { section(t, q); section(t, q) }) // it has to learn it twice
 		requireLists(t, srv, 0, func() {
 			for range 5 {
 				section(t, q)
@@ -74,7 +74,8 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 	})
 }
 
-// TestAcquire_ThroughAnotherObject_IsListed: an object knows nothing of the contenders of another, also in its own session.
+// TestAcquire_ThroughAnotherObject_IsListed: an object knows nothing of the contenders of another, even in its own
+// session.
 func TestAcquire_ThroughAnotherObject_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -114,8 +115,8 @@ func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 	})
 }
 
-// TestAcquire_OthersComeNowAndThen_OneRoundTrip: who is not alone for long asks for the list together with the create,
-// and does not wait for it after that.
+// TestAcquire_OthersComeNowAndThen_OneRoundTrip: a caller that is not the only one for long requests the list
+// together with the create, and does not wait for it after that.
 func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -168,8 +169,9 @@ func TestAcquire_TwoOfOneSession_TheSecondWaits(t *testing.T) {
 	})
 }
 
-// TestAcquire_AnotherParentWithTheSameCount: the count of children has come to the same number again, in another parent.
-// It may have done so in few transactions, or the server may have forgotten to tell that the first was deleted.
+// TestAcquire_AnotherParentWithTheSameCount: the count of children has reached the same number again, in another
+// parent. It may have done so in few transactions, or the server may have failed to report that the first was
+// deleted.
 func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, srv *zktest.Server, by *conn.Client, made int) string{
 		"at once": replaceAtOnce,
@@ -195,7 +197,7 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 				h := acquire(t.Context(), q).Granted(t, time.Hour)
 				release(t, h)
 				next, other := numberOf(t, h.Path())+1, ""
-				// At the last moment: one that knows of it beforehand lists.
+				// At the last moment: a caller that knows of it beforehand lists.
 				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
 					other = replace(t, srv, by, next)
 				}))
@@ -234,8 +236,8 @@ func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) 
 	return answers[0].Path
 }
 
-// TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent. That it
-// was there no more when we wanted to delete it is what tells.
+// TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent.
+// Only the failure of our own delete shows that it no longer existed.
 func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")

@@ -2,8 +2,9 @@ package znode
 
 import "sync"
 
-// turns lets callers share listings. A caller gets a listing that begins after its question, and shares it with the others that
-// asked before it began. So however many ask at once, there are at most two listings: the one on its way and the next.
+// turns lets callers share listings. A caller gets a listing that begins after its request, and shares it with the
+// others that requested one before it began. However many request one at once, there are at most two listings: the
+// one in flight and the next.
 type turns struct {
 	mu            sync.Mutex
 	running, next *listing

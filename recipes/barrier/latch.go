@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Latch blocks callers until it has been counted down n times, and is open from then on. All of it is in nodes
-// that stay: it survives the end of every client. It is stateless: any number of goroutines may share one.
+// Latch blocks callers until it has been counted down n times, and is open from then on. Its state is in persistent
+// nodes, so it survives the end of every client. It is stateless: any number of goroutines may share one.
 type Latch struct {
 	client *client.Client
 	path   string
@@ -27,8 +27,8 @@ type Latch struct {
 // NewLatch returns the latch at path that n counts open. All clients must use the same n. NewLatch sends nothing;
 // the first count creates the node and missing parents.
 //
-// A latch opens once. Take a new path for the next time, or delete the nodes of the old one when nobody counts
-// or waits any more: a count that is still on its way would count for the new one.
+// A latch opens once. Use a new path the next time, or delete the nodes of the old one when nobody counts or waits
+// any more: a count that is still in flight would count for the new one.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; n below 1.
 func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
@@ -53,13 +53,13 @@ func (l *Latch) failed(op string, err error) error {
 // CountDown counts down by one, and returns how many counts are left. The last one opens the latch. An open
 // latch stays open, and counting it down changes nothing.
 //
-// A name counts once: a call with the name of an earlier one, also of another process, changes nothing. So a
-// program that was restarted may count again for the work that it has done again. With an empty name each call
-// counts, and counts once, also if replies are lost or sessions end.
+// A name counts once: a call with the name of an earlier one, even in another process, changes nothing. A restarted
+// program may therefore count again for work that it has done again. With an empty name each call counts, and counts
+// once, even if replies are lost or sessions end.
 //
-// Errors: a name that cannot be part of one of a node, at once; a latch with another n, or whose node holds something else, and nothing
-// was counted; ErrUnknownOutcome if ctx or the client ended before the outcome of the count was known, or the
-// server failed on it: with a name, call again; otherwise the error of the server.
+// Errors: a name that cannot be part of a node name, at once; a latch with another n, or whose node holds something
+// else, and nothing was counted; ErrUnknownOutcome if ctx or the client ended before the outcome of the count was
+// known, or the server failed on it: with a name, call again; otherwise the error of the server.
 //
 // Source: Java's CountDownLatch, and RCountDownLatch of Redisson, which counts again if a reply is lost.
 func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error) {
@@ -85,8 +85,8 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	return left, nil
 }
 
-// count returns the operations that write what is left. The last of them opens the latch in the same transaction, so there is no
-// moment in which nothing is left and the latch is shut.
+// count returns the operations that write what is left. The last of them opens the latch in the same transaction, so
+// there is no moment in which nothing is left and the latch is shut.
 func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	text := []byte(fmt.Sprintf("%d/%d", left, l.n))
 	if now.Exists {
@@ -102,10 +102,11 @@ func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	return ops
 }
 
-// open is the path of the node that is there when the latch is open. Waiters watch it and no other node, so counts wake nobody.
+// open is the path of the node that exists when the latch is open. Waiters watch only that node, so counts wake
+// nobody.
 func (l *Latch) open() string { return l.path + "/open" }
 
-// left returns how many counts are left by what the node holds, such as 3/10.
+// left returns how many counts are left according to the node's data, such as 3/10.
 func (l *Latch) left(now session.Node) (int, error) {
 	if !now.Exists {
 		return l.n, nil
@@ -125,7 +126,7 @@ func (l *Latch) left(now session.Node) (int, error) {
 // Count returns how many counts are left, no older than this call; 0 if the latch is open. If ZooKeeper's leader
 // was just replaced, it may be up to 1.5 ticks older.
 //
-// Errors: as [Latch.CountDown], but ErrUnknownOutcome; the cause of ctx; ErrClosed.
+// Errors: as [Latch.CountDown], except ErrUnknownOutcome; the cause of ctx; ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	if err := l.client.Sync(ctx, l.path); err != nil {
 		return 0, err
@@ -137,8 +138,8 @@ func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	return l.left(now)
 }
 
-// Wait blocks until the latch is open. It continues through disconnects and in the next session. Counts wake no
-// waiter but the last one, which wakes all of them.
+// Wait blocks until the latch is open. It continues through disconnects and in the next session. Only the last count
+// wakes waiters, all of them.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (l *Latch) Wait(ctx context.Context) error {

@@ -36,7 +36,7 @@ func create(t testing.TB, srv *zktest.Server, paths ...string) {
 
 type opener func(*conn.Client, string, ...cache.Option) (*cache.Cache, error)
 
-// open opens a cache of a client of its own, and closes it at the end of the test.
+// open opens a cache with its own client, and closes it at the end of the test.
 func open(t testing.TB, srv *zktest.Server, of opener, opts ...cache.Option) *cache.Cache {
 	t.Helper()
 	c, err := of(bubble.Dial(t, srv, "w"), root, opts...)
@@ -58,7 +58,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// content is what a cache has, as the server would tell it.
+// content is what a cache has, in the server's terms.
 func content(c *cache.Cache) map[string]string {
 	list, _ := c.Snapshot()
 	got := map[string]string{}
@@ -117,7 +117,7 @@ func TestClose_AtOnce(t *testing.T) {
 	})
 }
 
-// What is no path is no other name of a node.
+// An invalid path is not another name of a node.
 func TestGet_NoPath(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")

@@ -91,15 +91,15 @@ func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 type reader struct {
 	wake chan struct{} // holds one
 
-	cursor string // at first all nodes are told, in their order; this is the newest
+	cursor string // at first all nodes are yielded, in order; this is the newest
 	passed bool   // that is done
 
-	told    map[string]version // what the caller was told last of the paths that have changed since
+	told    map[string]version // what was last yielded of the paths that have changed since
 	order   []string           // the same paths, in the order in which they changed first, and some that are forgotten
-	current bool               // the caller was told so
+	current bool               // the caller has seen it
 }
 
-// version is what a caller was told of a node.
+// version is what a caller has seen of a node.
 type version struct {
 	known, failed bool
 	czxid, mzxid  int64
@@ -152,7 +152,7 @@ func (c *Cache) note(n *node, goes bool) {
 func (r *reader) note(path string, was version) {
 	r.poke()
 	if !r.passed && before(r.cursor, path) {
-		return // it is told when the cursor comes to it
+		return // it is yielded when the cursor reaches it
 	}
 	if _, ok := r.told[path]; !ok {
 		r.told[path] = was
@@ -179,8 +179,8 @@ func (r *reader) forget(path string) {
 	})
 }
 
-// take returns what a reader is to be told next, or why nothing more will come, or when to look again although nothing wakes
-// the reader.
+// take returns what a reader must get next, or why nothing more will come, or when to check again although nothing
+// wakes the reader.
 func (c *Cache) take(r *reader) (changes []Change, look <-chan time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (r *reader) next(t *nodes) []Change {
 		was, ok := r.told[path]
 		r.order = r.order[1:]
 		if !ok {
-			continue // forgotten, or told already
+			continue // forgotten, or yielded already
 		}
 		delete(r.told, path)
 		if changes := t.difference(path, was); len(changes) > 0 {
@@ -226,7 +226,7 @@ func (r *reader) next(t *nodes) []Change {
 	return nil
 }
 
-// after returns the node that is told after the one with the path; "" is before all.
+// after returns the node that is yielded after the one with the path; "" is before all.
 func (t *nodes) after(path string) *node {
 	if path == "" && t.root.known {
 		return t.root
@@ -237,7 +237,7 @@ func (t *nodes) after(path string) *node {
 	return t.next(path)
 }
 
-// difference returns the changes of a path since a caller was told of it.
+// difference returns the changes of a path since a caller last saw it.
 func (t *nodes) difference(path string, was version) []Change {
 	var now version
 	n := t.find(path)

@@ -39,7 +39,8 @@ func TestClose_WhileNodesAreRead_LeavesNoWatch(t *testing.T) {
 	})
 }
 
-// Nothing asked for the view during an hour of quiet. When the connection goes, the time of the newest answer counts.
+// Nothing requested the view during an hour of quiet. When the connection is lost, the time of the newest answer
+// counts.
 func TestView_AsOf_OfAQuietCacheThatIsCutOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -84,7 +85,7 @@ func TestView_Bytes_GoWithTheNodes(t *testing.T) {
 	})
 }
 
-// The list of a node could not be read, so no watch tells of it. The data say when it has changed.
+// The list of a node could not be read, so no watch reports its changes. The data show when it has changed.
 func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")

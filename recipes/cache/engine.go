@@ -12,11 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// engine follows the nodes. One goroutine does it all. It takes the news from the feed, in the order in which the server spoke, and sends
-// requests. So an answer is never older than an event that was handled before it.
+// engine follows the nodes, on one goroutine. It takes the news from the feed, in the order in which the server sent
+// them, and sends requests, so an answer is never older than an event that was handled before it.
 //
-// The engine keeps three books: which nodes there are, what is to be asked for, and which complete passes have ended. It decides
-// nothing that they can decide: it passes on what the server says. Its fields are guarded by Cache.mu.
+// The engine keeps three books: which nodes exist, what must be requested, and which complete passes have ended. It
+// decides nothing that they can decide: it passes on what the server reports. Its fields are guarded by Cache.mu.
 type engine struct {
 	cache   *Cache
 	nodes   nodes
@@ -29,7 +29,7 @@ type engine struct {
 	feed      *session.Feed // of the present session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the newest that an answer has told of; noteZxid in request.go sets it
+	zxid      int64     // the newest that an answer has reported; noteZxid in request.go sets it
 	behind    bool      // the server has not got as far as that, and is to be asked behind a sync
 	heard     time.Time // when the newest request was sent that was answered and handled
 	asOf      instant
@@ -37,7 +37,7 @@ type engine struct {
 	inflight int
 	large    int  // bytes of large answers lately
 	rest     bool // a pause, see restTime
-	present  bool // the root exists, says a request that was to set a watch on its creation
+	present  bool // the root exists, according to a request that should have set a watch on its creation
 }
 
 func newEngine(c *Cache, path string) *engine {
@@ -67,7 +67,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 		return nil
 	}
 	err := c.client.InSession(ctx, "follow", c.Path(), follow)
-	for errors.Is(err, zkrecipes.ErrAuthFailed) && ctx.Err() == nil { // the client goes on trying
+	for errors.Is(err, zkrecipes.ErrAuthFailed) && ctx.Err() == nil { // the client keeps trying
 		c.refuse(err)
 		_, _ = c.client.Await(ctx) // if it fails, so does the next line
 		err = c.client.InSession(ctx, "follow", c.Path(), follow)
@@ -81,7 +81,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 	}
 }
 
-// refuse notes that the servers refuse the client, and tells all callers.
+// refuse records that the servers refuse the client, and notifies all callers.
 func (c *Cache) refuse(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Cache) end(err error) {
 	e.waiters.wakeAll(e.err)
 }
 
-// follow follows the nodes within one session. It reports true if the engine is to end.
+// follow follows the nodes within one session. It reports true if the engine should end.
 func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed) (over bool) {
 	e := c.engine
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	for {
 		news := f.Take()
 		b, rests, err := c.handle(news)
-		if b.Len() > 0 && !b.Send() { // without mu: to send may find that the connection is gone, and tell tracers of losses
+		if b.Len() > 0 && !b.Send() { // without mu: sending may find that the connection is gone, and notify tracers of losses
 			c.mu.Lock()
 			e.connected = false // nothing was sent; when the connection is there again, begin finds what is to be sent
 			c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	}
 }
 
-// handle handles news. It returns what is to be sent, whether the engine is to rest, and why it has ended.
+// handle handles news. It returns what must be sent, whether the engine should rest, and why it has ended.
 func (c *Cache) handle(news []session.News) (b *session.Batch, rests bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +276,7 @@ func (e *engine) advance() {
 	}
 }
 
-// instant is a time that only goes forward: what a caller was told once, stays true.
+// instant is a time that only advances: what a caller has seen once stays true.
 type instant struct {
 	mu sync.Mutex
 	at time.Time

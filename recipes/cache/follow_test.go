@@ -31,7 +31,7 @@ func reads(srv *zktest.Server) *zktest.Rule {
 	}}, zktest.Proceed())
 }
 
-// follow tells the changes as they come, one line each.
+// follow prints the changes as they come, one line each.
 func follow(t *testing.T, c *cache.Cache) (told func() []string) {
 	t.Helper()
 	var lines []string
@@ -207,7 +207,7 @@ func TestTree_Root_OfTheServer(t *testing.T) {
 	})
 }
 
-// A node that was read counts once, also when it cannot be read any more.
+// A node that was read counts once, even when it can no longer be read.
 func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a")
@@ -245,8 +245,8 @@ func TestWatch_NamesThatSortBeforeASlash(t *testing.T) {
 	})
 }
 
-// A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
-// of the time before both.
+// A connection reports new transactions and is lost before the watches are set again. On the next one the watches
+// must still be set as of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
@@ -270,7 +270,7 @@ func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
 	})
 }
 
-// The server has told what has changed meanwhile, but it was not read yet.
+// The server has reported what has changed in the meantime, but it was not read yet.
 func TestView_AfterAReconnect_IsCurrentWhenAllIsRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
@@ -392,7 +392,8 @@ func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	})
 }
 
-// A server that cannot set watches again spends one without an event. The next recheck finds it, also if the root is missing.
+// A server that cannot set watches again consumes one without an event. The next recheck finds it, even if the root
+// is missing.
 func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	for _, missing := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -416,7 +417,8 @@ func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T
 	}
 }
 
-// Such a server sets a watch on a missing root by exists alone. The root is there when it is asked for, and gone when it is read.
+// Such a server sets a watch on a missing root only by exists. The root exists when it is checked, and is gone when
+// it is read.
 func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.SetLatency(time.Millisecond)
@@ -503,7 +505,7 @@ func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
 	}, zktest.WithFronts(3))
 }
 
-// The ensemble was made anew from an old backup: the transactions that the cache knows of were never made.
+// The ensemble was rebuilt from an old backup: the transactions that the cache knows of never happened.
 func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, old *zktest.Server) {
 		restored := zktest.Run(t, zktest.InMemory())
@@ -570,7 +572,8 @@ func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (clie
 	}
 }
 
-// A round goes on when the sync is answered. What changes meanwhile belongs to the next one, for which Sync waits.
+// A round continues when the sync is answered. What changes in the meantime belongs to the next one, for which Sync
+// waits.
 func TestSync_DuringARound_HasWhatChangedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, "/t")
@@ -628,7 +631,7 @@ func TestSync_WhileNodesChange_Ends(t *testing.T) {
 	})
 }
 
-// The caller sleeps while nodes change: it is told the newest of each, and the cache does not wait.
+// The caller sleeps while nodes change: it gets the newest state of each, and the cache does not wait.
 func TestWatch_SlowReader_IsToldTheNewest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b", "/app/c")

@@ -143,7 +143,8 @@ func TestSync_DuringAReconnect_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T
 	})
 }
 
-// The connection goes while the watches are asked for. The next one asks for all of them, since the same transaction.
+// The connection is lost while the watches are requested. The next one requests all of them, since the same
+// transaction.
 func TestSync_LostConnection_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := misled(t, srv)
@@ -153,7 +154,7 @@ func TestSync_LostConnection_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) 
 	})
 }
 
-// Calls at the same time share what is asked for.
+// Concurrent calls share requests.
 func TestSync_Costs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)

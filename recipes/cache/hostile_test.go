@@ -98,7 +98,7 @@ func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
 		go func() {
 			for _, err := range c.Watch(t.Context()) {
 				if err == nil {
-					<-reader // it never comes back
+					<-reader // it never returns
 				}
 			}
 		}()
@@ -194,7 +194,7 @@ func TestSize_OfANode(t *testing.T) {
 	}
 }
 
-// The names are used once, as those of contenders are. What is gone again need not be told to a reader that has not come back.
+// The names are used once, as those of contenders are. A reader that is busy need not learn of what is gone again.
 func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/kept")
@@ -245,7 +245,7 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 	}, zktest.WithHistory(0))
 }
 
-// A caller was told late of many changes. The memory for them does not stay.
+// A caller got many changes late. The memory for them is released.
 func TestHostile_BacklogThatWasTold_TakesNoMemory(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector takes memory of its own")

@@ -30,7 +30,7 @@ func (b breaking) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// Close does not wake the goroutine that reads, which would tell of the loss as well.
+// Close does not wake the goroutine that reads, which would report the loss as well.
 func (b breaking) Close() error {
 	if b.broken.Load() {
 		return nil
@@ -38,8 +38,8 @@ func (b breaking) Close() error {
 	return b.Conn.Close()
 }
 
-// The engine writes to a socket itself. If the write fails, it tells of the loss of holds. A tracer that takes its time then
-// must keep no reader of the cache waiting.
+// The engine writes to a socket itself. If the write fails, it reports the loss of holds. A slow tracer must not keep
+// a reader of the cache waiting then.
 func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
 	srv := zktest.Run(t)
 	create(t, srv, root)

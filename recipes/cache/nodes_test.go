@@ -22,7 +22,7 @@ func TestNodes_Got_HintsAtTheList(t *testing.T) {
 		known bool // with a list of one child
 		stat  *zk.Stat
 		want  hint
-		pzxid int64 // that callers are told
+		pzxid int64 // that callers get
 	}{
 		{"new, without children", unlimited, false, read(czxid, czxid, 0), listEmpty, czxid},
 		{"new, whose children are gone", unlimited, false, read(czxid, 9, 0), listEmpty, 9},
@@ -79,8 +79,8 @@ func TestNodes_Excess_SaysWhichBound(t *testing.T) {
 	require.ErrorIs(t, ns.excess(&config{}), ErrTooMuch)
 }
 
-// The counts are what a walk through the tree counts, whatever was read in whatever order. Each entry that changes or goes was told
-// before.
+// The counts are what a walk through the tree counts, whatever was read in whatever order. Each entry that changes or
+// goes was yielded before.
 func TestNodes_Random_CountsAreRight(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))

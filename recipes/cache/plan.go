@@ -12,7 +12,7 @@ type plan struct {
 	rearming map[*rearm]struct{}
 }
 
-// A part is what one watch tells of: the data of a node, or the list of its children.
+// A part is what one watch covers: the data of a node, or the list of its children.
 type part struct {
 	node *node
 	of   int // data or list
@@ -35,7 +35,8 @@ const (
 //	… asked, again       more is known meanwhile, as by an event: the answer counts and is shown, and the part is read once more
 //	odd                  the number of its round is odd; see rounds
 //
-// A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit tells which.
+// A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit distinguishes
+// them.
 type state uint8
 
 const clean state = 0
@@ -59,18 +60,19 @@ func (s state) parity() parity { return parity(s & odd / odd) }
 // rearm is one request to set watches.
 type rearm struct {
 	parts []part
-	since int64 // the server tells at once what has changed after this transaction
+	since int64 // the server reports at once what has changed after this transaction
 	late  bool  // since was made earlier after the request was sent
 }
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 
-// restart forgets all requests, since a connection is there and no watch is. The caller then puts in again what each part needs: see
-// engine.begin. Restart returns the transaction since which a part may have been without a watch. The server is asked once what has
-// changed after that, for all parts that are to have their watches alone. So it is the earliest of these three:
+// restart forgets all requests, because there is a new connection and no watch. The caller then enters again what
+// each part needs: see engine.begin. Restart returns the transaction since which a part may have been without a
+// watch. The server is queried once for what has changed after that, for all parts that only need their watches, so
+// it is the earliest of these three:
 //
-//   - A clean part had its watch on the connection before. All events up to zxid, the newest transaction that an answer has told of,
-//     were handled. So the part has not changed up to then.
+//   - A clean part had its watch on the previous connection. All events up to zxid, the newest transaction that an
+//     answer has reported, were handled, so the part has not changed up to then.
 //   - A bare part had lost its watch before that connection ended: since pl.since, and no request for it had been sent.
 //   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that the watch was set.
 func (pl *plan) restart(zxid int64) (since int64) {
@@ -133,10 +135,11 @@ func (pl *plan) put(p part, how state) {
 	}
 }
 
-// read returns the next part to be read, which is asked for now.
+// read returns the next part to be read, and records it as requested.
 func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
 
-// rearm returns the next request to set watches, or nil. It takes parts until add reports that there is no room for more.
+// rearm returns the next request to set watches, or nil. It takes parts until add reports that there is no room for
+// more.
 func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	r := &rearm{since: pl.since}
 	for room := true; room; {
@@ -154,7 +157,7 @@ func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	return r
 }
 
-// take returns the first part of a queue that still is what the queue is for. It is asked for now.
+// take returns the first part of a queue that still is what the queue is for, and records it as requested.
 func take(queue *[]part, how state) (part, bool) {
 	for len(*queue) > 0 {
 		p := (*queue)[0]
@@ -168,8 +171,8 @@ func take(queue *[]part, how state) (part, bool) {
 	return part{}, false
 }
 
-// answered takes in that a part was read. It is clean, unless it became stale meanwhile: then it joins the round next. It returns
-// the round that the part was in, for what is found because of it.
+// answered records that a part was read. It is clean, unless it became stale in the meantime: then it joins the round
+// next. It returns the round that the part was in, for what is found because of it.
 func (pl *plan) answered(p part, next parity) (in parity) {
 	s := p.state()
 	was := *s

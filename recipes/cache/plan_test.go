@@ -108,7 +108,7 @@ func TestPlan_Rearmed_ConcernsThePartsOfTheRequest(t *testing.T) {
 	require.Equal(t, int64(2), second.since)
 }
 
-// The next connection asks for what has changed since the oldest watch that is missing.
+// The next connection queries what has changed since the oldest missing watch.
 func TestPlan_Restart_ReturnsSinceWhenWatchesAreMissing(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -159,8 +159,8 @@ func TestSupport(t *testing.T) {
 	require.Equal(t, support{}, s)
 }
 
-// model is a server with parts that change, a connection that may go, and a cache that has nothing but a plan and rounds. The parts
-// have no data: the transaction that changed them last stands for it.
+// model is a server with parts that change, a connection that may be lost, and a cache that has nothing but a plan
+// and rounds. The parts have no data: the transaction that changed them last stands for it.
 type model struct {
 	script   func(n int) int // the next choice
 	now      int             // counts steps

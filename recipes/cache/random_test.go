@@ -19,9 +19,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestRandom writes at random below the root while the connection suffers random faults. The history of the server is the oracle: what
-// the cache tells has existed, each path only goes forward, the view is as new as it says, and after quiet the cache has what the
-// server has.
+// TestRandom writes at random below the root while the connection suffers random faults. The history of the server is
+// the oracle: what the cache yields has existed, each path only moves forward, the view is as new as it claims, and
+// after quiet the cache has what the server has.
 func TestRandom(t *testing.T) {
 	seeds := 200
 	if testing.Short() || bubble.Race {
@@ -301,7 +301,8 @@ func (s *storm) sync() {
 	}
 }
 
-// checkTold checks what the reader was told: it has existed, it follows from what it was told before, and in the end it is the truth.
+// checkTold checks what the reader has seen: it has existed, it follows from what it saw before, and in the end it is
+// the truth.
 func (s *storm) checkTold() {
 	existed := map[string]map[[2]int64]bool{}
 	czxid := map[string]int64{}

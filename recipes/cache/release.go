@@ -32,7 +32,7 @@ func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed
 			nodes = append(nodes, n)
 		}
 	})
-	e.epoch++ // what was asked for before does not matter any more
+	e.epoch++ // earlier requests no longer matter
 	e.inflight = 0
 	window := 1 // a server that does not know the request hangs up
 	for {

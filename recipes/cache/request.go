@@ -36,7 +36,7 @@ func (e *engine) request(kind requestKind) *request {
 
 const inFlight = 4 << 20 // bytes of answers that may be on their way, more or less
 
-// batch returns what there is to send, within the window.
+// batch returns the requests to send, within the window.
 func (e *engine) batch() *session.Batch {
 	b := e.feed.Batch()
 	if !e.connected || e.rest || e.err != nil {
@@ -121,12 +121,13 @@ func (e *engine) answered(r *request, a *session.Answer) {
 
 var errBehind = errors.New("the server is behind")
 
-// noteZxid sets e.zxid by an answer. No other function does, and events do not count: those of one transaction come one after the
-// other. So all events up to e.zxid have been handled.
+// noteZxid sets e.zxid from an answer. No other function does, and events do not count: those of one transaction come
+// one after another. All events up to e.zxid have therefore been handled.
 //
-// It reports whether the server is behind: it does not know yet what another server told before. Such an answer is dropped, so that
-// no entry goes back in time. The next requests go out behind a sync. If the server is still behind after that, the ensemble has lost
-// transactions, because it was restored from a backup. Then everything is read again, and entries go back.
+// It reports whether the server is behind: it does not yet know what another server reported before. Such an answer
+// is dropped, so that no entry goes back in time. The next requests are sent behind a sync. If the server is still
+// behind after that, the ensemble has lost transactions, because it was restored from a backup. Then everything is
+// read again, and entries go back.
 func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 	switch {
 	case zxid == 0: // no server has answered
@@ -153,7 +154,7 @@ func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 	}
 }
 
-// unanswered puts back what was asked for.
+// unanswered puts back what was requested.
 func (e *engine) unanswered(r *request, err error) {
 	switch r.kind {
 	case reading, probing:

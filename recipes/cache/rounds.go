@@ -4,11 +4,12 @@ import "time"
 
 // rounds are the complete passes over what is to be read, without clock, lock and I/O.
 //
-// A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes dirty meanwhile
-// belongs to the next round. So a round ends however fast the nodes change.
+// A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes
+// dirty in the meantime belongs to the next round, so a round ends however fast the nodes change.
 //
-// Let a request be sent at a time t, and its answer be handled when a round begins. All events of changes before t have been handled
-// then, because the server spoke of them before. So when the round ends, the cache has all that its server had at t.
+// Let a request be sent at a time t, and its answer be handled when a round begins. All events of changes before t
+// have been handled then, because the server sent them before. When the round ends, the cache therefore has all that
+// its server had at t.
 type rounds struct {
 	newest   int       // number; the first is 1
 	active   bool      // the newest has not ended
@@ -50,8 +51,8 @@ func (r *rounds) advance(dirty [2]int, heard time.Time) (asOf time.Time) {
 	return asOf
 }
 
-// verify takes in that all watches since r.verified are asked for within the next round. An answer has told of the transaction zxid
-// before that.
+// verify records that all watches since r.verified are requested within the next round. An answer has reported the
+// transaction zxid before that.
 func (r *rounds) verify(zxid int64) { r.verifying, r.verifiedBy = zxid, r.newest+1 }
 
 // isVerifying reports that the newest verification has not ended.

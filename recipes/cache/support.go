@@ -1,8 +1,8 @@
 package cache
 
-// support is whether the server can set watches without a reading, as far as the cache has found out. It cannot if it refuses, or if
-// three connections in a row end when it is asked to. To try may cost the connection. So after each failure twice as many rechecks pass
-// before the next try.
+// support is whether the server can set watches without a read, as far as the cache has found out. It cannot if it
+// refuses, or if three connections in a row end when it is requested. Trying may cost the connection, so after each
+// failure twice as many rechecks pass before the next try.
 type support struct {
 	lacking bool
 	hangups [3]int // the newest connections, in a row, that ended under a request to set watches

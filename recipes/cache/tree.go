@@ -7,8 +7,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path: it takes
-// 96 bytes, beside its name and its data.
+// node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path:
+// it takes 96 bytes, beside its name and its data.
 type node struct {
 	parent  *node // nil for the root
 	name    string

@@ -17,32 +17,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// ErrNotStanding is returned when a candidate is not in the queue, or not any more.
+// ErrNotStanding is returned when a candidate is not in the queue, or no longer.
 var ErrNotStanding = errors.New("the candidate is not standing")
 
-// Appoint makes to the next leader: it asks the candidates ahead of to to stand back, and returns nil when to is
-// next. The term goes on. Finish the work, and then release the term, or return from the function of
-// [Election.Run]: to leads then. Take to from [Election.Queue].
+// Appoint makes to the next leader: it requests that the candidates ahead of to stand back, and returns nil when to
+// is next. The term continues. Finish the work, and then release the term, or return from the function of
+// [Election.Run]: then to leads. Choose to from the result of [Election.Queue].
 //
 //	candidates, err := e.Queue(ctx)
 //	...
 //	err = e.Appoint(ctx, t, candidates[3])
 //
-// A candidate that stands back leaves the queue and comes in again at its end, for this one time. Only those with
+// A candidate that stands back leaves the queue and rejoins it at the end, just this once. Only those with
 // [WithStandBack] do; to itself needs no option. The others, such as those of Curator and kazoo, stay: if one is
 // ahead of to, Appoint waits until it has left, so give ctx a deadline of a few seconds.
 //
-// Appoint moves places in the queue and nothing else. The first in the queue leads, always. So if to leaves or
-// dies before it leads, the next one leads: that costs the candidates that stood back one round. If to is cut off
-// when the term ends, nobody leads until the servers end its session.
+// Appoint only moves places in the queue. The first in the queue always leads, so if to leaves or dies before it
+// leads, the next one leads, which costs the candidates that stood back one round. If to is cut off when the term
+// ends, nobody leads until the servers end its session.
 //
-// On error the term goes on, and some candidates may have stood back.
+// On error the term continues, and some candidates may have stood back.
 //
-// Errors: at once, a term that has ended or is of another election, or a candidate of another path;
-// [ErrNotStanding] if to is not in the queue, or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends
-// meanwhile; the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the
-// server. To ask, the client writes the node at Path with -next behind it: zk.ErrNodeExists if there is another
-// node.
+// Errors: at once, a term that has ended or is of another election, or a candidate of another path; [ErrNotStanding]
+// if to is not in the queue, or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends in the meantime;
+// the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the server. The request
+// is a node at Path with the suffix -next: zk.ErrNodeExists if another node is there.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed("appoint", session.ErrNoContext)
@@ -76,7 +75,7 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 				return err
 			}
 			if !asked {
-				asked = true // also if it fails: the outcome may be unknown
+				asked = true // even if it fails: the outcome may be unknown
 				if err := e.ask(inside, t, a); err != nil {
 					return err
 				}
@@ -88,12 +87,12 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	})
 }
 
-// An appointment is what the leader asks for: that those ahead of a candidate stand back. Names are those of nodes in the queue. Numbers begin
-// again in a queue that was made again, so the czxid tells which node is meant.
+// An appointment is the leader's request that those ahead of a candidate stand back. Names are those of nodes in the
+// queue. Numbers restart in a queue that was created again, so the czxid identifies the node.
 type appointment struct {
 	by, to string
 	czxid  int64 // of to
-	zxid   int64 // that made the node of the appointment; 0 while it is written
+	zxid   int64 // that created the node of the appointment; 0 while it is written
 }
 
 func (a appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
@@ -118,13 +117,13 @@ func (e *Election) name(path string) string {
 	return name
 }
 
-// next is the path of the node by which the leader asks. It is beside the queue, because other libraries list all children. It is ephemeral:
-// nothing is left of a leader that dies.
+// next is the path of the leader's request. It is beside the queue, because other libraries list all children. It is
+// ephemeral: nothing is left of a leader that dies.
 func (e *Election) next() string { return e.Path() + "-next" }
 
 // between returns the name of the candidate just ahead of the appointed one; "" if only the leader is.
 //
-// Nobody comes in between later: whoever comes gets a larger number.
+// Nobody comes in between later: new candidates get larger numbers.
 func (e *Election) between(ctx context.Context, s *session.Session, a appointment) (string, error) {
 	children, _, err := s.ChildrenStat(ctx, e.Path())
 	if err != nil {
@@ -144,7 +143,8 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 	}
 }
 
-// ask writes the appointment, if the term is still held. It replaces an earlier one. That of a leader before is there until its session ends.
+// ask writes the appointment, if the term is still held. It replaces an earlier one. That of a previous leader exists
+// until its session ends.
 func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
 	ops := []zkrecipes.Op{create}
@@ -153,7 +153,7 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 		switch {
 		case err == nil:
 			return nil
-		case session.ReplyLost(err): // to ask twice is to ask once
+		case session.ReplyLost(err): // a repeated request has no further effect
 			if err := session.Sleep(ctx, session.RetryPause); err != nil {
 				return err
 			}
@@ -185,7 +185,7 @@ func (e *Election) withdraw(ctx context.Context, a appointment) {
 	defer cancel()
 	data, stat, err := e.queue.Client().Get(ctx, e.next())
 	if err == nil && string(data) == a.text() {
-		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it goes with the session at the latest
+		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it ends with the session at the latest
 	}
 }
 

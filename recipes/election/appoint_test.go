@@ -21,7 +21,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// parliament is an election with a leader and candidates, each of a client of its own, in the order in which they came. The leader is "a".
+// parliament is an election with a leader and candidates, each of a separate client, in the order in which they came.
+// The leader is "a".
 type parliament struct {
 	*testing.T
 	srv       *zktest.Server
@@ -124,7 +125,8 @@ func TestAppoint_IsNextAlready(t *testing.T) {
 	})
 }
 
-// TestAppoint_CandidateGone: before it is appointed, or while others that stay are ahead of it. The term goes on, and nobody has lost its place.
+// TestAppoint_CandidateGone: before it is appointed, or while others that stay are ahead of it. The term continues,
+// and nobody has lost its place.
 func TestAppoint_CandidateGone(t *testing.T) {
 	convene(t, func(p *parliament) {
 		to := p.find("d")
@@ -142,7 +144,8 @@ func TestAppoint_CandidateGone(t *testing.T) {
 	}, "b", "c")
 }
 
-// TestAppoint_SomeDoNotStandBack: as those of Curator and kazoo. The error names who is ahead, and the term goes on. Those that do stand back have.
+// TestAppoint_SomeDoNotStandBack: like those of Curator and kazoo. The error names the candidate ahead, and the term
+// continues. Those with the option have stood back.
 func TestAppoint_SomeDoNotStandBack(t *testing.T) {
 	convene(t, func(p *parliament) {
 		err := p.appoint("d")

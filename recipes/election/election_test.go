@@ -29,7 +29,7 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
 }
 
-// join returns the election as seen by a client of its own.
+// join returns the election as seen by a separate client.
 func join(t *testing.T, srv *zktest.Server, id string, opts ...election.Option) *election.Election {
 	t.Helper()
 	e, err := election.New(bubble.Dial(t, srv, id), path, opts...)
@@ -37,7 +37,7 @@ func join(t *testing.T, srv *zktest.Server, id string, opts ...election.Option) 
 	return e
 }
 
-// campaign stands for election on another goroutine.
+// campaign campaigns in the election on another goroutine.
 func campaign(t *testing.T, e *election.Election) <-chan *election.Term {
 	t.Helper()
 	c := make(chan *election.Term, 1)
@@ -351,7 +351,7 @@ func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 	}
 }
 
-// TestRun_TermsEndAtOnce: the pauses between terms grow, and a term that lasts starts them anew.
+// TestRun_TermsEndAtOnce: the pauses between terms grow, and a term that lasts resets them.
 func TestRun_TermsEndAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -473,7 +473,7 @@ func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
 	})
 }
 
-// TestTerm_OfAnotherObject: each object knows its own terms alone.
+// TestTerm_OfAnotherObject: each object knows only its own terms.
 func TestTerm_OfAnotherObject(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -542,7 +542,7 @@ func TestLeaderAndQueue(t *testing.T) {
 	})
 }
 
-// observe collects what an observer is told.
+// observe collects what an observer sees.
 func observe(t *testing.T, e *election.Election) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -594,7 +594,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// views collects what an observer is told, as it is.
+// views collects what an observer sees, unchanged.
 func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	t.Helper()
 	var mu sync.Mutex

@@ -56,7 +56,7 @@ func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 		for i := range sessions {
 			c := bubble.Dial(t, srv, "o", m.dial(srv, "o"))
 			for j := range observers {
-				e, err := election.New(c, path) // of their own, as in programs that consist of parts
+				e, err := election.New(c, path) // separate ones, as in programs that consist of parts
 				require.NoError(t, err, fmt.Sprint(i, j))
 				told = append(told, observe(t, e))
 			}
@@ -109,7 +109,7 @@ func inElection(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *conn.C
 	})
 }
 
-// observer returns an object of its own.
+// observer returns a separate object.
 func observer(t *testing.T, c *conn.Client) *election.Election {
 	t.Helper()
 	e, err := election.New(c, path)
@@ -216,7 +216,7 @@ func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
 	})
 }
 
-// TestWatch_GivesUpDuringAReading: the others of its session go on, and take the watch with them.
+// TestWatch_GivesUpDuringAReading: the others of its session continue, and inherit the watch.
 func TestWatch_GivesUpDuringAReading(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		answers := make(chan struct{})
@@ -244,7 +244,7 @@ func TestWatch_GivesUpDuringAReading(t *testing.T) {
 	})
 }
 
-// TestWatch_ReadingFails: the observer is told. If the session ends instead, the next one answers.
+// TestWatch_ReadingFails: the observer gets the error. If the session ends instead, the next one answers.
 func TestWatch_ReadingFails(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		lists.Remove()

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// WithStandBack lets the leader ask this candidate to stand back for another; see [Election.Appoint]. Default off.
-// A candidate that is asked leaves the queue and campaigns again, behind the one that was appointed. A campaign
-// takes two more requests, and one more watch that all campaigns of a session share.
+// WithStandBack lets the leader request that this candidate stands back for another; see [Election.Appoint]. Default
+// off. A candidate that stands back leaves the queue and campaigns again, behind the one that was appointed. A
+// campaign takes two more requests, and one more watch that all campaigns of a session share.
 func WithStandBack() Option {
 	return func(c *config) error {
 		c.standBack = true
@@ -24,22 +24,28 @@ func WithStandBack() Option {
 // errStandBack ends an acquisition whose candidate stands back.
 var errStandBack = errors.New("standing back for the candidate that the leader has appointed")
 
-// stand acquires leadership, and stands back when it is asked to. To stand back is to give up the acquisition and begin another: what grants
-// is the queue alone, by the same rule and the same proofs as without appointments. So whatever is read here, late or never, decides who queues
-// where, and never who leads. At most one node is the first, whose owner leads, whichever of these come first:
+// stand acquires leadership, and stands back on request. Standing back means giving up the acquisition and starting
+// another: only the queue grants, by the same rule and the same proofs as without appointments. What is read here,
+// late or never, therefore decides who queues where, and never who leads. At most one node is the first, and its
+// owner leads, whichever of these happens first:
 //
-//   - The candidate is granted while it is being asked: the leader has released, or died. Then Acquire returns the hold or, if its context
-//     has ended before, gives it up and removes the node. Either way there is one hold or none. If it leads, the appointed one has lost a round.
+//   - The candidate is granted while the request reaches it: the leader has released, or died. Then Acquire returns
+//     the hold or, if its context has ended before, gives it up and removes the node. Either way there is one hold or
+//     none. If it leads, the appointed one has lost a round.
 //   - The appointed one leaves, before or after others have stood back. They are behind where it was, and the next one leads.
-//   - The appointed one is slow, or cut off. Its node is the first when the leader has left. So it leads when it comes, and the next one when its
-//     session has ended.
-//   - The leader dies after it has asked, with the appointment. Who has seen that stands back. Others may not, and lead if they are first.
-//   - The event is lost, or the connection. The candidate reads again, as each view does. It may be asked late. It stands back only if the
-//     appointed node is there and behind its own, and only once for each appointment.
-//   - The session ends. Acquire goes on in the next one with a new node, which is at the end, and so is not asked.
-//   - The leader appoints another one meanwhile. Who is ahead of that one stands back, the first appointed one included, whose Appoint fails.
-//   - The deletion of the own node is late, as without a connection. The node is in the way of others until it is gone, as any is that was given
-//     up. Nobody waits on it, so nobody is granted by it.
+//   - The appointed one is slow, or cut off. Its node is the first when the leader has left, so it leads when it
+//     returns, and the next one when its session has ended.
+//   - The leader dies after its request, and the appointment with it. Candidates that have seen it stand back. Others
+//     may not, and lead if they are first.
+//   - The event is lost, or the connection. The candidate reads again, as each view does, and may get the request
+//     late. It stands back only if the appointed node exists and is behind its own, and only once for each
+//     appointment.
+//   - The session ends. Acquire continues in the next one with a new node, which is at the end and therefore need not
+//     stand back.
+//   - The leader appoints another one in the meantime. Candidates ahead of that one stand back, including the first
+//     appointed one, whose Appoint fails.
+//   - The deletion of the own node is late, as without a connection. The node blocks others until it is gone, as any
+//     abandoned node does. Nobody waits on it, so it grants nobody.
 func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
 	if ctx == nil || !e.standsBack {
 		return e.queue.Acquire(ctx, e.entry())
@@ -58,10 +64,10 @@ func (e *Election) entry() znode.Entry {
 	return znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"}
 }
 
-// candidate is one acquisition that may be asked to stand back.
+// candidate is one acquisition that may have to stand back.
 type candidate struct {
 	election *Election
-	heeded   int64 // the appointment that the acquisition before has heeded
+	heeded   int64 // the appointment that the previous acquisition has heeded
 
 	mu        sync.Mutex
 	leave     context.CancelCauseFunc
@@ -132,8 +138,8 @@ func (e *Election) readNext(ctx context.Context, s *session.Session) (appointmen
 	return a, changed, nil
 }
 
-// learn takes in the own node or an appointment, which come in any order, and leaves the queue if the one is ahead of the other. Keys of one
-// parent are compared as text, as the queue does.
+// learn records the own node or an appointment, which come in any order, and leaves the queue if the one is ahead of
+// the other. Keys of one parent are compared as text, as the queue does.
 func (c *candidate) learn(news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,7 +65,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 			leader, found, w, err := e.queue.Head(ctx, s, &known)
 			return Leadership{Leader: leader, Exists: found}, w, err
 		}
-		var last zkrecipes.Token // of the leader that was told last; 0 if none was
+		var last zkrecipes.Token // of the leader that was yielded last; 0 if none was
 		for view, err := range client.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {
 			if err != nil {
 				yield(Leadership{}, err)

@@ -79,7 +79,7 @@ func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// TestWatch_EventLost: the change is told when the observer reads again by itself.
+// TestWatch_EventLost: the change is yielded when the observer reads again by itself.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
@@ -114,8 +114,8 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	})
 }
 
-// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
-// the connection goes.
+// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer knows of the change, but has not read who leads
+// when the connection is lost.
 func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
@@ -188,7 +188,7 @@ func TestLeader_ReadFails(t *testing.T) {
 	})
 }
 
-// Between two leaders Watch tells that there is none, and tells nothing more to a caller that stops there.
+// Between two leaders Watch yields that there is none, and yields nothing more to a caller that stops there.
 func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := elected(t, campaign(t, join(t, srv, "a")))

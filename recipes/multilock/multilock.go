@@ -13,9 +13,9 @@
 //
 // # Compatibility
 //
-// Curator's InterProcessMultiLock has no nodes of its own, and neither has this package: each lock has those of
-// its recipe. But Curator acquires in the order given. A Java program that shares two or more of the locks
-// avoids a deadlock only if it acquires in the order of the paths, too.
+// Curator's InterProcessMultiLock has no nodes of its own, and neither has this package: each lock has those of its
+// recipe. However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids
+// a deadlock only if it also acquires in the order of the paths.
 package multilock
 
 import (
@@ -39,9 +39,9 @@ type Holds struct {
 	holds []*zkrecipes.Hold // on parts, in the same order
 }
 
-// LockAll acquires all of the locks or none. It acquires one after the other, in the order of their paths on the
-// server and, for one path, of their recipes, so that calls that share some of the locks cannot deadlock. Locks
-// that are equal but for their ensembles are acquired in the order given. ctx bounds the whole call.
+// LockAll acquires all of the locks or none. It acquires one after another, in the order of their paths on the server
+// and, for one path, of their recipes, so that calls that share some of the locks cannot deadlock. Locks that differ
+// only in their ensembles are acquired in the order given. ctx bounds the whole call.
 //
 // On error none is held. The locks that were already acquired are released, the last one first.
 //
@@ -51,8 +51,7 @@ type Holds struct {
 // waited for the next lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from
 // a hold on one of them that is not reentrant.
 //
-// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after one has
-// failed.
+// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
 	parts, err := inOrder(locks)
 	if err != nil {
@@ -68,7 +67,7 @@ func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
 		h, err := p.Acquire(waiting)
 		stop(nil)
 		if err != nil {
-			_ = all.Release(ctx) // the error that counts is the first; the removals go on
+			_ = all.Release(ctx) // the error that counts is the first; the removals continue
 			return nil, fmt.Errorf("lock all: %w", err)
 		}
 		all.parts = append(all.parts, p)
@@ -131,7 +130,7 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on a lock, or nil if the lock was not passed to [LockAll]. Each has a token of its own.
+// Of returns the hold on a lock, or nil if the lock was not passed to [LockAll]. Each has a separate token.
 func (hs *Holds) Of(lock zkrecipes.Part) *zkrecipes.Hold {
 	if p, ok := hold.PartOf(lock); ok {
 		if i := slices.IndexFunc(hs.parts, p.Same); i >= 0 {
@@ -157,8 +156,8 @@ func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpRe
 	return hold.TxnOfAll(ctx, hs.holds, ops...)
 }
 
-// Release releases all holds, the last one first, and then waits for the deletions together. So whoever waits
-// for all of the locks is woken when the others are free already. See [zkrecipes.Hold.Release].
+// Release releases all holds, the last one first, and then waits for the deletions together, so a caller that waits
+// for all of the locks wakes when the others are already free. See [zkrecipes.Hold.Release].
 //
 // Errors: the errors of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {

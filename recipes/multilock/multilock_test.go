@@ -395,7 +395,7 @@ func testTxnOfOtherRoots(t *testing.T, root string) {
 	})
 }
 
-// TestHolds_Err_NamesTheLoss: whichever hold was lost, and also if others were released before.
+// TestHolds_Err_NamesTheLoss: whichever hold was lost, and even if others were released before.
 func TestHolds_Err_NamesTheLoss(t *testing.T) {
 	for lost := range 3 {
 		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds) {
@@ -527,7 +527,7 @@ func TestLockAll_OfEveryRecipe_DoesNotDeadlock(t *testing.T) {
 	})
 }
 
-// Any of the nodes, also the second of two leases, guards the transaction, and ends all if it is lost.
+// Any of the nodes, including the second of two leases, guards the transaction, and ends all if it is lost.
 func TestHolds_OfEveryRecipe_AreLostTogether(t *testing.T) {
 	const nodes = 6
 	for i := range nodes {

@@ -140,6 +140,7 @@ func tracer() *zkrecipes.Tracer {
 		HoldStart:    func(ctx context.Context, _ zkrecipes.HoldStart) context.Context { return ctx },
 		HoldEnd:      func(context.Context, zkrecipes.HoldEnd) {},
 		State:        func(zkrecipes.StateChange) {},
+		Connect:      func(zkrecipes.Connect) {},
 		Request:      func(context.Context, zkrecipes.Request) {},
 	}
 }

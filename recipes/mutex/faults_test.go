@@ -33,7 +33,7 @@ func requireLost(t testing.TB, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
 	require.Equal(t, h.Err(), h.Check(t.Context()))
 }
 
-// Curator's holder is never told: both hold.
+// Curator's holder is never notified: both hold.
 func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
@@ -119,7 +119,7 @@ func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.True(t, srv.Expire(srv.SessionOf("a")))
-		requireLost(t, held, zkrecipes.LossNodeDeleted) // what the server tells first
+		requireLost(t, held, zkrecipes.LossNodeDeleted) // what the server reports first
 		h := waiter.Granted(t, time.Second)
 		require.Greater(t, h.Token(), held.Token())
 		again := bubble.Start(t.Context(), m.Lock)
@@ -304,7 +304,7 @@ func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *t
 	})
 }
 
-// CURATOR-604: the client is cut off until it gives its session up while the server still keeps it, comes back with a
+// CURATOR-604: the client is cut off until it gives its session up while the server still keeps it, returns with a
 // new one, and the holder releases: the waiter's old node is now the first. Curator grants on it.
 func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -591,7 +591,8 @@ func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 	})
 }
 
-// A hold given out by a nested Lock while the last one is released must not stand on a contender that goes.
+// A hold granted by a nested Lock while the last one is released must not depend on a contender that is being
+// removed.
 func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a, mutex.WithReentrance())
@@ -608,7 +609,7 @@ func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				time.Sleep(time.Nanosecond) // until everything has come to rest, also a removal that has begun
+				time.Sleep(time.Nanosecond) // until everything has come to rest, including a removal that has begun
 				assert.True(t, srv.Exists(h.Path()))
 				assert.NoError(t, h.Release(t.Context()))
 			})

@@ -78,8 +78,8 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Cuts, partitions, restarts and freezes at random: a holder has stopped before the next is let in. (Not so if an
-// operator kills the session: its holder hears of it when the waiters do.)
+// Cuts, partitions, restarts and freezes at random: a holder has stopped before the next is granted. (Not so if an
+// operator kills the session: its holder learns of it when the waiters do.)
 func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() || bubble.Race {

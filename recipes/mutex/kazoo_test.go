@@ -111,7 +111,7 @@ func TestWithKazoo_OtherContenders_AreRefusedStill(t *testing.T) {
 	})
 }
 
-// A waiter of ours that is asked about by data changes, as kazoo's are, is woken and looks again.
+// One of our waiters that is woken by data changes, as kazoo's holders get them, looks again.
 func TestWithKazoo_DataOfThePredecessorChanges_WaiterWaitsOn(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		m := newMutex(t, a, mutex.WithKazoo())

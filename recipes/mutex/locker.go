@@ -45,6 +45,6 @@ func (l *locker) Unlock() {
 		panic(fmt.Sprintf("unlock of unlocked mutex %s", l.mutex.queue.Path()))
 	}
 	l.hold = nil
-	_ = h.Release(l.ctx) // lost, or the removal goes on: a sync.Locker cannot say either
+	_ = h.Release(l.ctx) // lost, or the removal continues: a sync.Locker cannot report either
 	<-l.turn
 }

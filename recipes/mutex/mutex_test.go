@@ -338,7 +338,7 @@ func TestLock_InsideItsOwnHold(t *testing.T) {
 	})
 }
 
-// Curator grants nested locks from memory also when the lock is lost; and it leaves one watch behind, as we do.
+// Curator grants nested locks from memory even when the lock is lost; and it leaves one watch behind, as we do.
 func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithReentrance())
@@ -457,7 +457,7 @@ func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
 	})
 }
 
-// Curator forgets the listener with every release: the second round is never told.
+// Curator forgets the listener with every release: the second round is never notified.
 func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
@@ -482,7 +482,7 @@ func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	})
 }
 
-// Curator's Revoker writes onto waiters too; ours is told as soon as it holds.
+// Curator's Revoker writes to waiters too; ours is notified as soon as it holds.
 func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
@@ -729,7 +729,7 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 
 func nothing(context.Context, *zkrecipes.Hold) error { return nil }
 
-// TestQueue_DataAndName: data are told as they are, and text is a name.
+// TestQueue_DataAndName: data are returned unchanged, and text is a name.
 func TestQueue_DataAndName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -28,7 +28,7 @@ type adders struct {
 	unknown  int
 }
 
-// contend lets n clients write for a time, each over a connection of its own.
+// contend lets n clients write for a time, each over a separate connection.
 func contend(t *testing.T, srv *zktest.Server, n int, lasts time.Duration, write func(ctx context.Context, c *value.Counter) error) (a adders) {
 	t.Helper()
 	counters := make([]*value.Counter, n)
@@ -85,10 +85,11 @@ func updateOne(ctx context.Context, c *value.Counter) error {
 	return err
 }
 
-// TestContention: few attempts are in vain, none of the clients starves, and everything counts once.
+// TestContention: few attempts are wasted, none of the clients starves, and everything counts once.
 //
-// If each round trip takes as long as any other, that is the worst case: a client that needs no reading would win each race.
-// Luck evens out in time, and a client that is starved falls behind for ever. So a share is counted over many longest waits.
+// If each round trip takes as long as any other, that is the worst case: a client that needs no read would win each
+// race. Luck evens out in time, and a client that is starved falls behind forever, so a share is counted over many
+// longest waits.
 func TestContention(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write    func(context.Context, *value.Counter) error

@@ -31,7 +31,7 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
 }
 
-// counter returns the counter as seen by a client of its own.
+// counter returns the counter as seen by a separate client.
 func counter(t *testing.T, srv *zktest.Server, label string) *value.Counter {
 	t.Helper()
 	c, err := value.NewCounter(bubble.Dial(t, srv, label), path, value.KazooCounter())
@@ -172,7 +172,7 @@ func TestAdd_CopyIsAppliedAfterTheReads(t *testing.T) {
 	})
 }
 
-// TestAdd_MarkerGone_AfterALostReply: nothing tells any more whether the addition was applied.
+// TestAdd_MarkerGone_AfterALostReply: nothing shows any more whether the addition was applied.
 func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -188,7 +188,7 @@ func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
 	})
 }
 
-// TestAdd_SessionEnds: if the addition was sent, its outcome is unknown. If not, it goes on in the next session.
+// TestAdd_SessionEnds: if the addition was sent, its outcome is unknown. If not, it continues in the next session.
 func TestAdd_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -224,7 +224,7 @@ func TestAdd_CallerGone(t *testing.T) {
 	})
 }
 
-// TestAdd_NothingSent: while there is no connection the addition was not sent, and the error says no more than that.
+// TestAdd_NothingSent: without a connection the addition was not sent, and the error says only that.
 func TestAdd_NothingSent(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprint("first=", first), func(t *testing.T) {
@@ -311,7 +311,7 @@ func withoutMarker(t *testing.T, srv *zktest.Server) (*conn.Client, *value.Count
 	return client, a
 }
 
-// TestClose_CreateComesLate: the create of the marker was lost, and nothing tells whether it will be applied.
+// TestClose_CreateComesLate: the create of the marker was lost, and nothing shows whether it will be applied.
 func TestClose_CreateComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client, a := withoutMarker(t, srv)
@@ -347,7 +347,8 @@ func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 	})
 }
 
-// TestAdd_MarkerDeletedByHand_CopyComesLate: the counter goes on with another marker, and the copy does not stay beside it.
+// TestAdd_MarkerDeletedByHand_CopyComesLate: the counter continues with another marker, and the copy does not stay
+// beside it.
 func TestAdd_MarkerDeletedByHand_CopyComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client, a := withoutMarker(t, srv)
@@ -514,7 +515,7 @@ func underFaults(t *testing.T, srv *zktest.Server, random *rand.Rand, expire boo
 	t.Log(certain, unknown, strings.Join(srv.Children(path), " "))
 }
 
-// Close gives up behind an Add that takes long. It says that the removal goes on.
+// Close gives up behind an Add that takes long. It reports that the removal continues.
 func TestClose_BehindAnAdd_GoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, err := value.NewCounter(bubble.Dial(t, srv, "a"), path, value.AtomicLong())

@@ -46,8 +46,8 @@ func TestDelete_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestDelete_ReplyLost_AnotherWrites: the node is there with another version, or it is another node with the same version. Nothing
-// tells whether the delete came before that, and what another client has written stays.
+// TestDelete_ReplyLost_AnotherWrites: the node exists with another version, or it is another node with the same
+// version. Nothing shows whether the delete came before that, and what another client has written stays.
 func TestDelete_ReplyLost_AnotherWrites(t *testing.T) {
 	for _, writes := range [][]string{{"2"}, {"2", "3"}} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
@@ -179,4 +180,27 @@ func ExampleValue_Watch() {
 	// Output:
 	// "", current: true
 	// "blue", current: true
+}
+
+// A list of a thousand hosts takes a fraction of its size. Curator's decompressed() reads the node, too.
+func ExampleGzip() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	hosts, err := value.New(client, "/app/hosts", value.Gzip(value.JSON[[]string]()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := hosts.Set(ctx, slices.Repeat([]string{"host.example.com"}, 1000)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, _, err := hosts.Get(ctx)
+	fmt.Println(len(list), err)
+	_, stat, err := client.Get(ctx, "/app/hosts")
+	fmt.Println(stat.DataLength < 1000, err)
+	// Output:
+	// 1000 <nil>
+	// true <nil>
 }

@@ -26,7 +26,7 @@ func opSet(t *testing.T, v *value.Value[string], x string, old value.Version) zk
 // TestOpSet: it writes over what was read, and over nothing else.
 func TestOpSet(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		v, h := holder(t, srv, "a") // whose lock has made the parent
+		v, h := holder(t, srv, "a") // whose lock has created the parent
 		_, missing := get(t, v)
 		results, err := h.Txn(t.Context(), opSet(t, v, "1", missing))
 		require.NoError(t, err)

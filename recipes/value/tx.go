@@ -18,29 +18,29 @@ type Tx struct {
 	draft  *record.Draft
 }
 
-// UpdateAll changes several values at once: it calls fn, which reads and writes values with the Tx, and then
-// applies all writes in one transaction of the servers, or none. The transaction passes only if no value that fn
-// has read was written meanwhile by another client; else UpdateAll calls fn again. So the calls of all clients
-// take effect as if one came after the other.
+// UpdateAll changes several values atomically: it calls fn, which reads and writes values with the Tx, and then
+// applies all writes in one transaction, or none. The transaction passes only if no other client has written a value
+// that fn has read in the meantime; otherwise UpdateAll calls fn again. Concurrent calls therefore take effect as if
+// they ran one after another.
 //
 // fn may be called any number of times, and must have no other effect. Within one call, it may see values of
-// different moments, but then what it writes and returns does not count. Also if fn returns an error, or writes
-// nothing, a transaction shows that what it has read is the state of the servers, and else fn is called again.
+// different moments, but then what it writes and returns does not count. Even if fn returns an error or writes
+// nothing, a transaction checks that what it has read is the state of the servers, and otherwise fn is called again.
 //
-// A call takes a round trip for each value, one after the other, and one for the transaction. A value that fn
-// has read and left missing is created and deleted in the transaction, with parents that are missing, because
-// servers cannot check that a node is missing. Watches notice that. A value with the data version -1, which only
-// other clients leave, is written again with its own data if fn has only read it.
+// A call takes a round trip for each value, one after another, and one for the transaction. A value that fn has read
+// and left missing is created and deleted in the transaction, with missing parents, because servers cannot check that
+// a node is missing. Watches notice that. A value with the data version -1, which only other clients leave, is
+// rewritten with its own data if fn has only read it.
 //
-// UpdateAll compares data versions. Only a node that is deleted, created again and written as often meanwhile is
-// mistaken for the old one.
+// UpdateAll compares data versions. Only a node that was deleted, created again and written as often in the meantime
+// is mistaken for the old one.
 //
 // Errors: a nil client or fn, at once; the error of fn, and nothing was written; data that a codec cannot decode
 // or encode, if fn returns them; ErrUnknownOutcome if the reply was lost and the nodes do not show whether this
 // call wrote them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one request; otherwise
 // the error of the server.
 //
-// Source: software transactional memory, as package concurrency of etcd has it.
+// Source: software transactional memory, as in package concurrency of etcd.
 func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error {
 	switch {
 	case c == nil:

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
-// text returns the value as seen by a client of its own.
+// text returns the value as seen by a separate client.
 func text(t *testing.T, srv *zktest.Server, label string) *value.Value[string] {
 	t.Helper()
 	v, err := value.New(bubble.Dial(t, srv, label), path, value.Text())
@@ -297,8 +297,8 @@ func TestUpdate_AnotherIsFaster(t *testing.T) {
 	}
 }
 
-// TestUpdate_RequestLost: Update sends the same data again. If it called the function again, new data would not tell whether the
-// first write was applied.
+// TestUpdate_RequestLost: Update sends the same data again. If it called the function again, new data would not show
+// whether the first write was applied.
 func TestUpdate_RequestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := text(t, srv, "b").Set(t.Context(), "old")
@@ -476,7 +476,8 @@ func TestSetHeld_NestedHold(t *testing.T) {
 	})
 }
 
-// TestSetHeld_HoldMadeForATest: a program may test its own code with a hold of its own making, whatever its context is.
+// TestSetHeld_HoldMadeForATest: a program may test its own code with a hold that it has made, whatever its context
+// is.
 func TestSetHeld_HoldMadeForATest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, held := holder(t, srv, "a")
@@ -525,7 +526,7 @@ func TestSetHeld_LateWrite(t *testing.T) {
 	}
 }
 
-// TestSetHeld_ReplyLost: the node tells whether the value was written.
+// TestSetHeld_ReplyLost: the node shows whether the value was written.
 func TestSetHeld_ReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
@@ -543,7 +544,7 @@ func TestSetHeld_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSet_SessionEndsBefore: a write that was not sent goes on in the next session.
+// TestSet_SessionEndsBefore: a write that was not sent continues in the next session.
 func TestSet_SessionEndsBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v := text(t, srv, "a")

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// watch follows the value on another goroutine. The function returns what was told since it was called before.
+// watch follows the value on another goroutine. The function returns what was yielded since the previous call.
 func watch(t *testing.T, v *value.Value[int64]) func() []value.View[int64] {
 	t.Helper()
 	views := make(chan value.View[int64], 1000)
@@ -43,7 +43,7 @@ func number(t *testing.T, srv *zktest.Server, label string) *value.Value[int64] 
 	return v
 }
 
-// TestWatch: the node comes, changes, does not decode, goes and comes again.
+// TestWatch: the node is created, changes, does not decode, is deleted and created again.
 func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := number(t, srv, "a"), number(t, srv, "b")
@@ -76,8 +76,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the view is told again as no longer current, at once. After the session has ended, the value
-// that was missed is told.
+// TestWatch_Disconnected: the view is yielded again as no longer current, at once. After the session has ended, the
+// value that was missed is yielded.
 func TestWatch_Disconnected(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := number(t, srv, "a"), number(t, srv, "b")
@@ -139,7 +139,7 @@ func TestWatch_UnderFaults(t *testing.T) {
 	})
 }
 
-// TestWatch_Closed: the last thing told is an error.
+// TestWatch_Closed: the last value is an error.
 func TestWatch_Closed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")

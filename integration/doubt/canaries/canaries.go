@@ -58,22 +58,32 @@ var canaries = []canary{
 	{"grant: an unwatched node that was deleted before the connection came up on which the proof came", quick + "./internal/znode", []edit{{"internal/hold", "Turn.isInDoubt", "return t.Since.HasFired()", "return false"}}},
 	// C6 Leaving.
 	{"node: a create is repeated without looking for what the first has made", queueTests, []edit{{"internal/ephemeral", "Parent.Create", "n, findErr := p.find(ctx, s, c.guid)", "n, findErr := (*Node)(nil), error(nil)"}}},
-	{"node: found by its GUID, of any owner", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}}},
+	{"node: found by its GUID, of any owner", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "case exists && stat.EphemeralOwner == p.owner(s):", "case exists:"}}},
 	{"node: the search asks a leader that may have been replaced", quick + "./recipes/mutex", []edit{{"internal/ephemeral", "Parent.find", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, p.Path); err != nil {"}}},
 	{"node: what a late copy has made is looked for once", queueTests, []edit{{"internal/ephemeral", "Parent.sweep", "if err := n.delete(ctx); err != nil {\n\t\t\t\treturn err\n\t\t\t}", "return n.delete(ctx)"}}},
-	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreate(", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreate("}}},
+	{"creation: the list goes ahead of the create", "-run=OneRoundTrip ./internal/znode", []edit{{"internal/ephemeral", "creation.start", "\tc.last, err = c.session.StartCreateFor(", "if sent != nil {\n\t\tsent()\n\t}\n\tc.last, err = c.session.StartCreateFor("}}},
 	// C7 Waiting.
 	{"queue: no second look when an event is lost", queueTests + ";" + quick + "./recipes/mutex", []edit{{"internal/session", "Session.RecheckAfter", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}}},
 	{"hold: never reads its node while the watch of the waiter is silent", queueTests, []edit{{"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), "}}},
 	// C8 Contexts.
 	{"link: a caller waits until the connection takes its request", clientTests, []edit{{"internal/link", "room", "room = 4 << 10", "room = 1 << 40"}}},
 	// C9 Unknown outcomes.
+	{"delete all: a lost reply passes for a deletion", clientTests, []edit{{"internal/client", "Client.deleteAny", "case err == nil, errors.Is(err, zk.ErrNoNode):", "case err == nil, errors.Is(err, zk.ErrNoNode), session.ReplyLost(err) && ctx.Err() == nil:"}}},
+	{"set acl: the version of the data says whether it was applied", clientTests, []edit{{"internal/client", "Client.SetACL", "return now.Aversion", "return now.Version"}}},
+	{"in flight: a caller that leaves gives its turn back while the server has its request", clientTests, []edit{{"internal/session", "launch", "\ts.Send(ctx, sent, []request{r})", "\tif taken {\n\t\tcontext.AfterFunc(ctx, func() { s.turns.giveBack() })\n\t}\n\ts.Send(ctx, sent, []request{r})"}}},
+	{"in flight: what recipes ask takes turns, too", clientTests, []edit{{"internal/session", "turns.take", "if t == nil || ctx.Value(bounded{}) == nil {", "if t == nil {"}}},
 	{"counter: the marker is read before the node", recordTests, []edit{{"internal/record", "Marked.updateIn", "now, err := m.read(ctx, s)", "told, unread := open, error(nil)\n\t\tif w.doubt != nil {\n\t\t\ttold, unread = m.fate(ctx, s, &w, w.old)\n\t\t}\n\t\tnow, err := m.read(ctx, s)\n\t\tif told == open && err == nil && now.Stat.Version != w.old.Stat.Version {\n\t\t\ttold = refused\n\t\t}"}, {"internal/record", "Marked.updateIn", "var told fate\n\t\t\tif told, err = m.fate(ctx, s, &w, now); told", "\t\t\tif err = unread; told"}}},
 	{"counter: every update of a session has the same number", recordTests, []edit{{"internal/record", "Marked.updateIn", "m.number++", "m.number = 1"}}},
 	{"value: no version is compared", recordTests, []edit{{"internal/record", "Replacement.write", "data, now.Stat.Version)", "data, -1)"}}},
 	{"value: after a lost reply it begins again, whatever the node holds", recordTests, []edit{{"internal/record", "Replacement.Do", "return session.Node{}, w.doubt\n\t\t\t}", "w.doubt = nil\n\t\t\t}"}}},
 	{"barrier: after a lost reply it is raised again", quick + "./recipes/barrier", []edit{{"recipes/barrier", "Barrier.raise", "return b.settle(ctx, s, err)", "if b.settle(ctx, s, err) == nil {\n\t\t\t\treturn nil\n\t\t\t}"}}},
 	// C10 Goroutines have owners.
+	{"values: what was only read is not checked", recordTests, []edit{{"internal/record", "part.ops", "return []zkrecipes.Op{zkrecipes.OpCheck(p.path, version)}", "return nil"}}},
+	{"values: one look tells that no copy can be applied", recordTests, []edit{{"internal/record", "Joint.fate", "old && err == nil {", "err == nil {"}}},
+	{"latch: a count without its mark", quick + "./recipes/barrier", []edit{{"internal/record", "Named.Do", "append(ops, zkrecipes.OpCreate(n.Mark, nil, 0))", "ops"}}},
+	{"multilock: in the order given", quick + "./recipes/multilock", []edit{{"recipes/multilock", "inOrder", "slices.SortStableFunc(parts, hold.Part.Compare)", ""}}},
+	{"multilock: the first hold alone guards a transaction", quick + "./recipes/multilock", []edit{{"internal/hold", "TxnOfAll", "guarded(ctx, shares, ops)", "guarded(ctx, shares[:1], ops)"}}},
+	{"election: an appointment counts also if its candidate has left", quick + "./recipes/election", []edit{{"recipes/election", "Election.readNext", "!exists || stat.Czxid != a.czxid", "!exists && stat.Czxid != a.czxid"}}},
 	{"log: the caller waits for the handler", clientTests, []edit{{"internal/client", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}}},
 	// C11 Bad input.
 	{"session: any number of ephemeral nodes", clientTests, []edit{{"internal/session", "session.admit", "if now > limit {", "if now < 0 {"}}},

@@ -118,7 +118,7 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	lock(t, c, "/jobs/nightly")
-	list, err := c.ACL(t.Context(), "/jobs/nightly")
+	list, _, err := c.ACL(t.Context(), "/jobs/nightly")
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "worker@EXAMPLE.COM"}}, list, "as the guide says")
 
@@ -141,7 +141,7 @@ func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	lock(t, c, "/jobs/nightly")
-	list, err := c.ACL(t.Context(), "/jobs/nightly")
+	list, _, err := c.ACL(t.Context(), "/jobs/nightly")
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}}, list, "as the guide says")
 	require.Contains(t, block("zkr lock --tls-ca"), "/run/certs/tls.key")

@@ -239,7 +239,7 @@ func TestX509_ZktestAgreesWithReal(t *testing.T) {
 			require.NoError(t, err)
 			_, err = c.Create(t.Context(), "/x", nil, 0)
 			require.NoError(t, err)
-			lists[i], err = c.ACL(t.Context(), "/x")
+			lists[i], _, err = c.ACL(t.Context(), "/x")
 			require.NoError(t, err)
 			require.NoError(t, c.Delete(t.Context(), "/x", -1))
 			require.NoError(t, c.Close())

@@ -6,6 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Random;
@@ -20,6 +22,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.imps.ProtectedUtils;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
@@ -29,6 +32,7 @@ import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
@@ -57,6 +61,10 @@ import org.apache.zookeeper.KeeperException;
  *   count path n                       sets a SharedCount
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
  *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   protect path text                  creates an ephemeral sequential node with protection, and returns its path
+ *   protected path                     the protected nodes below the path without their ids, and what they hold
+ *   compress path text                 creates a node that is compressed
+ *   decompress path                    what such a node holds
  *   barrier path set|remove|wait       does that with a DistributedBarrier
  *   join name path id payload          makes name a GroupMember
  *   payload name payload               replaces its payload
@@ -166,6 +174,21 @@ public final class Peer {
                     return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
                             && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
                 }
+            case "protect":
+                return client.create().withProtection().withMode(CreateMode.EPHEMERAL_SEQUENTIAL).forPath(q[2], q[3].getBytes(StandardCharsets.UTF_8));
+            case "protected":
+                StringBuilder found = new StringBuilder();
+                for (String name : client.getChildren().forPath(q[2]).stream().sorted(Comparator.comparing(ProtectedUtils::normalize)).toList()) {
+                    if (ProtectedUtils.isProtectedZNode(name)) {
+                        found.append(ProtectedUtils.normalize(name)).append('=');
+                        found.append(new String(client.getData().forPath(q[2] + "/" + name), StandardCharsets.UTF_8)).append(' ');
+                    }
+                }
+                return found.toString().trim();
+            case "compress":
+                return client.create().compressed().forPath(q[2], q[3].getBytes(StandardCharsets.UTF_8));
+            case "decompress":
+                return new String(client.getData().decompressed().forPath(q[2]), StandardCharsets.UTF_8);
             case "join":
                 GroupMember member = new GroupMember(client, q[3], q[4], q[5].getBytes(StandardCharsets.UTF_8));
                 member.start();
@@ -290,6 +313,8 @@ public final class Peer {
             case "mutex":
             case "revocable":
                 return mutex(new InterProcessMutex(client, path), name, kind.equals("revocable"));
+            case "multi":
+                return multi(new InterProcessMultiLock(client, List.of(path, arg)));
             case "read":
                 return mutex(new InterProcessReadWriteLock(client, path).readLock(), name, false);
             case "write":
@@ -324,6 +349,18 @@ public final class Peer {
 
             public Collection<String> who() throws Exception {
                 return mutex.getParticipantNodes();
+            }
+        };
+    }
+
+    static Lock multi(InterProcessMultiLock locks) {
+        return new Lock() {
+            public void take() throws Exception {
+                locks.acquire();
+            }
+
+            public void give() throws Exception {
+                locks.release();
             }
         };
     }

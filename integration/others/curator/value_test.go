@@ -3,6 +3,7 @@ package curator_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -76,5 +77,24 @@ func TestValues(t *testing.T) {
 	}
 	if _, err = text.CompareAndSet(t.Context(), old, "late"); err == nil {
 		t.Error("it has changed")
+	}
+}
+
+// Each side reads what the other has compressed.
+func TestGzip(t *testing.T) {
+	s := open(t)
+	ask := asker(t, s)
+	ask("compress", "/zipped", strings.Repeat("text", 1000))
+	v, err := value.New(s.clients[0], "/zipped", value.Gzip(value.Text()))
+	must(t, err)
+	got, _, err := v.Get(t.Context())
+	must(t, err)
+	if got != strings.Repeat("text", 1000) {
+		t.Errorf("we read %q", got)
+	}
+	_, err = v.Set(t.Context(), strings.Repeat("ours", 1000))
+	must(t, err)
+	if got := ask("decompress", "/zipped"); got != strings.Repeat("ours", 1000) {
+		t.Errorf("Curator reads %q", got)
 	}
 }

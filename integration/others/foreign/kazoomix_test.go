@@ -277,3 +277,58 @@ func contendWithKazoo(t *testing.T, addr string) {
 	}
 	t.Logf("%d sections, %d kills", total, kills)
 }
+
+// A candidate of kazoo can be appointed, and ours, ahead of it, stands back. It does not stand back itself: the leader that appoints the one
+// behind it goes on to lead.
+func TestKazooBesideUs_Appoint(t *testing.T) {
+	const at = "/appoint/kazoo"
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	addr := kazooServers["zookeeper"](t)
+	stand := func(id string) (*election.Election, func() (*election.Term, error)) {
+		c, err := conn.Dial(ctx, addr, conn.WithIdentity(id), conn.WithSessionTimeout(longerSession))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		e, err := election.New(c, at, election.WithKazoo(), election.WithStandBack())
+		require.NoError(t, err)
+		var term *election.Term
+		var failed error
+		led := make(chan struct{})
+		go func() {
+			defer close(led)
+			term, failed = e.Campaign(ctx)
+		}()
+		return e, func() (*election.Term, error) { <-led; return term, failed }
+	}
+	leader, elected := stand("first")
+	queue := func(names ...string) (now []zkrecipes.Participant) {
+		require.Eventually(t, func() bool {
+			var err error
+			now, err = leader.Queue(ctx)
+			require.NoError(t, err)
+			return slices.EqualFunc(now, names, func(c zkrecipes.Participant, name string) bool { return c.Name == name })
+		}, time.Minute, 10*time.Millisecond, "want %v", names)
+		return now
+	}
+	term, err := elected()
+	require.NoError(t, err)
+	_, second := stand("second")
+	queue("first", "second")
+	python := kazooPeer(t, addr, longerSession, nil)
+	waiting := python.Begin("take", "py", "election", at, 1)
+	require.NoError(t, leader.Appoint(ctx, term, queue("first", "second", "py")[2]))
+	soon, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	err = leader.Appoint(soon, term, queue("first", "py", "second")[2])
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "(py) is still ahead")
+	require.NoError(t, term.Release(ctx))
+	_, err = waiting(ctx)
+	require.NoError(t, err)
+	queue("py", "second")
+	_, err = python.Ask(ctx, "give", "py")
+	require.NoError(t, err)
+	term, err = second()
+	require.NoError(t, err)
+	require.NoError(t, term.Release(ctx))
+}

@@ -131,7 +131,7 @@ func installed(t *testing.T, root string, more ...string) {
 // The unit in the package is the one that the guide explains.
 func TestUnit_IsTheGuides(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../../docs/guides/zkr.md")
+	guide, err := os.ReadFile("../../../docs/guides/zkr-reference.md")
 	require.NoError(t, err)
 	unit, err := os.ReadFile(packing + "/worker.service")
 	require.NoError(t, err)

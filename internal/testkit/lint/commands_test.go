@@ -35,6 +35,8 @@ func deadCommands(tree fs.FS) (dead []string, err error) {
 	programs := map[string]bool{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
+		case err == nil && entry.IsDir() && isForeign(name):
+			return fs.SkipDir
 		case err != nil || entry.IsDir():
 			return err
 		case path.Ext(name) == ".md":
@@ -109,6 +111,9 @@ func emptyCommands(tree fs.FS) (empty []string, err error) {
 	tests, documents := map[string][]string{}, map[string]string{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		isTest, isDocument := strings.HasSuffix(name, "_test.go"), path.Ext(name) == ".md"
+		if err == nil && entry.IsDir() && isForeign(name) {
+			return fs.SkipDir
+		}
 		if err != nil || entry.IsDir() || !isTest && !isDocument {
 			return err
 		}

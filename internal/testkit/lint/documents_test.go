@@ -47,17 +47,22 @@ func anchors(markdown string) map[string]bool {
 	return found
 }
 
+// isForeign reports whether a folder holds what was built or fetched, such as the sources of another library that its tests need.
+func isForeign(dir string) bool {
+	base := path.Base(dir)
+	return dir != "." && (base == "bin" || base[0] == '.' && base != ".github")
+}
+
 // brokenDocuments lists code in Markdown files that no Go file of the tree has, tests that no file
 // has, links that lead nowhere, and documents that comments name and the tree does not have.
 func brokenDocuments(tree fs.FS) (broken []string, err error) {
 	var documents, sources []string
 	texts := map[string]string{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		base := path.Base(name)
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (base == "bin" || base[0] == '.' && base != ".github"):
+		case entry.IsDir() && isForeign(name):
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil

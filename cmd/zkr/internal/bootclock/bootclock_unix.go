@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is a clock that runs on while the machine is suspended. So does the monotonic clock here.
+// Now is a clock that advances while the machine is suspended. So does the monotonic clock here.
 func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timer of the kernel that sends this process SIGCONT, again and again from its time on. So the process cannot be
-// kept stopped beyond that, also not by SIGSTOP. It runs on while the machine is suspended.
+// alarm is a timer of the kernel that sends this process SIGCONT, again and again from its time on, so the process
+// cannot be kept stopped beyond that, not even by SIGSTOP. It runs on while the machine is suspended.
 type alarm struct{ id int32 }
 
 func newAlarm() (*alarm, error) {

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group of version 2 for one command, below the group of this process. The kernel kills all that is in it at
-// once: also what becomes another user, and what is being started meanwhile. Linux 5.14 and later can. A process of root may
-// leave the group. nil is no group.
+// cgroup is a control group of version 2 for one command, below the group of this process. The kernel kills
+// everything in it at once, including what becomes another user, and what is just being started. Linux 5.14 and later
+// can. A process of root may leave the group. nil is no group.
 type cgroup struct {
 	name string
 	dir  *os.File
 }
 
-// makeCgroup makes a group where this process may. Else there is none, and the command is found in /proc alone.
+// makeCgroup makes a group where this process may. Otherwise there is none, and the command is only found in /proc.
 func makeCgroup() *cgroup {
 	above, ok := ownCgroup()
 	if !ok {
@@ -91,8 +91,8 @@ func ownCgroup() (string, bool) {
 	return "", false
 }
 
-// cgroupBelow is the path from one group to another one below it. A group outside of the namespace has elements "..", which are
-// no path that this process can go.
+// cgroupBelow is the path from one group to another one below it. A group outside of the namespace has elements "..",
+// which this process cannot follow.
 func cgroupBelow(root, own string) (string, bool) {
 	if slices.Contains(elements(root), "..") || slices.Contains(elements(own), "..") {
 		return "", false
@@ -143,7 +143,7 @@ func (g *cgroup) kill() {
 	if err != nil {
 		return // it was removed: nothing was in it
 	}
-	_, _ = unix.Write(fd, []byte("1")) // the list of processes tells what is left, here and below
+	_, _ = unix.Write(fd, []byte("1")) // the list of processes shows what is left, here and below
 	_ = unix.Close(fd)
 }
 

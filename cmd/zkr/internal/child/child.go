@@ -3,15 +3,16 @@
 // On Unix, a guard process stands between this process and the command. If this process is killed, or is stopped past the
 // deadline, the guard kills the command and everything that it has started.
 //
-// On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays below them
-// and is found in /proc. If the guard is killed, the kernel kills the command, and lets this process go on if it is stopped, so
-// that it kills the rest. If the guard is stopped, a timer of the kernel lets it go on in time for the deadline. No descendant becomes another user, whose processes this one may not
-// signal: see Command.Setuid. Where this process may make a control group, it kills by that as well.
+// On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays
+// below them and is found in /proc. If the guard is killed, the kernel kills the command, and resumes this process if
+// it is stopped, so that it kills the rest. If the guard is stopped, a timer of the kernel resumes it in time for the
+// deadline. No descendant becomes another user, whose processes this one may not signal: see Command.Setuid. Where
+// this process may make a control group, it kills by that as well.
 //
 // On macOS, descendants are found by their parents and by the process group, so a daemon that leaves both escapes. If the guard
 // is killed, so does a command that shares the terminal's group, because its parent is gone.
 //
-// On Windows, a job object holds all descendants, also when this process is killed.
+// On Windows, a job object holds all descendants, even when this process is killed.
 package child
 
 import (
@@ -26,13 +27,13 @@ type Command struct {
 	Args  []string // with the name of the command
 	Env   []string
 	Files []*os.File // standard input, output and error: real files, so that no copier waits for descendants
-	// Terminal says that the command stays in the process group of this process, which is the terminal's. Otherwise it gets
-	// a group of its own, for which the terminal's keys do nothing. Windows has no such groups.
+	// Terminal means that the command stays in the process group of this process, which is the terminal's. Otherwise
+	// it gets a new group, for which the terminal's keys do nothing. Windows has no such groups.
 	Terminal bool
 	// Setuid lets the command gain privileges, as by a set-user-id program. Otherwise Linux refuses them, if this process could
 	// not signal a process that has gained them.
 	Setuid bool
-	// Cgroup puts the command into a control group of its own where Linux lets this process make one.
+	// Cgroup puts the command into a new control group where Linux lets this process make one.
 	Cgroup bool
 	// State is a file. If this process is killed, the guard removes it, with its directory. "" is none.
 	State string

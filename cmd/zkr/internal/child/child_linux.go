@@ -22,8 +22,8 @@ func adoptOrphans() error {
 	return nil
 }
 
-// confine keeps what this thread starts from gaining privileges: set-user-id programs and file capabilities have no effect. So
-// no descendant becomes another user, whose processes this one may not signal.
+// confine keeps what this thread starts from gaining privileges: set-user-id programs and file capabilities have no
+// effect, so no descendant becomes another user, whose processes this one may not signal.
 func confine() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -106,8 +106,8 @@ func readStat(pid int) ([]byte, error) {
 	return line[:max(n, 0)], err
 }
 
-// signal signals this process and no other that got its pid meanwhile: FindProcess opens a handle on what has the pid now,
-// and the start time tells whether that is still the process of the list.
+// signal signals this process and no other that got its pid in the meantime: FindProcess opens a handle on what has
+// the pid now, and the start time shows whether that is still the process of the list.
 func (p process) signal(s syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {

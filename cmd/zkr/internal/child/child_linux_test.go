@@ -31,7 +31,7 @@ func init() {
 			time.Sleep(time.Minute)
 			os.Exit(0)
 		}()
-		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // of the thread alone
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // of only the thread
 	}
 	scenarios["first-thread-ends"] = firstThreadEnds
 	programs["__root"] = func() {
@@ -51,8 +51,8 @@ func init() {
 	scenarios["both-stopped"] = bothStopped
 }
 
-// foreignInCgroup starts a program that becomes root in a control group that this process may write, and tells its pid. Then it
-// kills the program, or waits to be killed.
+// foreignInCgroup starts a program that becomes root in a control group that this process may write, and prints its
+// pid. Then it kills the program, or waits to be killed.
 func foreignInCgroup() error {
 	above := os.Getenv("CHILD_TEST_CGROUP")
 	if err := os.WriteFile(filepath.Join(above, "cgroup.procs"), []byte("0"), 0); err != nil {
@@ -246,7 +246,7 @@ func ownGroup(t *testing.T) string {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // a group is a directory of that file system alone
+		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // only a directory of that file system is a group
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}
@@ -279,7 +279,7 @@ func setuidProgram(t *testing.T) {
 	t.Setenv("CHILD_TEST_ROOT", program)
 }
 
-// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program went on past the deadline.
+// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program ran past the deadline.
 func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	t.Parallel()
 	h, tree, _, said := guardedHost(t, "both-stopped")
@@ -307,7 +307,7 @@ func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
 	assert.Equal(t, "left 1\nleft 0 status 137\n", host(t, "first-thread-ends"))
 }
 
-// TestGuard_KilledWhileItsHostIsStopped: the host goes on by itself, and kills what the guard has left.
+// TestGuard_KilledWhileItsHostIsStopped: the host resumes by itself, and kills what the guard has left.
 func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
@@ -319,7 +319,7 @@ func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	require.NoError(t, h.Wait())
 }
 
-// TestGuard_WorksWhileItsHostIsStopped: nothing but the end of the guard lets a host go on that is stopped.
+// TestGuard_WorksWhileItsHostIsStopped: only the end of the guard resumes a stopped host.
 func TestGuard_WorksWhileItsHostIsStopped(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)

@@ -23,7 +23,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 )
 
-// asHost as the first argument makes the test binary a host: a host reaps all children of its process, also those of tests.
+// asHost as the first argument makes the test binary a host: a host reaps all children of its process, including
+// those of tests.
 const asHost = "__host"
 
 func TestMain(m *testing.M) {
@@ -239,7 +240,7 @@ func await(condition func() bool) error {
 
 // stranger is a process below the host that the command has not started: a shell that becomes zkr by exec may have some.
 func stranger() error {
-	other := exec.Command("sleep", "300") //nolint:noctx // it is to outlive the command
+	other := exec.Command("sleep", "300") //nolint:noctx // it must outlive the command
 	if err := other.Start(); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func stranger() error {
 	return other.Process.Kill()
 }
 
-// several has three commands with a daemon each. One ends, the guard of one is killed, and one goes on.
+// several has three commands with a daemon each. One ends, the guard of one is killed, and one continues.
 func several() error {
 	h, err := child.NewHost()
 	if err != nil {
@@ -301,7 +302,8 @@ func several() error {
 	return await(func() bool { return all[2].Left() == 0 })
 }
 
-// guarded starts a command with processes that leave its group, tells who they are and that they live, and goes on.
+// guarded starts a command with processes that leave its group, reports who they are and that they live, and
+// continues.
 func guarded(killAt time.Duration) (*child.Child, error) {
 	dir, err := os.MkdirTemp("", "child-")
 	if err != nil {
@@ -380,7 +382,8 @@ func TestKillAt_TheNewestDeadlineReachesAGuardThatWasStopped(t *testing.T) {
 	assert.Equal(t, "true\n", host(t, "full"))
 }
 
-// TestTerminal_KeysStopNothingWithoutAShell presses Ctrl-Z where no shell could let the host go on: the kernel then ignores it.
+// TestTerminal_KeysStopNothingWithoutAShell presses Ctrl-Z where no shell could resume the host: the kernel then
+// ignores it.
 func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 	h := exec.CommandContext(t.Context(), os.Args[0], asHost, "keys")
 	keyboard, err := pty.Start(h) // as the leader of a session
@@ -481,7 +484,7 @@ func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
 	require.NoError(t, h.Wait())
 }
 
-// runs reports whether a process is there that is no zombie: a container may have no process 1 that reaps.
+// runs reports whether a process exists and is not a zombie: a container may have no process 1 that reaps.
 func runs(pid int) bool {
 	state := stateOf(pid)
 	return state != "" && !strings.HasPrefix(state, "Z")

@@ -159,9 +159,9 @@ func (c *Child) reap() {
 	_ = c.guard.out.Close() // it was only read
 }
 
-// killCommand kills the command, whose guard has ended, and all that it has started. It returns when the command has ended.
-// A command that runs as another user, or that waits for a device, may go on for long. A list of processes takes time, so the
-// command has ended when two lists say so.
+// killCommand kills the command, whose guard has ended, and everything that it has started. It returns when the
+// command has ended. A command that runs as another user, or that waits for a device, may take long. A list of
+// processes takes time, so the command has ended when two lists say so.
 func (c *Child) killCommand() {
 	missing := 0
 	for pause := 2 * time.Millisecond; missing < 2; pause = min(2*pause, time.Second) {
@@ -169,7 +169,7 @@ func (c *Child) killCommand() {
 		tree, err := c.tree()
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			return // the system has no list, so this process cannot tell
+			return // the system has no list, so this process cannot determine it
 		case err != nil:
 			missing = 0
 			time.Sleep(pause)
@@ -207,11 +207,12 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // Status is how the command ended.
 func (c *Child) Status() Status { return c.status }
 
-// KillAt sets the deadline, on the boot clock: at that time the guard kills the command and everything that it has started,
-// also if this process is stopped. 0 is never.
+// KillAt sets the deadline, on the boot clock: at that time the guard kills the command and everything that it has
+// started, even if this process is stopped. 0 is never.
 func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
 
-// Forward sends a signal to the process group of the command, or to the command alone if it shares the terminal's group.
+// Forward sends a signal to the process group of the command, or only to the command if it shares the terminal's
+// group.
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
@@ -244,7 +245,7 @@ func (c *Child) signalFirst(s syscall.Signal) (sent bool, err error) {
 	if s == syscall.SIGKILL {
 		return true, nil // the guard is gone as well: what is left of the command is seen by Left
 	}
-	// The guard alone makes a success of that. Signal 0 tells whether the command has had it too.
+	// Only the guard makes a success of that. Signal 0 shows whether the command has had it too.
 	if err = c.signalAlone(0); errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
 		err = nil
 	}
@@ -266,8 +267,8 @@ func (c *Child) signalAlone(s syscall.Signal) error {
 	return os.ErrProcessDone
 }
 
-// Stop asks the command, and everything that it has started, to end by a signal. A process that is stopped goes on, so that
-// it sees the signal.
+// Stop tells the command, and everything that it has started, to end by a signal. A stopped process is resumed, so
+// that it sees the signal.
 func (c *Child) Stop(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
@@ -277,8 +278,8 @@ func (c *Child) Stop(s os.Signal) error {
 	return errors.Join(err, c.signalAll(syscall.SIGCONT))
 }
 
-// Kill kills the command and everything that it has started, as far as it is there now: a process may be starting another
-// one. So the caller repeats it until Left is 0.
+// Kill kills the command and everything that it has started, as far as it exists now: a process may be starting
+// another one. The caller therefore repeats it until Left is 0.
 func (c *Child) Kill() error {
 	c.cgroup.kill()
 	return c.signalAll(syscall.SIGKILL)
@@ -300,7 +301,7 @@ func (c *Child) signalAll(s syscall.Signal) error {
 	return errors.Join(err, scan)
 }
 
-// Cgroup is the control group of the command; "" if it has none of its own.
+// Cgroup is the control group of the command; "" if it has none.
 func (c *Child) Cgroup() string {
 	if !c.cgroup.has(c.pid) {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// GuardArg is no argument on Windows: the job object needs no guard.
+// GuardArg is not an argument on Windows: the job object needs no guard.
 const GuardArg = ""
 
 // Guard does nothing on Windows.
@@ -75,7 +75,7 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// enter puts the suspended process into the job, and lets it go on.
+// enter puts the suspended process into the job, and resumes it.
 func enter(job windows.Handle, p *os.Process) error {
 	pid := uint32(p.Pid)
 	handle, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
@@ -89,7 +89,7 @@ func enter(job windows.Handle, p *os.Process) error {
 	return resume(pid)
 }
 
-// resume lets the only thread of a process go on that was started suspended.
+// resume resumes the only thread of a process that was started suspended.
 func resume(pid uint32) error {
 	threads, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {

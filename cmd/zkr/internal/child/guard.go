@@ -66,9 +66,10 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group), int64(command.KillAt), confined} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
-	// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
-	// as long as this process wants, and its number is never another group's. In a terminal without a shell above, the guard
-	// stays in the group of this process: with a parent in another group, the keys could stop this one, and no shell wakes it.
+	// The group of the guard is the group of the command, unless that is in the terminal's. The group therefore has
+	// its leader for as long as this process wants, and its number is never another group's. In a terminal without a
+	// shell above, the guard stays in the group of this process: with a parent in another group, the keys could stop
+	// this one, and no shell wakes it.
 	p, err := startSelf(append(append(args, cgroup, command.State, command.Path), command.Args...), &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
@@ -80,7 +81,7 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	return g, p.Release() // the host reaps it
 }
 
-// startSelf starts the program that this process runs once more, also if its file was replaced meanwhile.
+// startSelf starts the program that this process runs once more, even if its file was replaced in the meantime.
 func startSelf(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	self := "/proc/self/exe"
 	if _, err := os.Lstat(self); err != nil {
@@ -91,7 +92,7 @@ func startSelf(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	return os.StartProcess(self, args, attr)
 }
 
-// shellAbove reports whether the parent of this process is in the same session: it may let a job go on that is stopped.
+// shellAbove reports whether the parent of this process is in the same session: it may resume a stopped job.
 func shellAbove() bool {
 	parent := os.Getppid()
 	if parent == 0 { // outside the container
@@ -106,7 +107,7 @@ func shellAbove() bool {
 // inherits what this process has inherited, under the same numbers.
 func inherited(file *os.File) int64 {
 	fd := file.Fd()
-	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails for a closed file alone
+	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails only for a closed file
 	return int64(fd)
 }
 
@@ -128,10 +129,10 @@ func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	return number, files && (number[guardFiles] != 0 || syscall.Getpgrp() == os.Getpid())
 }
 
-// late stands for ErrLate where the guard tells the host an error number.
+// late stands for ErrLate where the guard sends the host an error number.
 const late = -1
 
-// numberOf is the number by which the guard tells the host why there is no command.
+// numberOf is the number by which the guard reports to the host why there is no command.
 func numberOf(err error) int {
 	var number syscall.Errno
 	switch {
@@ -171,8 +172,8 @@ func (g *guard) ended() (s Status, err error) {
 	return s, nil
 }
 
-// killAt gives the order without waiting. If a guard that is stopped has not read for so long that the pipe is full, the newest
-// deadline follows when the guard goes on.
+// killAt gives the order without waiting. If a stopped guard has not read for so long that the pipe is full, the
+// newest deadline follows when the guard resumes.
 func (g *guard) killAt(at time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,10 +8,11 @@ import "slices"
 type process struct {
 	pid, parent, group int
 	dead               bool   // a zombie
-	since              string // start time, if the list tells it
+	since              string // start time, if the list has it
 }
 
-// members lists the live processes below a process, and those of a group: where orphans go to process 1, it still tells them.
+// members lists the live processes below a process, and those of a group: where orphans go to process 1, it still
+// finds them.
 func members(root, group int, all []process) []process {
 	found := below(root, all)
 	known := map[int]bool{root: true}

@@ -45,12 +45,12 @@ func (h *Host) look() *sight {
 	return s
 }
 
-// Left is how many processes are left of the command and of what it has started. A list of processes takes time: a process
-// whose parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
+// Left is how many processes are left of the command and of what it has started. A list of processes takes time: a
+// process whose parent ends in the meantime may be missing in it, so nothing is left when two lists say so.
 func (c *Child) Left() int {
 	for range 2 {
 		tree, err := c.tree()
-		if err != nil { // for want of a list, only the command itself is known
+		if err != nil { // without a list, only the command itself is known
 			select {
 			case <-c.done:
 				return 0
@@ -71,7 +71,7 @@ func (c *Child) Left() int {
 // Foreign returns the processes that the command has started and that this process cannot kill: it may not signal them, as they
 // run as another user, and they are not in the control group.
 func (c *Child) Foreign() (pids []int) {
-	tree, _ := c.tree() // without a list of processes there is nothing to tell
+	tree, _ := c.tree() // without a list of processes there is nothing to report
 	for _, p := range tree {
 		if errors.Is(p.signal(0), syscall.EPERM) && !c.cgroup.has(p.pid) {
 			pids = append(pids, p.pid)

@@ -25,7 +25,7 @@ type watch struct {
 	overdue            bool
 	cgroup             *cgroup       // of the command; may be nil
 	state              string        // file of the host; may be ""
-	alarm              *alarm        // lets this process go on at the deadline if it is stopped; nil where the kernel gives none
+	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil where the kernel gives none
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
 	list               func() ([]process, error) // of all processes
@@ -79,12 +79,12 @@ func catchAll() {
 	signal.Notify(make(chan os.Signal, 1), caught...)
 }
 
-// ignored returns the signals that this process ignores, where the system tells them. Package signal knows SIGHUP and SIGINT
-// alone; those of job control are ignored below some shells.
+// ignored returns the signals that this process ignores, where the system reports them. Package signal only knows
+// SIGHUP and SIGINT; those of job control are ignored below some shells.
 func ignored() (set uint64) {
 	status, _ := os.ReadFile("/proc/self/status") // where there is one
 	_, after, _ := strings.Cut(string(status), "\nSigIgn:\t")
-	_, _ = fmt.Sscanf(after, "%x", &set) // 0 where it is not told
+	_, _ = fmt.Sscanf(after, "%x", &set) // 0 where it is not reported
 	return set
 }
 
@@ -117,7 +117,7 @@ func (w *watch) start(path string, args []string) error {
 	return p.Release()
 }
 
-// patience is how long a host has to tell a guard that was stopped of newer deadlines.
+// patience is how long a host has to send newer deadlines to a guard that was stopped.
 const patience = time.Second
 
 // setAlarm lets the kernel wake this process if it is stopped at the deadline: so early that its patience is over by then, and
@@ -160,7 +160,7 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 			until = w.bootClock() + patience
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
-		_ = w.setAlarm() // it fails for a bad argument alone
+		_ = w.setAlarm() // it fails only for a bad argument
 		var due <-chan time.Time
 		if armed {
 			due = time.After(max(min(max(w.killAt, until)-turned, beat), 0))
@@ -217,7 +217,7 @@ func (w *watch) removeState() {
 	}
 }
 
-// reap takes the status of each process that has ended, and tells the host about the command.
+// reap takes the status of each process that has ended, and reports to the host about the command.
 func (w *watch) reap() {
 	reapAll(func(pid int, status syscall.WaitStatus) {
 		if pid != w.pid {
@@ -235,8 +235,8 @@ func (w *watch) reap() {
 	})
 }
 
-// killTree kills all that the command has started, until nothing is left. A list of processes takes time: a process whose
-// parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
+// killTree kills everything that the command has started, until nothing is left. A list of processes takes time: a
+// process whose parent ends in the meantime may be missing in it, so nothing is left when two lists say so.
 func (w *watch) killTree() {
 	const shortest = 2 * time.Millisecond
 	killed := map[int]bool{}

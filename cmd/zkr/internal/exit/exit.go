@@ -90,6 +90,7 @@ var AsFlags = strings.NewReplacer(
 	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect",
 	" or set WithMaxRequestSize", "", ", or set WithMaxRequestSize if jute.maxbuffer of the servers is larger", "",
 	" (WithMaxRequestSize)", "", " (WithMaxReplySize)", "",
+	"cache less, or raise WithMaxNodes", "see --ui-root", "cache less, or raise WithMaxBytes", "see --ui-root",
 	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // digest or x509 may be what it wants
 	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
 	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",

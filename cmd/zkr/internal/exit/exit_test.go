@@ -3,17 +3,8 @@ package exit
 import (
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -44,49 +35,8 @@ func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 		`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`, AsFlags.Replace(message))
 }
 
-// unused are options that zkr never sets, in errors of constructors that it cannot get.
-var unused = []string{
-	"WithCodec", "WithDepth", "WithDialer", "WithLeave", "WithMaxBytes", "WithMaxNodes", "WithRecheck", "WithReplace", "WithRetry",
-	"WithStrategy", "WithWindow",
-}
-
-// TestAsFlags_NoOptionIsLeft: an operator knows the flags of zkr, and not the options of the library.
-func TestAsFlags_NoOptionIsLeft(t *testing.T) {
-	option := regexp.MustCompile(`\bWith[A-Z]\w*`)
-	for _, dir := range []string{"conn", "internal", "recipes", "sasl", "zkkerberos", "errors.go", "code.go"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("../../../..", dir), func(name string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && entry.Name() == "testkit":
-				return filepath.SkipDir
-			case !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
-				return nil
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				for _, left := range option.FindAllString(AsFlags.Replace(literal(n)), -1) {
-					require.True(t, slices.Contains(unused, left), "%s: %s reaches operators: add it to AsFlags", name, left)
-				}
-				_, sum := n.(*ast.BinaryExpr)
-				return !sum
-			})
-			return nil
-		}))
-	}
-}
-
-// literal is the text of a string literal, or of a sum of some; empty for any other node.
-func literal(n ast.Node) string {
-	switch e := n.(type) {
-	case *ast.BasicLit:
-		text, _ := strconv.Unquote(e.Value) // a number is none
-		return text
-	case *ast.BinaryExpr:
-		return literal(e.X) + literal(e.Y)
-	}
-	return ""
+// TestAsFlags_TooManyNodes: the page cannot follow them, whatever the limits of a cache.
+func TestAsFlags_TooManyNodes(t *testing.T) {
+	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
+		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))
 }

@@ -55,7 +55,7 @@ func dials(address string) Check {
 	}
 }
 
-// gets wants an answer from 200 to 399. A connection of its own each time: an old one says nothing of new ones.
+// gets wants an answer from 200 to 399, on a new connection each time: an old one says nothing of new ones.
 func gets(address string) Check {
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// runs wants exit status 0 of a line. The host of the program reaps every process below this one, so the shell tells the status
-// by a pipe. At the end of ctx the line is killed, with what it has started in its group, and is gone when the check returns.
+// runs wants exit status 0 of a line. The host of the program reaps every process below this one, so the shell
+// reports the status by a pipe. At the end of ctx the line is killed, with what it has started in its group, and is
+// gone when the check returns.
 func runs(line string) Check {
 	return func(ctx context.Context) error {
 		out, in, err := os.Pipe()

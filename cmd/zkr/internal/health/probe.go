@@ -31,7 +31,7 @@ func (p *Probe) Watch(ctx context.Context) error {
 		err := p.Once(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was not the program
+			return nil // it was not the program
 		case err == nil:
 			failed, passed = 0, true
 		case passed:

@@ -22,8 +22,8 @@ type Listing struct {
 	said string // why the last attempt has failed
 }
 
-// Run lists the program, and takes it out, until ctx ends. When it returns, the program is not listed any more, or no server
-// could be told for as long as Farewell.
+// Run lists the program, and removes it from the list, until ctx ends. When it returns, the program is no longer
+// listed, or no server could be reached for as long as Farewell.
 func (l *Listing) Run(ctx context.Context) {
 	var at *attempt
 	defer func() { l.takeOut(at) }()
@@ -64,7 +64,7 @@ type attempt struct {
 	err          error
 }
 
-// begin registers in the background, so that checks go on.
+// begin registers in the background, so that checks continue.
 func (l *Listing) begin(ctx context.Context) *attempt {
 	ctx, cancel := context.WithCancel(ctx)
 	at := &attempt{cancel: cancel, done: make(chan struct{})}

@@ -37,7 +37,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 	})
 	defer running.Wait()
 	var drained, overdue <-chan time.Time
-	var away <-chan struct{} // closed when the program is taken out, once it is to stop
+	var away <-chan struct{} // closed when the program is removed from the list, once it must stop
 	for asked := 0; ; {
 		select {
 		case <-p.Child.Done():
@@ -81,7 +81,7 @@ func stops(one os.Signal) bool {
 
 func (p *Program) pass(one os.Signal) {
 	if one == signals.Continue {
-		return // zkr itself goes on
+		return // zkr itself continues
 	}
 	if err := p.Child.Forward(one); err != nil {
 		p.Log.Warn("cannot pass on a signal", "signal", one.String(), "error", err)

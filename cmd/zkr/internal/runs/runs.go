@@ -22,8 +22,8 @@ const (
 
 // Job is what is known of the runs of one job. It is a collector of Prometheus. All methods do nothing on nil.
 //
-// A file outlives its process, and the next process goes on with it. So the file has only what stays true: times, and what was
-// then.
+// A file outlives its process, and the next process continues it. Therefore the file only has what stays true: times,
+// and what happened then.
 type Job struct {
 	name, file string
 	counts     bool // a success means something: a leader runs until it is stopped
@@ -35,7 +35,7 @@ type Job struct {
 // facts are seconds since 1970 but for took and status; 0 is not known.
 type facts struct{ start, end, took, status, success float64 }
 
-// New makes a job, whose name is the label name. An empty file is none. Without counts it tells no success.
+// New makes a job, whose name is the label name. An empty file is none. Without counts it reports no success.
 func New(name, file string, counts bool) *Job { return &Job{name: name, file: file, counts: counts} }
 
 // Started notes that the program was started.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handled are the signals that zkr passes on. Those of job control keep their meaning for zkr itself, but SIGCONT: zkr looks
-// at the clock when it goes on.
+// Handled are the signals that zkr passes on. Those of job control keep their meaning for zkr itself, except SIGCONT:
+// zkr checks the clock when it resumes.
 var Handled = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
@@ -22,9 +22,9 @@ var stopping = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
 
-// SentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send these to the
-// whole group. But the end of a terminal is told to the leader of the session alone: zkr is it if ssh -t or docker run -t
-// started it without a shell.
+// SentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send
+// these to the whole group. But the end of a terminal is only reported to the leader of the session: zkr is it if ssh
+// -t or docker run -t started it without a shell.
 func SentToGroup(one os.Signal) bool {
 	switch one {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
@@ -36,7 +36,7 @@ func SentToGroup(one os.Signal) bool {
 	return false
 }
 
-// Continue tells a process that was stopped to go on.
+// Continue resumes a process that was stopped.
 const Continue = syscall.SIGCONT
 
 // Named finds TERM, SIGTERM or 15.

@@ -11,10 +11,10 @@ var Handled = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 var stopping = Handled
 
-// SentToGroup reports false: a command is in a process group of its own, which gets no Ctrl-C.
+// SentToGroup reports false: a command is in a separate process group, which gets no Ctrl-C.
 func SentToGroup(os.Signal) bool { return false }
 
-// Continue tells a process that was stopped to go on.
+// Continue resumes a process that was stopped.
 const Continue = syscall.Signal(-1) // no such signal
 
 // Named finds TERM or INT, which both are a Ctrl-Break.

@@ -66,7 +66,7 @@ func (d *deadline) look(now time.Time, boot time.Duration, until time.Time) verd
 	}
 	if !until.Equal(d.until) {
 		d.until, d.onBoot = until, boot+until.Sub(now)
-		if until.Sub(d.woken) < d.timeout { // the contact that it rests on may be from before the pause
+		if until.Sub(d.woken) < d.timeout { // the contact that it depends on may be from before the pause
 			d.onBoot -= d.slept
 		}
 	}

@@ -34,7 +34,7 @@ func (w *walk) to(at, until time.Duration) (v verdict) {
 	}
 }
 
-// jump is to for a process that does not run meanwhile.
+// jump simulates a process that does not run in the meantime.
 func (w *walk) jump(at, until time.Duration) verdict {
 	w.at = at
 	return w.look(w.start.Add(at), at, w.start.Add(until))
@@ -168,7 +168,8 @@ func TestDeadline_IsStuckWhenNoAnswerMovesIt(t *testing.T) {
 	assert.Zero(t, d.stuck(now.Add(4*time.Second)))
 }
 
-// In health the deadline stands for half a timeout after a grant, and the least that is left is 0.45 of the timeout.
+// In health the deadline is constant for half a timeout after a grant, and the least that is left is 0.45 of the
+// timeout.
 func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	e, err := newEvents(slog.New(slog.DiscardHandler), -1)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Variables are what the program is told by.
+// Variables are what the program learns from.
 var Variables = []string{
 	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE", "ZKR_SHARD",
 }
@@ -21,10 +21,11 @@ var Variables = []string{
 // outer is the variable with the sessions of all zkr that the program runs below, and that wait for its end.
 const outer = "ZKR_OUTER"
 
-// notForTheProgram are flags of this zkr alone: a zkr below it has a descriptor, an address and a file of its own.
+// notForTheProgram are flags of only this zkr: a zkr below it has a different descriptor, address and file.
 var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE", "ZKR_OWN_STATUS"}
 
-// environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
+// environment is the program's environment: zkr's own, and what describes the lock. Inherited values of an outer zkr
+// are removed.
 func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string, more ...string) []string {
 	var nodes, tokens []string
 	for _, h := range g.parts {

@@ -20,8 +20,8 @@ const (
 	ErrorKey  = "error"
 )
 
-// events tells what happens, as lines of JSON for programs and as messages for people. A goroutine of its own writes them: a
-// reader that has stopped reading, or a full disk, must not keep zkr from killing a program in time.
+// events reports what happens, as lines of JSON for programs and as messages for people. A separate goroutine writes
+// them: a reader that has stopped reading, or a full disk, must not keep zkr from killing a program in time.
 type events struct {
 	log   *slog.Logger
 	file  *os.File // nil without --events
@@ -86,8 +86,8 @@ func (e *events) close() {
 // fields are the keys of an event. They do not change within version 1.
 type fields map[string]any
 
-// say tells an event: its name and keys for programs, the sentence for people. The sentence leaves out reason and error, which
-// come behind it.
+// say reports an event: its name and keys for programs, the sentence for people. The sentence leaves out reason and
+// error, which come behind it.
 func (e *events) say(level slog.Level, event string, more fields, sentence string, args ...any) {
 	now := time.Now().UTC()
 	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
@@ -110,7 +110,7 @@ func (e *events) say(level slog.Level, event string, more fields, sentence strin
 	})
 }
 
-// warn tells people what is no event.
+// warn reports to people what is not an event.
 func (e *events) warn(message string, args ...any) {
 	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 	record.Add(args...)

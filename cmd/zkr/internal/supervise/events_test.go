@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// TestEvents_AReaderThatStopsDelaysNothing tells more than a pipe holds, without a reader.
+// TestEvents_AReaderThatStopsDelaysNothing reports more than a pipe holds, without a reader.
 func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

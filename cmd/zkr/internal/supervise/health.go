@@ -9,7 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// watchHealth checks the program until quiet. It tells once that the program is unhealthy. When quiet returns, no check runs.
+// watchHealth checks the program until quiet. It reports once that the program is unhealthy. When quiet returns, no
+// check runs.
 func (s *supervision) watchHealth() (sick <-chan error, quiet func()) {
 	if s.target.Health == nil {
 		return nil, func() {}

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// lateness tells when zkr itself did not run for so long that a kill may have come late. The programs of a runner share one, so that
-// a gap is told once. Another one is told if more than the limit of it is new. It is zkr's own, so it names no shard.
+// lateness reports when zkr itself did not run for so long that a kill may have come late. The programs of a runner
+// share one, so that a gap is reported once. Another one is reported if more than the limit of it is new. It is zkr's
+// own, so it names no shard.
 type lateness struct {
 	events   *events
 	mu       sync.Mutex
-	from, to time.Time // of the gap that was told last
+	from, to time.Time // of the gap that was reported last
 }
 
-// look tells of the time from the last look at a program to now, if it is longer than the limit.
+// look reports the time from the last check of a program to now, if it is longer than the limit.
 func (l *lateness) look(last, now time.Time, limit time.Duration) {
 	gap := now.Sub(last)
 	if last.IsZero() || gap <= limit || !l.news(last, now, limit) {
@@ -24,7 +25,7 @@ func (l *lateness) look(last, now time.Time, limit time.Duration) {
 		"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
 }
 
-// news reports whether more than the limit of a gap lies outside the gap that zkr told last.
+// news reports whether more than the limit of a gap lies outside the gap that zkr reported last.
 func (l *lateness) news(last, now time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -68,11 +68,11 @@ func (s *supervision) losing(due verdict, cause string) {
 	}
 }
 
-// suspect tells once when the deadline is closer than it is while servers answer. How long it has stood says less: after a
-// grant it stands for half a timeout, since a contact counts only when it is a quarter old.
+// suspect reports once when the deadline is closer than it is while servers answer. How long it has been constant
+// says less: after a grant it is constant for half a timeout, because a contact counts only when it is a quarter old.
 func (s *supervision) suspect(now, until time.Time) {
 	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
-	case stuck && s.deadline.awaitsAnswer(now): // not for want of an answer
+	case stuck && s.deadline.awaitsAnswer(now): // not because an answer is missing
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
@@ -107,7 +107,7 @@ func (s *supervision) tell(until time.Time) {
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	if !s.end.Lost { // a program that was asked to stop does not go on
+	if !s.end.Lost { // a program that was told to stop does not continue
 		s.tellState(s.deadline.onBoot)
 	}
 }

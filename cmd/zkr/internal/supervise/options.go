@@ -9,7 +9,7 @@ import (
 type Options struct {
 	Try  bool          // do not wait for other holders
 	Wait time.Duration // negative without end
-	Busy int           // exit status when another holder is in the way
+	Busy int           // exit status when another holder has the lock
 
 	Grace, Lead time.Duration // negative for a part of the session timeout, see newDeadline
 	MinHold     time.Duration

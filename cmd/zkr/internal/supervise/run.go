@@ -31,8 +31,8 @@ type Runner struct {
 	keepOpen bool // the session must run out by itself: what runs under it could not be stopped
 }
 
-// Open makes a runner, which tells what happens to log and to the file descriptor fd, unless fd is -1. It checks all that can
-// be checked before the lock is taken. Then it connects by dial, unless a signal comes first.
+// Open makes a runner, which reports what happens to log and to the file descriptor fd, unless fd is -1. It checks
+// everything that can be checked before the lock is acquired. Then it connects by dial, unless a signal comes first.
 func Open(ctx context.Context, o Options, command child.Command, log *slog.Logger, fd int, sig *signals.Signals,
 	dial func(context.Context) (*conn.Client, error),
 ) (r *Runner, err error) {
@@ -162,7 +162,7 @@ func (r *Runner) tellRun(t *Target) {
 	})
 }
 
-// The pauses after a program that has ended by itself, and the length of a term that starts them anew.
+// The pauses after a program that has ended by itself, and the length of a term that resets them.
 const (
 	firstPause = time.Second
 	longTerm   = time.Minute
@@ -221,7 +221,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 // ErrWaited is the cause of a context that limits a wait for other holders.
 var ErrWaited = errors.New("the time to wait is over")
 
-// acquire waits for the lock, and tells behind which holder.
+// acquire waits for the lock, and reports behind which holder.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	take := t.Lock
 	if r.options.Try {
@@ -270,14 +270,15 @@ func (r *Runner) busy(err error) error {
 	return err
 }
 
-// tellQueue tells how many are ahead of this caller, and which one holds the lock. It names no place: status counts places from
-// the first waiter on. It returns an error if the wait has no end: this zkr runs below the one that it waits for.
+// tellQueue reports how many are ahead of this caller, and which one holds the lock. It names no place: status counts
+// places from the first waiter on. It returns an error if the wait has no end: this zkr runs below the one that it
+// waits for.
 func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	queue, err := t.Queue(ctx)
 	if err != nil || len(queue) == 0 {
-		return nil // the next look may tell more
+		return nil // the next check may show more
 	}
 	session, err := r.client.Session(ctx)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 )
 
-// stateFile is the private file that tells a program how long its lock is proven. Its directory is private, too. The file has one
-// record, which is written in place: a full disk has room for that. A goroutine writes it, so that a disk that hangs delays nothing.
+// stateFile is the private file that shows a program how long its lock is proven. Its directory is private, too. The
+// file has one record, which is written in place: a full disk has room for that. A goroutine writes it, so that a
+// disk that hangs delays nothing.
 type stateFile struct {
 	dir    string
 	made   os.FileInfo // the directory
@@ -70,7 +71,8 @@ func (f *stateFile) keep() {
 	f.remove()
 }
 
-// tell gives a state to the writer. It returns the reason to warn of if writes have failed: at once, then ever more rarely.
+// tell gives a state to the writer. It returns the reason to warn of if writes have failed: at once, then ever more
+// rarely.
 func (f *stateFile) tell(s State) error {
 	select {
 	case <-f.next: // an older one

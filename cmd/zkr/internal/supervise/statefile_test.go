@@ -22,7 +22,7 @@ func testState(t *testing.T) *stateFile {
 	return f
 }
 
-// TestState_IsWrittenInPlace: a full disk refuses new files. A reader beside the writer sees whole records alone.
+// TestState_IsWrittenInPlace: a full disk refuses new files. A reader beside the writer only sees whole records.
 func TestState_IsWrittenInPlace(t *testing.T) {
 	f := testState(t)
 	s := State{Until: bootclock.Now() + time.Hour, Token: "7", Path: "/" + strings.Repeat("ä", 4000)}

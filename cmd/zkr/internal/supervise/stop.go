@@ -96,7 +96,7 @@ func (s *supervision) again(now time.Time) bool {
 	return !before.IsZero() && (!s.program.Command.Terminal || now.Sub(before) < 2*time.Second)
 }
 
-// obeyRevocation stops the program if another client has asked for the lock.
+// obeyRevocation stops the program if another client has requested the lock.
 func (s *supervision) obeyRevocation(now time.Time) {
 	if s.options.OnRevoke != "term" || !s.stopAt.IsZero() {
 		return

@@ -21,7 +21,7 @@ type supervision struct {
 	options  Options
 	events   *events
 	program  *Program
-	asked    <-chan struct{} // closed when one of several programs is to stop; nil is never
+	asked    <-chan struct{} // closed when one of several programs must stop; nil is never
 	status   func() conn.Status
 	target   *Target
 	grant    *Grant
@@ -51,7 +51,7 @@ type Ending struct {
 	Code       int  // exit status
 	Own        bool // the status is one of zkr, not the program's
 	Asked      bool // a signal had asked zkr to stop
-	Revoked    bool // another client had asked for the lock
+	Revoked    bool // another client had requested the lock
 	Unhealthy  bool // its check had failed
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
 	Unfinished bool // the program could not be stopped
@@ -209,7 +209,7 @@ func (s *supervision) beat() time.Duration {
 	return min(max(s.timeout/64, 5*time.Millisecond), 100*time.Millisecond)
 }
 
-// pause is the time up to the next turn. The end of a process that is no child of zkr comes without a word.
+// pause is the time up to the next turn. The end of a process that is not a child of zkr is not reported.
 func (s *supervision) pause() time.Duration {
 	if !s.killed.IsZero() || s.ended {
 		return 5 * time.Millisecond
@@ -236,7 +236,7 @@ func (s *supervision) look(now time.Time) {
 	}
 }
 
-// tellForeign tells of each process that zkr may not signal when it appears.
+// tellForeign reports each process that zkr may not signal when it appears.
 func (s *supervision) tellForeign(now time.Time) {
 	if !s.child.MayBeForeign() || now.Sub(s.searched) < time.Second {
 		return
@@ -252,7 +252,7 @@ func (s *supervision) tellForeign(now time.Time) {
 	}
 }
 
-// tellOverdue tells that the guard has killed the program, since this process did not.
+// tellOverdue reports that the guard has killed the program, because this process did not.
 func (s *supervision) tellOverdue() {
 	if s.child.Status().Overdue && s.killed.IsZero() {
 		s.killed = time.Now()
@@ -277,9 +277,9 @@ func (s *supervision) over() bool {
 	return s.hopeless()
 }
 
-// hopeless reports, and tells, that a killed process has not gone by the deadline. The kernel cannot end a process that
-// waits for a device. The lock is then not released, so that the session runs out as late as it can. One of several programs is
-// waited for: the others go on, and it must not be started again beside itself.
+// hopeless reports, and logs, that a killed process has not ended by the deadline. The kernel cannot end a process
+// that waits for a device. The lock is then not released, so that the session expires as late as it can. One of
+// several programs is waited for: the others continue, and it must not be started again beside itself.
 func (s *supervision) hopeless() bool {
 	now := time.Now()
 	if s.end.Unfinished || s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {

@@ -19,7 +19,7 @@ type Target struct {
 	Lock, Try func(ctx context.Context) (*Grant, error)
 	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
 	Once      *Once                                                      // nil without --once
-	Job       *runs.Job                                                  // nil if nothing is to be told of it
+	Job       *runs.Job                                                  // nil if nothing has to be reported of it
 	Program   *Program                                                   // nil is the program of the runner
 	Health    *health.Probe                                              // nil if the program is not checked
 }
@@ -27,12 +27,12 @@ type Target struct {
 // Program is one of several programs that one zkr runs at a time.
 type Program struct {
 	Command child.Command
-	Env     []string         // beside what tells of the lock
+	Env     []string         // beside what describes the lock
 	Arrived <-chan os.Signal // what is passed on to this program
 	Tell    map[string]any   // what its events have beside their own keys
 }
 
-// excludes reports whether each contender ahead is in the way, as is not so among readers and permits.
+// excludes reports whether each contender ahead is an obstacle, which is not so among readers and permits.
 func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit" }
 
 // steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.

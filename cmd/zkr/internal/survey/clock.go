@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Clock is how far the clock of the leader is ahead of ours, to within so much.
+// Clock is how far the clock of the leader is ahead of ours, within a margin.
 type Clock struct{ Ahead, Exact time.Duration }
 
 // CompareClocks makes a node, whose time the leader's clock gives, and deletes it.

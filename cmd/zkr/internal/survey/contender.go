@@ -20,7 +20,7 @@ type Contender struct {
 	Place   int       `json:"place"` // 0 for a holder; waiters count from 1
 	Mode    string    `json:"mode"`  // mutex, leader, read, write, permit, or foreign
 	ID      string    `json:"id"`
-	Host    string    `json:"host,omitempty"` // as far as the ID tells
+	Host    string    `json:"host,omitempty"` // as far as the ID shows
 	Process int       `json:"process,omitempty"`
 	Since   time.Time `json:"since"` // when it joined the queue, see Reader.Ahead
 	Token   int64     `json:"token,string"`
@@ -29,7 +29,7 @@ type Contender struct {
 	Node    string    `json:"node"`
 	Behind  string    `json:"behind,omitempty"`      // the node that this one waits for
 	Asked   time.Time `json:"revoke_asked,omitzero"` // to release
-	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has made, and that are not granted yet
+	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has created, and that are not granted yet
 
 	Stat      zk.Stat          `json:"-"`
 	named     layout.Contender // of no kind if it is foreign
@@ -55,7 +55,7 @@ var kinds = map[string]struct{ mode, library string }{
 }
 
 var (
-	leaseName   = regexp.MustCompile(`^[0-9a-f]{32}$`) // kazoo names a lease by a UUID alone
+	leaseName   = regexp.MustCompile(`^[0-9a-f]{32}$`) // kazoo names a lease by only a UUID
 	named       = regexp.MustCompile(`(?s)^(.+) \(([^/\s()]+/\d+)\)$`)
 	hostProcess = regexp.MustCompile(`^([^/\s]+)/(\d+)\b`)
 )
@@ -119,7 +119,7 @@ func cutProcess(id string) (name, at string) {
 	return id, ""
 }
 
-// NameOf is the name of a participant. Data that are no name, such as a request to release, leave its session.
+// NameOf is the name of a participant. Data that are not a name, such as a request to release, leave its session.
 func NameOf(p zkrecipes.Participant) string {
 	if p.Name == "" && len(p.Data) > 0 {
 		return fmt.Sprintf("session 0x%x", uint64(p.Session))

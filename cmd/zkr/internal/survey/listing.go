@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// listing has the names of the children of nodes, by path. It tells from the names which queues there are.
+// listing has the names of the children of nodes, by path. It finds out from the names which queues exist.
 type listing map[string][]string
 
 // has reports whether a child of path is of one of the kinds.
@@ -68,8 +68,8 @@ type part struct {
 	list    []*Contender
 }
 
-// parts lists what the nodes of a queue contribute to it, and tells a semaphore. hasLimit says that the node at its path has the
-// limit.
+// parts lists what the nodes of a queue contribute to it, and recognizes a semaphore. hasLimit means that the node at
+// its path has the limit.
 func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 	all = []*part{{queue: q, node: q.Path}}
 	switch {

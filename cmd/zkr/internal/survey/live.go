@@ -65,8 +65,8 @@ func (l *Live) Changed(ctx context.Context, tell func()) error {
 	return context.Cause(ctx)
 }
 
-// FollowClock compares the clock of the servers with ours now and then, until ctx ends, so that ages are right. Who may not make a node
-// gets them by the clocks as they are.
+// FollowClock compares the clock of the servers with ours now and then, until ctx ends, so that ages are right. A
+// client that may not create a node gets them by the clocks as they are.
 func (l *Live) FollowClock(ctx context.Context) {
 	every := time.NewTicker(10 * time.Minute)
 	defer every.Stop()
@@ -81,8 +81,8 @@ func (l *Live) FollowClock(ctx context.Context) {
 	}
 }
 
-// View returns what is there, as far as the servers have told. If the connection is lost while it reads, it returns an error
-// at once.
+// View returns the present queues, as far as the servers have reported them. If the connection is lost while it
+// reads, it returns an error at once.
 func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 			l.names[parent(e.Path)] = append(l.names[parent(e.Path)], base(e.Path))
 		}
 		if _, listed := l.names[e.Path]; !listed && !isContender(base(e.Path)) {
-			l.names[e.Path] = nil // it is there, without children
+			l.names[e.Path] = nil // it exists, without children
 		}
 	}
 	for path := range l.known {

@@ -39,7 +39,7 @@ const (
 	Mixed     = "mixed"        // contenders of two layouts that do not exclude each other
 	Foreign   = "foreign node" // a contender that no recipe knows
 	Ghost     = "ghost"        // a contender that does not leave by itself, or whose session has gone
-	Exhausted = "exhausted"    // no order can be told from the sequence numbers
+	Exhausted = "exhausted"    // the sequence numbers do not determine the order
 	Stuck     = "stuck behind" // the first waiter waits for too long
 	Revoke    = "revoke asked"
 	Held      = "held"
@@ -73,8 +73,9 @@ func (q *Queue) arrange(holding, waiting []*Contender) {
 	}
 }
 
-// ungranted takes the newest leases away from the holders if the first waiter has made them. A waiter of Curator's layout makes
-// its leases, and then waits until there are few enough. One transaction made them, behind the node that waits.
+// ungranted takes the newest leases away from the holders if the first waiter has created them. A waiter of Curator's
+// layout creates its leases, and then waits until there are few enough. One transaction created them, behind the node
+// that waits.
 func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
 	if len(holding) == 0 || len(waiting) == 0 || holding[len(holding)-1].named.Kind != layout.Lease {
 		return holding, waiting

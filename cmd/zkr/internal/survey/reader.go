@@ -94,9 +94,9 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 	return queues[0], nil
 }
 
-// Below reads all queues at root and below it that have contenders, in the order of their paths. An empty path tells
-// nothing of what it is for, so free locks are left out, except root itself. With SkipForbidden, a queue with a contender that
-// may not be read is left out as a whole, since nothing certain can be said of it.
+// Below reads all queues at root and below it that have contenders, in the order of their paths. An empty path shows
+// nothing of its purpose, so free locks are left out, except root itself. With SkipForbidden, a queue with a
+// contender that may not be read is left out entirely, because nothing certain can be said of it.
 func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	if err := r.sync(ctx, root); err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (r *Reader) limit(ctx context.Context, q *Queue, skip bool) error {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !q.unread {
 		return err
 	}
-	q.limit, _ = strconv.Atoi(string(data)) // 0 if it is no number
+	q.limit, _ = strconv.Atoi(string(data)) // 0 if it is not a number
 	return nil
 }
 

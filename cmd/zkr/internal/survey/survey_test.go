@@ -295,7 +295,8 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 	})
 }
 
-// TestLive: a change costs one read of what is new. A lost connection is told at once, also in the middle of a view.
+// TestLive: a change costs one read of what is new. A lost connection is reported at once, even in the middle of a
+// view.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -33,7 +33,7 @@ func TestSuccession_InWords(t *testing.T) {
 		{list("a", "b"), list("a"), "b leaves"},
 		{list("a"), list("b", "a", "c"), "b, c joins"},
 		{list("a", "b", "c", "d", "e"), nil, "a, b, c, 2 more → free"},
-		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and made anew
+		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and created again
 	} {
 		require.Equal(t, c.want, succession(c.before, c.after))
 	}
@@ -53,7 +53,7 @@ func TestChanges_AreBounded(t *testing.T) {
 	require.Empty(t, c.since(c))
 }
 
-// TestChanges_ABusyQueueHidesNoOther: the changes of others stay, and none is told twice.
+// TestChanges_ABusyQueueHidesNoOther: the changes of others stay, and none is reported twice.
 func TestChanges_ABusyQueueHidesNoOther(t *testing.T) {
 	c := changes{}.with(change{Path: "/rare"})
 	before := c

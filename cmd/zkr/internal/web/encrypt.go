@@ -13,7 +13,7 @@ import (
 // Certificates are PEM files. They are read again for each connection, since certificates may live for hours.
 type Certificates struct {
 	Cert, Key string
-	ClientCA  string // of the clients that are let in; empty: all are
+	ClientCA  string // of the clients that are admitted; empty: all are
 }
 
 // Encrypt makes listeners on ports serve TLS.

@@ -17,12 +17,12 @@ import (
 // history keeps the changes in a file, one to a line, so that the next zkr has them.
 type history struct {
 	path  string
-	file  *os.File // nil: the next change makes it anew
+	file  *os.File // nil: the next change creates it again
 	lines int
 }
 
-// openHistory reads the changes that a file has, and makes it anew with them: the last line may be broken. A file that is not
-// there has none.
+// openHistory reads the changes that a file has, and rewrites it with them: the last line may be broken. A missing
+// file has none.
 func openHistory(path string) (*history, changes, error) {
 	var c changes
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -47,7 +47,7 @@ func openHistory(path string) (*history, changes, error) {
 	return h, c, h.add(c, nil)
 }
 
-// add writes fresh changes. It makes the file anew with all changes if that failed before, or if it has grown large.
+// add writes fresh changes. It rewrites the file with all changes if that failed before, or if it has grown large.
 func (h *history) add(all changes, fresh []change) error {
 	if h.file != nil && h.lines+len(fresh) <= 4*keptChanges {
 		return h.write(h.file, fresh)
@@ -69,7 +69,7 @@ func (h *history) add(all changes, fresh []change) error {
 	return err
 }
 
-// write writes changes to the end of a file. After an error the file is made anew.
+// write writes changes to the end of a file. After an error the file is rewritten.
 func (h *history) write(file io.Writer, list []change) error {
 	out := bufio.NewWriter(file)
 	for _, one := range list {

@@ -23,7 +23,7 @@ func kept(t *testing.T, path string) (words []string) {
 	return words
 }
 
-// TestHistory_IsBounded: the file does not grow without end, and a broken last line costs that line alone.
+// TestHistory_IsBounded: the file does not grow without bound, and a broken last line costs only that line.
 func TestHistory_IsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "changes")
 	h, c, err := openHistory(path)

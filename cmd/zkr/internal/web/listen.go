@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// CheckAddress refuses what is no address to listen at.
+// CheckAddress refuses what is not an address to listen at.
 func CheckAddress(address string) error {
 	if path, is := strings.CutPrefix(address, "unix:"); is {
 		if path == "" {
@@ -64,7 +64,7 @@ func removeStale(ctx context.Context, path string) {
 	if err == nil {
 		_ = c.Close() // it was a question
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path) // Listen tells if that fails
+		_ = os.Remove(path) // Listen reports if that fails
 	}
 }
 
@@ -73,7 +73,7 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.guests.answering(s.ours(l.Addr(), s.known(l.Addr(), s.mux))),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
-		WriteTimeout: 90 * time.Second, // to delete a contender takes a minute at most; a stream has limits of its own
+		WriteTimeout: 90 * time.Second, // to delete a contender takes a minute at most; a stream has separate limits
 		ConnState:    s.guests.admit, ConnContext: withGuest, MaxHeaderBytes: 16 << 10,
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // a scanner that speaks no TLS, and the like
 		BaseContext: func(net.Listener) context.Context { return ctx },   // streams end with it
@@ -116,8 +116,9 @@ func CheckHost(name string) error {
 // AllowHosts lets requests name these hosts. Listeners that are not at the loopback then answer no others, but addresses.
 func (s *Site) AllowHosts(names []string) { s.hosts = names }
 
-// ours lets a listener answer only requests for it by name. Else a web page of another site could have its own name resolved to
-// our address, and read the answers in the browser of an operator. A name that is an address is resolved by nobody.
+// ours makes a listener only answer requests for it by name. Otherwise a web page of another site could have its own
+// name resolved to our address, and read the answers in the browser of an operator. A name that is an address is not
+// resolved.
 func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 	at, tcp := address.(*net.TCPAddr)
 	if !tcp || !at.IP.IsLoopback() && len(s.hosts) == 0 {

@@ -74,7 +74,7 @@ func (l *login) isNews() bool {
 	return true
 }
 
-// tersely answers with the status of next alone: its words name servers, and why they do not answer.
+// tersely answers with only the status of next: its words name servers, and why they do not answer.
 func tersely(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	answer := &capture{header: http.Header{}, status: http.StatusOK}
 	next.ServeHTTP(answer, r)

@@ -45,7 +45,7 @@ type Queues struct {
 type page struct {
 	queues  Queues
 	log     *slog.Logger
-	history *history // nil: the changes are kept in memory alone
+	history *history // nil: the changes are only kept in memory
 
 	beginStream func() (end func(), full error)
 
@@ -54,7 +54,7 @@ type page struct {
 	changed chan struct{} // closed when now is replaced
 
 	term   atomic.Pointer[election.Term] // of the candidate of this zkr
-	groups map[string]group              // of shards, by path; of look alone
+	groups map[string]group              // of shards, by path; only used by look
 }
 
 // pageView is one state of the page: it is replaced, and never changed.
@@ -65,7 +65,7 @@ type pageView struct {
 	lost    time.Time // since when zkr has no connection
 	cause   string    // why
 	current bool
-	begun   bool // it was current once: what was there then is no change
+	begun   bool // it was current once: what existed then is not a change
 	err     string
 	hidden  string   // what the page cannot show, in words
 	unread  []string // its paths
@@ -73,7 +73,7 @@ type pageView struct {
 
 // pageQueue is a queue in a view. Views share those that have not changed, and all readers share their text.
 type pageQueue struct {
-	text    string // JSON of a shownQueue, or of shownShards; empty for a queue that a group of shards stands for
+	text    string // JSON of a shownQueue, or of shownShards; empty for a queue that a group of shards represents
 	holders []*survey.Contender
 	granted map[string]time.Time
 }
@@ -92,7 +92,7 @@ type shownQueue struct {
 	Granted map[string]time.Time `json:"granted,omitempty"` // the nodes of holders whose grant zkr has seen
 }
 
-// ownTerm is how long the candidate of this zkr leads at least. Others alone know that of themselves.
+// ownTerm is how long the candidate of this zkr leads at least. Others only know that of themselves.
 type ownTerm struct {
 	Node       string    `json:"node"`
 	ValidUntil time.Time `json:"valid_until"`
@@ -231,7 +231,9 @@ func (p *page) follow(ctx context.Context) {
 		case <-pause.C:
 		case <-done:
 			if ctx.Err() == nil {
-				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %v", p.queues.Root, ended) })
+				p.replace(func(v *pageView) {
+					v.current, v.err = false, fmt.Sprintf("cannot follow %s: %s", p.queues.Root, p.queues.Explain(ended))
+				})
 			}
 			pause.Stop()
 			return
@@ -281,7 +283,7 @@ func (p *page) look(ctx context.Context) {
 	})
 }
 
-// note keeps since when there is no connection, and why. An outage that has ended is told among the changes.
+// note records since when there is no connection, and why. An outage that has ended is listed among the changes.
 func (v *pageView) note(status conn.Status, explain func(error) string) {
 	if status.State != zkrecipes.Connected {
 		if v.lost.IsZero() {
@@ -310,7 +312,8 @@ func notShown(nodes []string) string {
 	}
 }
 
-// grants says when the holders of a queue were granted, as far as that was seen: v was before. Nodes tell only when they came.
+// grants determines when the holders of a queue were granted, as far as that was seen: v was before. Nodes only show
+// when they came.
 func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
 	before, granted := v.queues[q.Path].orNone(), map[string]time.Time{}
 	fresh := without(q.Holders, before.holders)
@@ -359,7 +362,7 @@ func (p *page) lost(path, words string) {
 	})
 }
 
-// replace changes a copy of the view, and tells those that wait for another one.
+// replace changes a copy of the view, and notifies those that wait for another one.
 func (p *page) replace(edit func(*pageView)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,5 +19,5 @@ func Reply(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(text, '\n')) // the caller may have gone
 }
 
-// Failure is the body of an answer that is no success.
+// Failure is the body of an answer that is not a success.
 func Failure(text string) map[string]string { return map[string]string{"error": text} }

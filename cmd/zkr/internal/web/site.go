@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
-// Site is what zkr serve answers. It may tell of an election, stand in it, and show all queues.
+// Site is what zkr serve answers. It may report an election, campaign in it, and show all queues.
 type Site struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
@@ -27,7 +27,7 @@ type Site struct {
 	hosts     []string                   // that requests may name
 	login     *login                     // nil: everyone may read
 	tls       *tls.Config                // nil: as it is
-	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
+	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and sends its name there
 	guests    *guests
 	streams   chan struct{} // has an element for each stream of events
 }
@@ -69,7 +69,7 @@ func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
 	case <-ctx.Done():
 	}
 	s.log.Info("the term has ended", "path", path, "token", t.Token().String(), "reason", context.Cause(ctx))
-	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve goes on
+	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve continues
 		s.page.lost(path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
 	}
 	return nil
@@ -108,7 +108,7 @@ func (s *Site) resign(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TellLeader adds the handlers that tell of the election.
+// TellLeader adds the handlers that report the election.
 func (s *Site) TellLeader(e *election.Election) {
 	leader := zkhttp.Leader(e)
 	s.mux.Handle("/leader", leader)
@@ -164,7 +164,7 @@ type leaderEvent struct {
 	AsOf   time.Time `json:"as_of"`
 }
 
-// leaderEvents streams the views. A reader that comes back gets the present one: changes in between are not kept.
+// leaderEvents streams the views. A reader that reconnects gets the present one: changes in between are not kept.
 func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) {
 	out, err := newStream(w)
 	if err != nil {

@@ -50,6 +50,11 @@ export function ask(queue, c) {
 
 $('cancel').onclick = () => $('break').close();
 
+// The button that the keyboard came from may have been drawn anew meanwhile.
+$('break').onclose = () => {
+  if (document.activeElement === document.body) document.querySelector(`.card [data-token="${asked.token}"]`)?.focus();
+};
+
 // Enter asks the servers. It neither cancels nor deletes.
 $('break').onkeydown = (e) => {
   if (e.key !== 'Enter' || !e.target.matches('input')) return;

@@ -1,0 +1,49 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// CreateProtected does what conn.Client says.
+func CreateProtected(
+	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
+) (string, error) {
+	if err := session.CheckPath("create", path); err != nil {
+		return "", err
+	}
+	if flags < 0 || flags > zk.FlagEphemeralSequential {
+		return "", &session.OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
+	}
+	slash := strings.LastIndexByte(path, '/')
+	name := path[slash+1:]
+	if name == "" {
+		return "", &session.OpError{Op: "create", Path: path, Err: errors.New("want the path of a node that has a name")}
+	}
+	p := &Parent{Client: c, Path: path[:max(slash, 1)], Given: true, ACL: acl, Lasting: flags&zk.FlagEphemeral == 0}
+	want := Spec{Kind: name, Data: data}
+	if flags&zk.FlagSequence == 0 {
+		want = Spec{Key: name, Data: data}
+	}
+	s, err := c.Session(ctx)
+	if err != nil {
+		return "", &session.OpError{Op: "create", Path: path, Err: err}
+	}
+	defer s.Retain()() // so that a sync follows: if it is answered and the create is not, the connection ends
+	for {
+		n, err := p.Create(ctx, s, want, nil)
+		switch {
+		case errors.Is(err, ErrGone): // an early copy came late, so there were two, and both go
+		case err != nil:
+			return "", err
+		default:
+			return n.Paths[0], nil
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package lifetime_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/trial"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// attempts records what a tracer is told of attempts to connect.
+type attempts struct {
+	mu   sync.Mutex
+	list []zkrecipes.Connect
+}
+
+func (a *attempts) option() conn.Option {
+	return conn.WithTracer(&zkrecipes.Tracer{Connect: func(c zkrecipes.Connect) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.list = append(a.list, c)
+	}})
+}
+
+// outcomes returns the outcomes, and forgets them.
+func (a *attempts) outcomes() (outcomes []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.list {
+		outcomes = append(outcomes, c.Outcome)
+	}
+	a.list = nil
+	return outcomes
+}
+
+// TestConnect_Outcomes: a tracer is told of each attempt, of its server, how long it took, and how it ended.
+func TestConnect_Outcomes(t *testing.T) {
+	const limit = 2 * time.Second
+	for name, tt := range map[string]struct {
+		outcome string
+		dial    func(srv *zktest.Server) (net.Conn, error)
+		fault   func(srv *zktest.Server)
+		took    time.Duration
+	}{
+		"no server listens": {"unreachable", func(*zktest.Server) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, nil, 0},
+		"packets are lost":  {"timeout", nil, func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) }, limit},
+		"no answer":         {"timeout", func(*zktest.Server) (net.Conn, error) { return trial.Silent(), nil }, nil, limit},
+		"hangs up":          {"failed", func(*zktest.Server) (net.Conn, error) { return hungUp(), nil }, nil, 0},
+		"no ZooKeeper":      {"failed", func(*zktest.Server) (net.Conn, error) { return trial.Silent([]byte("HTTP/1.1 400")...), nil }, nil, 0},
+		"credential refused": {"refused", nil, func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.CodeAuthFailed))
+		}, 0},
+	} {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			board := trial.NewSwitchboard(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if tt.dial != nil {
+					return tt.dial(srv)
+				}
+				return srv.DialAs(trial.Label)(ctx, network, address)
+			})
+			if tt.fault != nil {
+				tt.fault(srv)
+			}
+			var told attempts
+			c, err := conn.New("10.0.0.1", conn.WithDialer(board.Dial), conn.WithConnectTimeout(limit), conn.WithAuth("digest", "u:p"), told.option())
+			require.NoError(t, err)
+			begin := time.Now()
+			time.Sleep(tt.took)
+			synctest.Wait()
+			first := told.list[0]
+			require.Equal(t, tt.outcome, first.Outcome, name)
+			require.Equal(t, "10.0.0.1:2181", first.Server, name)
+			require.Equal(t, begin, first.Began, name)
+			require.Equal(t, tt.took, first.Took, name)
+			require.Error(t, first.Err, name)
+
+			srv.Heal(trial.Ours)
+			board.Connect(srv.DialAs(trial.Label))
+			time.Sleep(time.Minute)
+			outcomes := told.outcomes()
+			require.Equal(t, "connected", outcomes[len(outcomes)-1], name)
+			require.NoError(t, c.Close())
+			require.Empty(t, told.outcomes(), name)
+		})
+	}
+}
+
+// hungUp is a server that ends the connection.
+func hungUp() net.Conn {
+	near, far := net.Pipe()
+	go func() {
+		_, _ = far.Read(make([]byte, 4<<10))
+		_ = far.Close()
+	}()
+	return near
+}
+
+// TestConnect_SessionOver: the server answers that the session has expired, and the next attempt gets another.
+func TestConnect_SessionOver(t *testing.T) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var told attempts
+		c := trial.Dial(t, srv, told.option())
+		require.Equal(t, []string{"connected"}, told.outcomes())
+		s := trial.Live(t, c)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
+		srv.Expire(s.ID())
+		synctest.Wait()
+		told.outcomes()
+		srv.Accept(trial.Ours)
+		<-s.Done()
+		trial.Live(t, c)
+		synctest.Wait()
+		outcomes := told.outcomes()
+		require.Equal(t, []string{"expired", "connected"}, outcomes[len(outcomes)-2:])
+	})
+}
+
+// TestConnect_ClosedMeanwhile: what the client gives up itself says nothing of a server.
+func TestConnect_ClosedMeanwhile(t *testing.T) {
+	for name, dial := range map[string]conn.DialFunc{
+		"dialing": func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, errors.New("gave up")
+		},
+		"waiting for an answer": func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil },
+	} {
+		trial.Run(t, func(t *testing.T, _ *zktest.Server) {
+			var told attempts
+			c, err := conn.New("10.0.0.1", conn.WithDialer(dial), told.option())
+			require.NoError(t, err)
+			synctest.Wait()
+			require.NoError(t, c.Close())
+			require.Empty(t, told.outcomes(), name)
+		})
+	}
+}

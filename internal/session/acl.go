@@ -1,0 +1,42 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ACLOf returns the access list of a node that is about to be made at a path on the server: the caller's, unless it is
+// empty, then what the client's function says of the path, then the client's.
+//
+// Errors: a list of the function that no server would accept.
+func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
+	if len(callers) > 0 {
+		return callers, nil
+	}
+	if c.ACLFunc == nil {
+		return c.ACL, nil
+	}
+	list := c.ACLFunc(abs)
+	if len(list) == 0 {
+		return c.ACL, nil
+	}
+	if err := CheckACL(list); err != nil {
+		return nil, fmt.Errorf("the function of WithACLFunc: %w", err)
+	}
+	return list, nil
+}
+
+// CheckACL returns the error of an access list that means nothing to a server.
+func CheckACL(list []zk.ACL) error {
+	for i, entry := range list {
+		switch {
+		case entry.Scheme == "":
+			return fmt.Errorf("%w: entry %d has no scheme: want one such as world, auth, digest or sasl", zk.ErrInvalidACL, i)
+		case entry.Perms < 0 || entry.Perms > zk.PermAll:
+			return fmt.Errorf("%w: entry %d has the permissions %d: want a sum of zk.PermRead and others, at most %d",
+				zk.ErrInvalidACL, i, entry.Perms, zk.PermAll)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+	"fmt"
+)
+
+// turns bound the requests in flight of the calls that Bounded has marked. A call that has left gives its turn back all
+// the same only when its request is answered, or the connection is gone: until then the server has the request.
+//
+// What the library sends for itself takes no turn. So neither pings and syncs, nor the grants and releases of recipes,
+// wait behind what a program asks. Those do not know the marked context: only the calls of package conn make one.
+type turns chan struct{}
+
+type bounded struct{}
+
+// Bounded returns the context of a call whose requests take turns. Without a bound, that is ctx.
+func (c *Config) Bounded(ctx context.Context) context.Context {
+	if c.MaxInFlight == 0 || ctx == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, bounded{}, true)
+}
+
+// Bounded is [Config.Bounded].
+func (s *Session) Bounded(ctx context.Context) context.Context { return s.opts.Bounded(ctx) }
+
+// take waits for a turn. It reports whether the call has taken one, and does not if it needs none. Errors: the
+// session's own, or the cause of ctx.
+func (t turns) take(ctx context.Context, s *session) (taken bool, err error) {
+	if t == nil || ctx.Value(bounded{}) == nil {
+		return false, nil
+	}
+	select {
+	case t <- struct{}{}:
+		return true, nil
+	case <-s.Done():
+		return false, s.Err()
+	case <-ctx.Done():
+		line := fmt.Errorf("waiting for one of %d requests in flight: see WithMaxInFlight", cap(t))
+		return false, WithReason(context.Cause(ctx), line)
+	}
+}
+
+// giveBack never waits: the turn was taken.
+func (t turns) giveBack() { <-t }
