@@ -17,7 +17,15 @@ func TestDestination_ServersChange_EachHasAsManyClients(t *testing.T) {
 	const each = 20_000
 	all := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, c := range []struct{ was, now string }{
-		{"abc", "abcde"}, {"abcde", "abc"}, {"abc", "def"}, {"abc", "bcd"}, {"abc", "cdefg"}, {"abcde", "aef"}, {"abcde", "ef"}, {"a", "ab"}, {"ab", "b"},
+		{"abc", "abcde"},
+		{"abcde", "abc"},
+		{"abc", "def"},
+		{"abc", "bcd"},
+		{"abc", "cdefg"},
+		{"abcde", "aef"},
+		{"abcde", "ef"},
+		{"a", "ab"},
+		{"ab", "b"},
 		{"abc", "bca"},
 	} {
 		t.Run(c.was+" "+c.now, func(t *testing.T) {

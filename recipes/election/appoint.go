@@ -44,17 +44,17 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // is a node at Path with the suffix -next: zk.ErrNodeExists if another node is there.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
-		return e.failed("appoint", session.ErrNoContext)
+		return e.failed(session.ErrNoContext)
 	}
 	if t == nil || t.Hold == nil {
-		return e.failed("appoint", errors.New("the term is nil: want one of Campaign or Run"))
+		return e.failed(errors.New("the term is nil: want one of Campaign or Run"))
 	}
 	if err := t.Err(); err != nil {
-		return e.failed("appoint", err)
+		return e.failed(err)
 	}
 	a := appointment{by: e.name(t.Path()), to: e.name(to.Path), czxid: int64(to.Token)}
 	if a.by == "" || a.to == "" || a.to == a.by {
-		return e.failed("appoint", fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
+		return e.failed(fmt.Errorf("term %s and candidate %s: want two of this election", t.Path(), to.Path))
 	}
 	inside, end := hold.Both(t.Context(), ctx)
 	defer end(nil)
@@ -104,8 +104,8 @@ func parseAppointment(text string) (a appointment, ok bool) {
 	return appointment{to: to, czxid: n}, err == nil
 }
 
-func (e *Election) failed(op string, err error) error {
-	return &session.OpError{Op: op, Path: e.Path(), Err: err}
+func (e *Election) failed(err error) error {
+	return &session.OpError{Op: "appoint", Path: e.Path(), Err: err}
 }
 
 // name returns the name of a contender in the queue; "" if the path is none.
@@ -137,7 +137,7 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 	case queue[max(at-1, 0)].Name == a.by:
 		return "", nil
 	case !slices.ContainsFunc(queue[:at], func(c znode.Contender) bool { return c.Name == a.by }):
-		return "", e.failed("appoint", fmt.Errorf("%w: the leader is not ahead of %s", zkrecipes.ErrFenced, a.to))
+		return "", e.failed(fmt.Errorf("%w: the leader is not ahead of %s", zkrecipes.ErrFenced, a.to))
 	default:
 		return queue[at-1].Name, nil
 	}
@@ -212,7 +212,7 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
 	if err != nil && ctx.Err() != nil {
-		err = e.failed("appoint", fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w", ahead, who, to, err))
+		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w", ahead, who, to, err))
 	}
 	return err
 }

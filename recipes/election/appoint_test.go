@@ -339,7 +339,6 @@ func TestStandBack_Forged(t *testing.T) {
 
 func TestAppoint_BadInput(t *testing.T) {
 	convene(t, func(p *parliament) {
-
 		other, err := election.New(bubble.Dial(p.T, p.srv, "o"), "/app/other")
 		require.NoError(p, err)
 		for _, bad := range []struct {

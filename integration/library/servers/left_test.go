@@ -16,6 +16,12 @@ import (
 // member is a server of an ensemble, real or not.
 type member interface{ Addr() string }
 
+// as returns a member as what it is.
+func as[M member](m member) M {
+	concrete, _ := m.(M)
+	return concrete
+}
+
 // ensemble is what both kinds of ensembles can do.
 type ensemble struct {
 	members []member
@@ -43,9 +49,9 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 					require.NoError(t, err)
 					return leader
 				},
-				leave: func(m member) error { return e.Leave(m.(*zkserver.Server)) },
-				stop:  func(m member) error { return m.(*zkserver.Server).Stop() },
-				start: func(m member) error { return m.(*zkserver.Server).Restart() },
+				leave: func(m member) error { return e.Leave(as[*zkserver.Server](m)) },
+				stop:  func(m member) error { return as[*zkserver.Server](m).Stop() },
+				start: func(m member) error { return as[*zkserver.Server](m).Restart() },
 			}
 		},
 		"zktest": func(t *testing.T) ensemble {
@@ -62,8 +68,8 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 					fronts = slices.DeleteFunc(fronts, func(f *zktest.Front) bool { return member(f) == m })
 					return s.Reconfigure(fronts...)
 				},
-				stop:  func(m member) error { m.(*zktest.Front).Stop(); return nil },
-				start: func(m member) error { return m.(*zktest.Front).Start() },
+				stop:  func(m member) error { as[*zktest.Front](m).Stop(); return nil },
+				start: func(m member) error { return as[*zktest.Front](m).Start() },
 			}
 		},
 	} {

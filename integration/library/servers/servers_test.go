@@ -201,9 +201,12 @@ var directories = map[string]func(t *testing.T, servers []*zkserver.Server) dire
 		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()}, func([]*zkserver.Server) {}}
 	},
 	"function": func(*testing.T, []*zkserver.Server) directory {
-		var list atomic.Value
-		ask := func(context.Context) ([]string, error) { return list.Load().([]string), nil }
-		return directory{"zk.example.com", []conn.Option{conn.WithServers(ask)}, func(servers []*zkserver.Server) { list.Store(addresses(servers)) }}
+		var list atomic.Pointer[[]string]
+		ask := func(context.Context) ([]string, error) { return *list.Load(), nil }
+		return directory{"zk.example.com", []conn.Option{conn.WithServers(ask)}, func(servers []*zkserver.Server) {
+			now := addresses(servers)
+			list.Store(&now)
+		}}
 	},
 	"DNS": func(t *testing.T, _ []*zkserver.Server) directory {
 		ns := names.Use(t)
