@@ -30,12 +30,12 @@ type Queue struct {
 	name      string // what errors and tracers call it: its path, or the path of its semaphore
 	kinds     []string
 	config    recipe.Config
-	shortcuts bool             // see shortcut
-	arms      bool             // a waiter may be armed
-	eager     bool             // a waiter may look early: see armed.go
-	behind    *Queue           // is listed behind each listing of this one; nil is none
-	skipped   sync.Once        // logs children that are no contenders
-	refused   map[string]error // by their kinds: contenders that no server would accept
+	shortcuts bool      // see shortcut
+	arms      bool      // a waiter may be armed
+	eager     bool      // a waiter may look early: see armed.go
+	behind    *Queue    // is listed behind each listing of this one; nil is none
+	skipped   sync.Once // logs children that are no contenders
+	accepted  []string  // kinds of contenders that servers accept
 
 	mu     sync.Mutex
 	newest *sharedQueue // of the newest session
@@ -80,14 +80,19 @@ func newQueue(client *client.Client, path string, config recipe.Config, kinds ..
 	// removed a container since.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
 	for _, kind := range kinds {
-		if err := q.parent.Check(q.spec(kind)); err != nil {
-			if q.refused == nil {
-				q.refused = make(map[string]error)
-			}
-			q.refused[kind] = err
+		if q.check(kind) == nil {
+			q.accepted = append(q.accepted, kind)
 		}
 	}
 	return q
+}
+
+// check returns the error of contenders that no server would accept.
+func (q *Queue) check(kind string) error {
+	if slices.Contains(q.accepted, kind) {
+		return nil
+	}
+	return q.parent.Check(q.spec(kind))
 }
 
 // Path returns the path of the queue.
@@ -140,7 +145,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
 	}
-	if err := q.refused[e.Kind]; err != nil {
+	if err := q.check(e.Kind); err != nil {
 		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)
@@ -157,7 +162,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
 	}
-	if err := q.refused[e.Kind]; err != nil {
+	if err := q.check(e.Kind); err != nil {
 		return nil, err
 	}
 	trying, a := q.begin(ctx, e.As, true)
@@ -177,7 +182,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted. The others count the
 // contenders that are there. So a call whose ctx has ended waits a moment longer for the removal of its own.
 func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
-	if err := q.refused[e.Kind]; err != nil {
+	if err := q.check(e.Kind); err != nil {
 		return nil, err
 	}
 	waiting, a := q.begin(ctx, e.As, false)

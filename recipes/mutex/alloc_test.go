@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"net"
 	"runtime"
 	"runtime/metrics"
@@ -214,7 +215,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// costOf returns what one of many runs of f costs.
+// costOf returns what one of many runs of f costs, at the least.
 func costOf(t *testing.T, writes *atomic.Int64, f func(context.Context) error) cost {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that no watch is set before the release
@@ -231,17 +232,21 @@ func costOf(t *testing.T, writes *atomic.Int64, f func(context.Context) error) c
 		}
 		return now
 	}
-	const warm, runs = 100, 1000
-	var before cost
-	for i := range warm + runs {
-		if i == warm {
-			before = now()
+	least := cost{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64}
+	for range 5 { // on a busy machine, other goroutines come between
+		const warm, runs = 100, 200
+		var before cost
+		for i := range warm + runs {
+			if i == warm {
+				before = now()
+			}
+			require.NoError(t, f(ctx))
 		}
-		require.NoError(t, f(ctx))
+		after := now()
+		least.bytes = min(least.bytes, (after.bytes-before.bytes)/runs)
+		least.allocs = min(least.allocs, (after.allocs-before.allocs)/runs)
+		least.writes = min(least.writes, (after.writes-before.writes)/runs)
+		least.goroutines = min(least.goroutines, (after.goroutines-before.goroutines)/runs)
 	}
-	after := now()
-	return cost{
-		(after.bytes - before.bytes) / runs, (after.allocs - before.allocs) / runs,
-		(after.writes - before.writes) / runs, (after.goroutines - before.goroutines) / runs,
-	}
+	return least
 }
