@@ -3,6 +3,7 @@ package link
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -146,7 +147,7 @@ func (s *socket) Write(p []byte) (int, error) {
 
 func (s *socket) Close() error { s.closed = true; return nil }
 
-func (s *socket) SyscallConn() (syscall.RawConn, error) { return nil, nil }
+func (s *socket) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
 
 // TestAsk_WithinSent_LeavesInTheSameWrite: in the order of the questions, also those of others.
 func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.Abs(path), Version: -1})
 	}
-	return s.multiRequest(c.op, c.path, ops, func(t transaction, err error) {
+	return s.multiRequest(c.path, ops, func(t transaction, err error) {
 		var paths []string
 		for i, r := range t.responses {
 			switch {

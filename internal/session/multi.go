@@ -26,7 +26,7 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecip
 	}
 	first := ops[0].Path
 	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
-		return s.multiRequest("multi", first, requests, done)
+		return s.multiRequest(first, requests, done)
 	})
 	if err != nil {
 		return nil, 0, culprit(ops, of, t.responses, err)
@@ -40,7 +40,7 @@ type transaction struct {
 	zxid      int64
 }
 
-func (s *Session) multiRequest(op, path string, absolute []any, done func(transaction, error)) request {
+func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
 	bytes := bytesOfEphemerals(absolute)
 	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes, Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}

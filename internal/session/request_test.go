@@ -485,7 +485,7 @@ func TestGet_DataBelongToTheCaller(t *testing.T) {
 		var fed [][]byte
 		for _, news := range feed.Take() {
 			if news.Kind == session.Answered {
-				fed = append(fed, news.Answer.Data)
+				fed = append(fed, news.Data)
 			}
 		}
 		require.Equal(t, want, fed)

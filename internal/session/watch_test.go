@@ -463,8 +463,8 @@ func TestGetBothW(t *testing.T) {
 					path string
 					want error
 				}{{one, "/a", c.one}, {two, "/b", c.two}} {
-					switch got.want {
-					case nil:
+					switch {
+					case got.want == nil:
 						require.NoError(t, got.Err)
 						require.Equal(t, map[string]string{"/a": "A", "/b": "B"}[got.path], string(got.Data))
 						require.NoError(t, srv.Delete(got.path))
@@ -473,7 +473,7 @@ func TestGetBothW(t *testing.T) {
 						if c.requests > 0 { // else a new connection may have fired it
 							require.True(t, got.Watch.SaysDeleted())
 						}
-					case errMalformed:
+					case errors.Is(got.want, errMalformed):
 						require.Error(t, got.Err)
 					default:
 						require.ErrorIs(t, got.Err, got.want)
