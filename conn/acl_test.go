@@ -126,7 +126,7 @@ func makeAll(ctx context.Context, t *testing.T, c *conn.Client) {
 	require.NoError(t, err)
 	_, err = c.Multi(ctx, zkrecipes.OpCreate("/plain/multi", nil, conn.Ephemeral))
 	require.NoError(t, err)
-	time.Sleep(time.Minute)
+	time.Sleep(15 * time.Second) // three times that is less than the minute after which servers remove a container that is empty
 }
 
 // TestWithACLFunc_CallersOwn: a list that the caller gives comes first, and what is wrong with one of the function is
