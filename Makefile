@@ -56,7 +56,7 @@ real: ## what decides about the library on real servers (needs root, ZooKeeper, 
 		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
 
 .PHONY: gate
-gate: ## everything that must hold before a change lands (needs Debian and root; 20 minutes)
+gate: ## everything that must hold before a change lands (needs Debian and root; 25 minutes)
 	.ci/run
 
 .PHONY: nightly
