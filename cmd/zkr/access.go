@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// judgeAccess reports who may delete the contenders of a queue. The servers check the list of their parent, not that
-// of the contender, so a contender with its own list is no safer. Whoever deletes that of a holder grants the lock to
-// the next one while the holder still works, until it learns of that.
+// judgeAccess reports who may delete the contenders of a queue. Servers check the access list of the parent, not of the
+// contender, so a list on the contender adds no protection. Deleting the contender of a holder grants the lock to the
+// next in the queue while the holder still works, until it notices the deletion.
 func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis, path string, queue *survey.Queue) {
 	parents := map[string]bool{path: true}
 	for _, c := range queue.Contenders() {

@@ -51,7 +51,7 @@ func TestBreak(t *testing.T) {
 	<-done
 }
 
-// TestBreak_WithoutSessions: a server that does not list its sessions is no reason to refuse.
+// TestBreak_WithoutSessions: the break goes ahead although the server does not list its sessions.
 func TestBreak_WithoutSessions(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	token, _, done := holder(t, srv)

@@ -40,7 +40,7 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 	})
 }
 
-// TestHeld_StaysLost: a program that was told to stop may not continue, even if a server has answered since.
+// TestHeld_StaysLost: a program that has been told to stop does not see the lock as held again, even after a server answers.
 func TestHeld_StaysLost(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

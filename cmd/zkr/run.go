@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// open checks everything that can be checked before the lock is acquired, and connects. tell answers requests for
-// metrics until stop, if a flag enables them.
+// open validates what it can before the lock is acquired, and connects. If a flag enables metrics, tell serves them
+// until stop is called.
 func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner, tell func(more ...prometheus.Collector) (stop func()), err error) {
 	options, err := f.options(cmd)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is a clock that advances while the machine is suspended. So does the monotonic clock here.
+// Now returns the time of a clock that advances while the machine is suspended. On these systems, that is the monotonic
+// clock.
 func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // cgroup is a control group of version 2 for one command, below the group of this process. The kernel kills
-// everything in it at once, including what becomes another user, and what is just being started. Linux 5.14 and later
-// can. A process of root may leave the group. nil is no group.
+// everything in it at once, including processes that have changed user and processes that are still being started. It
+// requires Linux 5.14 or later. A process running as root can leave the group. A nil cgroup means that there is none.
 type cgroup struct {
 	name string
 	dir  *os.File

@@ -267,8 +267,8 @@ func (c *Child) signalAlone(s syscall.Signal) error {
 	return os.ErrProcessDone
 }
 
-// Stop tells the command, and everything that it has started, to end by a signal. A stopped process is resumed, so
-// that it sees the signal.
+// Stop sends a signal to the command and to everything that it has started. It resumes stopped processes, so that they
+// receive the signal.
 func (c *Child) Stop(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {

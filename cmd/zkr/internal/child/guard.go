@@ -132,7 +132,7 @@ func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 // late stands for ErrLate where the guard sends the host an error number.
 const late = -1
 
-// numberOf is the number by which the guard reports to the host why there is no command.
+// numberOf returns the number that tells the host why the guard could not start the command.
 func numberOf(err error) int {
 	var number syscall.Errno
 	switch {

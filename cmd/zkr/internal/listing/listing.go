@@ -22,8 +22,8 @@ type Listing struct {
 	said string // why the last attempt has failed
 }
 
-// Run lists the program, and removes it from the list, until ctx ends. When it returns, the program is no longer
-// listed, or no server could be reached for as long as Farewell.
+// Run lists the program while its check succeeds, and removes it when the check has failed often enough, until ctx ends.
+// When Run returns, the program is no longer listed, unless no server could be reached within Farewell.
 func (l *Listing) Run(ctx context.Context) {
 	var at *attempt
 	defer func() { l.takeOut(at) }()
@@ -56,7 +56,7 @@ func (l *Listing) Run(ctx context.Context) {
 	}
 }
 
-// attempt is a registration, or the try to make one.
+// attempt is a registration, or an attempt to make one.
 type attempt struct {
 	cancel       context.CancelFunc
 	done         chan struct{}

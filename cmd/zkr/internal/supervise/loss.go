@@ -107,7 +107,7 @@ func (s *supervision) tell(until time.Time) {
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	if !s.end.Lost { // a program that was told to stop does not continue
+	if !s.end.Lost { // once told to stop, the program must not see the lock as held again
 		s.tellState(s.deadline.onBoot)
 	}
 }

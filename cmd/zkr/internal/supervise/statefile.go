@@ -71,8 +71,8 @@ func (f *stateFile) keep() {
 	f.remove()
 }
 
-// tell gives a state to the writer. It returns the reason to warn of if writes have failed: at once, then ever more
-// rarely.
+// tell passes a state to the writer. If writes have failed, it returns an error to warn about: at the first failure, and
+// then less and less often.
 func (f *stateFile) tell(s State) error {
 	select {
 	case <-f.next: // an older one

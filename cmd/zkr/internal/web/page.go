@@ -283,7 +283,7 @@ func (p *page) look(ctx context.Context) {
 	})
 }
 
-// note records since when there is no connection, and why. An outage that has ended is listed among the changes.
+// note records when the connection was lost, and why. When it is back, it adds the outage to the list of changes.
 func (v *pageView) note(status conn.Status, explain func(error) string) {
 	if status.State != zkrecipes.Connected {
 		if v.lost.IsZero() {
