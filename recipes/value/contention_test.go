@@ -106,6 +106,9 @@ func TestContention(t *testing.T) {
 			if bubble.Race && n == 64 { // minutes; TestContention_UnderFaults has as many
 				continue
 			}
+			if bubble.Race {
+				lasts /= 3
+			}
 			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					srv.SetLatency(time.Millisecond)
