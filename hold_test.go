@@ -404,11 +404,11 @@ func TestErrors_Say(t *testing.T) {
 			Path: "/n", Czxid: 7,
 		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
-		`/l/x: lost (node-deleted)`: &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
+		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
 		`session: lost (closed): client closed`: &zkrecipes.LostError{Reason: zkrecipes.LossClosed,
 			Err: zkrecipes.ErrClosed},
 		`get /n: zk: node does not exist`: &zkrecipes.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode},
-		`get /n: <nil>`: &zkrecipes.OpError{Op: "get", Path: "/n"},
+		`get /n: <nil>`:                   &zkrecipes.OpError{Op: "get", Path: "/n"},
 	} {
 		require.EqualError(t, err, want)
 	}
