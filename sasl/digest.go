@@ -106,7 +106,8 @@ func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
 		return hash(strings.Join([]string{session, nonce, count, e.cnonce, "auth", hash(method + ":" + digestURI)}, ":"))
 	}
 	e.proof = of("")
-	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,qop=auth,response=%s`,
+	return fmt.Appendf(nil,
+		`charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,qop=auth,response=%s`,
 		quoted(e.user), quoted(realm), quoted(nonce), count, quoted(e.cnonce), quoted(digestURI), of("AUTHENTICATE")), nil
 }
 

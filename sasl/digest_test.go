@@ -39,8 +39,9 @@ func TestDigest_AnswersTheChallenge(t *testing.T) {
 		token, done, err := e.Step([]byte(challenge))
 		require.NoError(t, err)
 		require.False(t, done)
-		require.Equal(t, "charset=utf-8,username="+c.username+`,realm="zk-sasl-md5",nonce="MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw",`+
-			`nc=00000001,cnonce="b2Zm",digest-uri="zookeeper/zk-sasl-md5",qop=auth,response=`+c.response, string(token))
+		require.Equal(t,
+			"charset=utf-8,username="+c.username+`,realm="zk-sasl-md5",nonce="MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw",`+
+				`nc=00000001,cnonce="b2Zm",digest-uri="zookeeper/zk-sasl-md5",qop=auth,response=`+c.response, string(token))
 		token, done, err = e.Step([]byte("rspauth=" + c.rspauth))
 		require.NoError(t, err)
 		require.True(t, done)
