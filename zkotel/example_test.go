@@ -46,8 +46,8 @@ func run(ctx context.Context) error {
 }
 
 func bill(ctx context.Context, token zkrecipes.Token) error {
-	_, span := otel.Tracer("billing").Start(ctx, "bill", trace.WithAttributes(attribute.Int64("zkrecipes.token",
-		int64(token))))
+	_, span := otel.Tracer("billing").Start(ctx, "bill",
+		trace.WithAttributes(attribute.Int64("zkrecipes.token", int64(token))))
 	defer span.End()
 	return nil
 }

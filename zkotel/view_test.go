@@ -73,10 +73,9 @@ func TestViews_OfACacheAndANode(t *testing.T) {
 		require.NoError(t, n.Ready(t.Context()))
 		require.Equal(t, map[string]float64{
 			"zkrecipes.view.current cache settings": 1, "zkrecipes.view.age cache settings": 0,
-			"zkrecipes.cache.nodes cache settings": 3,
-			"zkrecipes.cache.size cache settings":  4, "zkrecipes.cache.pending cache settings": 0,
-			"zkrecipes.cache.failed cache settings": 1,
-			"zkrecipes.view.current node w1":        1, "zkrecipes.view.age node w1": 0, "zkrecipes.node.present node w1": 1,
+			"zkrecipes.cache.nodes cache settings": 3, "zkrecipes.cache.size cache settings": 4,
+			"zkrecipes.cache.pending cache settings": 0, "zkrecipes.cache.failed cache settings": 1,
+			"zkrecipes.view.current node w1": 1, "zkrecipes.view.age node w1": 0, "zkrecipes.node.present node w1": 1,
 		}, collect(t, reader))
 		w.srv.Refuse(zktest.Label("a"))
 		w.srv.Cut(zktest.Label("a"))

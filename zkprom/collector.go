@@ -140,9 +140,9 @@ const namespace = "zkrecipes"
 // Tracer returns the tracer to pass to conn.WithTracer.
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
-		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart,
-		HoldEnd: c.traceHoldEnd,
-		State:   c.traceState, Connect: c.traceConnect, Request: c.traceRequest,
+		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd,
+		HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
+		State: c.traceState, Connect: c.traceConnect, Request: c.traceRequest,
 	}
 }
 

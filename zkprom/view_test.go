@@ -43,8 +43,8 @@ func TestCache_Metrics(t *testing.T) {
 		const of = `{name="settings",recipe="cache"}`
 		require.Equal(t, map[string]string{
 			"zkrecipes_view_current" + of: "1", "zkrecipes_view_age_seconds" + of: "0", "zkrecipes_cache_nodes" + of: "3",
-			"zkrecipes_cache_bytes" + of: "4", "zkrecipes_cache_pending_parts" + of: "0", "zkrecipes_cache_failed_parts" +
-				of: "1",
+			"zkrecipes_cache_bytes" + of: "4", "zkrecipes_cache_pending_parts" + of: "0",
+			"zkrecipes_cache_failed_parts" + of: "1",
 		}, scrape(t, metrics))
 		away(srv, 5*time.Second)
 		got := scrape(t, metrics)
