@@ -1,5 +1,5 @@
-// Package conn provides the ZooKeeper client. A client reconnects by itself, opens a new session when one has
-// ended, and knows until when its session is proven to be alive.
+// Package conn connects to a ZooKeeper ensemble. A client reconnects by itself, opens a new session when one
+// has ended, and knows until when its session is proven to be alive.
 //
 // [New] and [Dial] return a [Client], which lives through many sessions. A [Session] is one of them: an
 // operation issued on it runs in that session or fails, and nothing that belongs to it ever runs in a later

@@ -1,4 +1,4 @@
-// Package layout parses queues of unknown kind from the names of their nodes: who is in a queue, in which order, who
+// Package layout reads queues of unknown kind from the names of their nodes: who is in a queue, in which order, who
 // holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and
 // of kazoo. It is for tools such as zkr, which read the nodes themselves. Programs use the methods of their recipe,
 // such as [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
