@@ -71,7 +71,7 @@
 //
 // # What is guaranteed
 //
-// While [Hold.Err] returns nil, no other contender holds what the hold stands for. A hold ends by itself before
+// While [Hold.Err] returns nil, no other contender holds what the hold represents. A hold ends by itself before
 // another contender can be granted: its deadline is proven by requests that the leader of the ensemble has
 // answered, and does not count from the moment a connection was lost. In a partition the old holder therefore
 // learns of its loss before the next grant. A hold that has ended never comes back, and the next acquisition
