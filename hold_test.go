@@ -398,16 +398,22 @@ func TestErrors_Say(t *testing.T) {
 			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
 		},
 		`/l: held by another contender: 2 in the queue`: &zkrecipes.BusyError{Path: "/l", Queue: 2},
-		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Position: 2, Of: 3,
-			Err: context.Canceled},
+		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{
+			Path: "/l", Position: 2, Of: 3,
+			Err: context.Canceled,
+		},
 		`/n: taken by a node that is not ephemeral (czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
 			Path: "/n", Czxid: 7,
 		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
-		`/l/x: lost (node-deleted)`: &zkrecipes.LostError{Path: "/l/x",
-			Reason: zkrecipes.LossNodeDeleted},
-		`session: lost (closed): client closed`: &zkrecipes.LostError{Reason: zkrecipes.LossClosed,
-			Err: zkrecipes.ErrClosed},
+		`/l/x: lost (node-deleted)`: &zkrecipes.LostError{
+			Path:   "/l/x",
+			Reason: zkrecipes.LossNodeDeleted,
+		},
+		`session: lost (closed): client closed`: &zkrecipes.LostError{
+			Reason: zkrecipes.LossClosed,
+			Err:    zkrecipes.ErrClosed,
+		},
 		`get /n: zk: node does not exist`: &zkrecipes.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode},
 		`get /n: <nil>`:                   &zkrecipes.OpError{Op: "get", Path: "/n"},
 	} {

@@ -27,8 +27,10 @@ import (
 )
 
 func readableBy(team string) []zk.ACL {
-	return []zk.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"},
-		{Perms: zk.PermRead, Scheme: "digest", ID: team + ":hash"}}
+	return []zk.ACL{
+		{Perms: zk.PermAll, Scheme: "world", ID: "anyone"},
+		{Perms: zk.PermRead, Scheme: "digest", ID: team + ":hash"},
+	}
 }
 
 // Every node that the client and its recipes create, including missing parents, has the list for its path.

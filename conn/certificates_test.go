@@ -115,8 +115,10 @@ func TestTLS_CertificatesChange(t *testing.T) {
 func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 	t.Parallel()
 	id := newIdentity(t)
-	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{id.own}}))
+	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{id.own},
+	}))
 	var broken atomic.Bool
 	var log bubble.Buffer
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTLSFunc(func() (*tls.Config, error) {

@@ -132,8 +132,10 @@ func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
 	}{
 		"an error": {err: away, list: []string{"elsewhere:2181"}, says: "the directory is away"},
 		"empty":    {says: "no servers"},
-		"no address": {list: []string{"", ":2181", "::1", "[zk]:1", "a b", "zk:0", "zk:x", "zk:99999", "[::1"},
-			says: "the last ones stay"},
+		"no address": {
+			list: []string{"", ":2181", "::1", "[zk]:1", "a b", "zk:0", "zk:x", "zk:99999", "[::1"},
+			says: "the last ones stay",
+		},
 		"one of them good": {list: []string{"zk:65536", "127.0.0.2:1"}, says: "a part of the servers cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {

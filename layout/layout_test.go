@@ -45,10 +45,18 @@ func TestParse(t *testing.T) {
 		{"5a3b__lock__0000000001", []string{layout.Lock, layout.KazooLock}, layout.KazooLock, "0000000001"},
 		{guid + "lock-0000000007", []string{layout.Lock, layout.KazooLock}, layout.Lock, "0000000007"},
 		{"5a3b__rlock__0000000001", []string{layout.Lock, layout.KazooLock}, "", ""},
-		{"5a3b__rlock__0000000001", []string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock}, layout.KazooRead,
-			"0000000001"},
-		{"5a3b__lock__0000000001", []string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock}, layout.KazooLock,
-			"0000000001"},
+		{
+			"5a3b__rlock__0000000001",
+			[]string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock},
+			layout.KazooRead,
+			"0000000001",
+		},
+		{
+			"5a3b__lock__0000000001",
+			[]string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock},
+			layout.KazooLock,
+			"0000000001",
+		},
 		{"5a3b__lock__x", []string{layout.Lock, layout.KazooLock}, "", ""},
 		{guid + "lease-0000000001", []string{layout.Lease, layout.KazooLease}, layout.Lease, "0000000001"},
 		{"5a3b9c", []string{layout.Lease, layout.KazooLease}, layout.KazooLease, ""},
@@ -90,8 +98,10 @@ func TestAhead(t *testing.T) {
 	}{
 		{[]string{"lock-0000000003", "lock-0000000001", "lock-0000000002"}, []int{-1, 0, 1}},
 		{[]string{"latch-0000000001", "lock-0000000002"}, []int{-1, 0}},
-		{[]string{"__READ__0000000001", "__READ__0000000002", "__WRIT__0000000003", "__READ__0000000004",
-			"__READ__0000000005"}, []int{-1, -1, 1, 2, 2}},
+		{[]string{
+			"__READ__0000000001", "__READ__0000000002", "__WRIT__0000000003", "__READ__0000000004",
+			"__READ__0000000005",
+		}, []int{-1, -1, 1, 2, 2}},
 		{[]string{"__WRIT__0000000001", "__READ__0000000001", "__READ__0000000002"}, []int{-1, -1, 0}}, // a downgraded writer
 		{[]string{"x__lock__0000000001", "x__rlock__0000000002", "__READ__0000000003"}, []int{-1, 0, 0}},
 	} {

@@ -284,8 +284,10 @@ func (e endpoint) equal(other endpoint) bool { return reflect.DeepEqual(e, other
 
 // stateOf returns the addresses in both forms that balancers read.
 func stateOf(endpoints []endpoint) resolver.State {
-	s := resolver.State{Endpoints: make([]resolver.Endpoint, len(endpoints)),
-		Addresses: make([]resolver.Address, len(endpoints))}
+	s := resolver.State{
+		Endpoints: make([]resolver.Endpoint, len(endpoints)),
+		Addresses: make([]resolver.Address, len(endpoints)),
+	}
 	for n, e := range endpoints {
 		about := attributes.New(instanceKey{}, instance{e.instance})
 		s.Endpoints[n] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: e.address}}, Attributes: about}

@@ -373,8 +373,10 @@ func TestResolver_LeavesOutWhatItCannotCall(t *testing.T) {
 		w.register(t, orders("new", 2, "version", "2"))
 		_, err := w.srv.Create(root+"/orders/bad", []byte("not JSON"), zktest.Persistent)
 		require.NoError(t, err)
-		for id, data := range map[string]string{"null": `null`, "homeless": `{"port":8080}`,
-			"below": `{"address":"h","port":-7}`} {
+		for id, data := range map[string]string{
+			"null": `null`, "homeless": `{"port":8080}`,
+			"below": `{"address":"h","port":-7}`,
+		} {
 			_, err := w.srv.Create(root+"/orders/"+id, []byte(data), zktest.Persistent)
 			require.NoError(t, err)
 		}

@@ -406,14 +406,18 @@ func TestMethods(t *testing.T) {
 	defer func() { require.NoError(t, c.Close()) }()
 	e, err := election.New(c, path)
 	require.NoError(t, err)
-	for name, h := range map[string]http.Handler{"leader": zkhttp.Leader(e), "self": zkhttp.Self(e),
-		"health": zkhttp.Health(c)} {
+	for name, h := range map[string]http.Handler{
+		"leader": zkhttp.Leader(e), "self": zkhttp.Self(e),
+		"health": zkhttp.Health(c),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(h)
 			defer s.Close()
 			codes := map[string]int{}
-			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete,
-				http.MethodOptions} {
+			for _, method := range []string{
+				http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete,
+				http.MethodOptions,
+			} {
 				q, err := http.NewRequestWithContext(t.Context(), method, s.URL, nil)
 				require.NoError(t, err)
 				r, err := http.DefaultClient.Do(q)

@@ -105,8 +105,10 @@ func TestCaution_RefusedKey(t *testing.T) {
 			}
 			tried := s.tries()
 			require.Len(t, tried, 7)
-			for i, pause := range []time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour,
-				time.Hour} {
+			for i, pause := range []time.Duration{
+				time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour,
+				time.Hour,
+			} {
 				require.InDelta(t, float64(pause), float64(tried[i+1]-tried[i]), float64(15*time.Second))
 			}
 		})

@@ -24,8 +24,10 @@ var (
 // fakeTicket returns a ticket that is valid for an hour, with a known key. No server can read it.
 func fakeTicket() *ticket {
 	return &ticket{
-		messages.Ticket{TktVNO: 5, Realm: zk1.realm, SName: zk1.parts(),
-			EncPart: types.EncryptedData{EType: 18, KVNO: 1, Cipher: []byte("sealed")}},
+		messages.Ticket{
+			TktVNO: 5, Realm: zk1.realm, SName: zk1.parts(),
+			EncPart: types.EncryptedData{EType: 18, KVNO: 1, Cipher: []byte("sealed")},
+		},
 		types.EncryptionKey{KeyType: etypeID.AES256_CTS_HMAC_SHA1_96, KeyValue: bytes.Repeat([]byte{7}, 32)},
 		time.Now().Add(time.Hour),
 	}

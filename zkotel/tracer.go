@@ -53,8 +53,10 @@ func New(opts ...Option) (*zkrecipes.Tracer, error) {
 		return nil, fmt.Errorf("zkotel: %w", err)
 	}
 	t := &tracer{c.provider.Tracer("github.com/zkrecipes/zkrecipes/zkotel")}
-	hooks := &zkrecipes.Tracer{AcquireStart: t.acquireStart, AcquireEnd: t.acquireEnd, HoldStart: t.holdStart,
-		HoldEnd: t.holdEnd}
+	hooks := &zkrecipes.Tracer{
+		AcquireStart: t.acquireStart, AcquireEnd: t.acquireEnd, HoldStart: t.holdStart,
+		HoldEnd: t.holdEnd,
+	}
 	if c.requests {
 		hooks.Request = t.request
 	}
@@ -145,8 +147,10 @@ func (t *tracer) request(ctx context.Context, r zkrecipes.Request) {
 
 // of returns the attributes that distinguish one lock, semaphore or election from the others.
 func of(recipe, name, path string) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{attribute.String("zkrecipes.recipe", recipe),
-		attribute.String("zkrecipes.path", path)}
+	attributes := []attribute.KeyValue{
+		attribute.String("zkrecipes.recipe", recipe),
+		attribute.String("zkrecipes.path", path),
+	}
 	if name != "" {
 		attributes = append(attributes, attribute.String("zkrecipes.name", name))
 	}

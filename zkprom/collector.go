@@ -119,8 +119,10 @@ func New(opts ...Option) (*Collector, error) {
 }
 
 func histogram(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
-		Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets,
+	}, labels)
 }
 
 func gauge(name, help string, labels []string) *prometheus.GaugeVec {
@@ -226,8 +228,10 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, vec := range c.vectors() {
 		vec.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{c.deadline, c.state, c.stateSeconds, c.timeout, c.shardsOwned, c.shardsWaiting,
-		c.longestWait} {
+	for _, d := range []*prometheus.Desc{
+		c.deadline, c.state, c.stateSeconds, c.timeout, c.shardsOwned, c.shardsWaiting,
+		c.longestWait,
+	} {
 		to <- d
 	}
 }

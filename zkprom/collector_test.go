@@ -344,12 +344,16 @@ func TestCollector_Connects(t *testing.T) {
 		c, err := zkprom.New(zkprom.WithMaxNames(2))
 		require.NoError(t, err)
 		told := c.Tracer().Connect
-		for _, server := range []string{"zk1:2181 (10.0.0.1)", "zk1:2181 (10.0.0.7)", "10.0.0.2:2181", "zk3:2181 (10.0.0.3)",
-			"zk4:2181 (10.0.0.4)"} {
+		for _, server := range []string{
+			"zk1:2181 (10.0.0.1)", "zk1:2181 (10.0.0.7)", "10.0.0.2:2181", "zk3:2181 (10.0.0.3)",
+			"zk4:2181 (10.0.0.4)",
+		} {
 			told(zkrecipes.Connect{Server: server, Took: 20 * time.Millisecond, Outcome: "connected"})
 		}
-		told(zkrecipes.Connect{Server: "zk1:2181 (10.0.0.1)", Took: time.Second, Outcome: "timeout",
-			Err: errors.New("no session within 1s")})
+		told(zkrecipes.Connect{
+			Server: "zk1:2181 (10.0.0.1)", Took: time.Second, Outcome: "timeout",
+			Err: errors.New("no session within 1s"),
+		})
 		s := scrape(t, c)
 		for series, count := range map[string]string{
 			`{outcome="connected",server="zk1:2181"}`: "2", `{outcome="timeout",server="zk1:2181"}`: "1",

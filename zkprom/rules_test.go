@@ -22,8 +22,10 @@ import (
 func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
 	need.Asked(t, "promtool")
 	promtool := need.Program(t, "promtool", "apt-get install prometheus")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"},
-		{"test", "rules", "alerts_test.yaml", "jobs_test.yaml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", "alerts.yaml"},
+		{"test", "rules", "alerts_test.yaml", "jobs_test.yaml"},
+	} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
 		cmd.Dir = filepath.Join("..", "docs", "operations")
 		out, err := cmd.CombinedOutput()

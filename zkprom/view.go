@@ -26,8 +26,10 @@ func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 	v := newView("cache", name, cacheNodes, cacheBytes, cachePending, cacheFailed)
 	v.read = func() sample {
 		now := c.View()
-		return sample{now.Current, now.AsOf, []float64{float64(now.Nodes), float64(now.Bytes), float64(now.Pending),
-			float64(now.Failed)}}
+		return sample{now.Current, now.AsOf, []float64{
+			float64(now.Nodes), float64(now.Bytes), float64(now.Pending),
+			float64(now.Failed),
+		}}
 	}
 	return v, nil
 }

@@ -92,8 +92,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	m := &member{config: c, id: c.id, client: client, journal: demo.NewJournal(out),
-		offsets: stored{client, c.path + "-offsets"}}
+	m := &member{
+		config: c, id: c.id, client: client, journal: demo.NewJournal(out),
+		offsets: stored{client, c.path + "-offsets"},
+	}
 	m.handle, m.serves = c.handle, func(string, bool) {}
 	return m.run(ctx)
 }

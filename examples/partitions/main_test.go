@@ -47,8 +47,10 @@ func TestRun_OneMemberAfterTheOther(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &watched{until: "event=starts", interrupt: cancel}
-		require.NoError(t, run(ctx, []string{"-servers", srv.Addr() + "/no/such", "-id", "me", "-partitions", "1", "-work",
-			"1ms"}, out))
+		require.NoError(t, run(ctx, []string{
+			"-servers", srv.Addr() + "/no/such", "-id", "me", "-partitions", "1", "-work",
+			"1ms",
+		}, out))
 		_, starts, found := strings.Cut(out.out.String(), "event=starts partition=p0 offset=")
 		require.True(t, found, &out.out)
 		var at int

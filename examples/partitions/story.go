@@ -23,8 +23,10 @@ A plan says who has which partition. A partition has a lock, and a fence checks 
 func tell(ctx context.Context, c *config, out io.Writer) error {
 	return demo.Play(ctx, out, fmt.Sprintf(legend, c.partitions), storyBound,
 		func(_ context.Context, stage *demo.Stage) error {
-			s := &story{Stage: stage, config: c, table: newTable(), serving: map[string]string{},
-				frozen: map[string]chan struct{}{}}
+			s := &story{
+				Stage: stage, config: c, table: newTable(), serving: map[string]string{},
+				frozen: map[string]chan struct{}{},
+			}
 			defer s.end()
 			return s.play()
 		})
@@ -43,16 +45,26 @@ type story struct {
 func (s *story) play() error {
 	err := s.Perform([]demo.Step{
 		{Say: "three members join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
-		{Say: "dora joins: some partitions move to it, and the others go on", Do: s.enter("dora"),
-			Working: []string{"anna", "ben", "cleo", "dora"}},
-		{Say: "ben is frozen: the others take its partitions when its session has expired", Do: demo.Do(s.freeze, "ben"),
-			Working: []string{"anna", "cleo", "dora"}},
-		{Say: "ben wakes up and writes at once: the fence refuses it. It joins again by itself", Do: demo.Do(s.wake, "ben"),
-			Working: []string{"anna", "ben", "cleo", "dora"}},
-		{Say: "cleo crashes: its partitions wait until its session has expired", Do: demo.Do(s.Crash, "cleo"),
-			Working: []string{"anna", "ben", "dora"}},
-		{Say: "anna is interrupted: it hands over one partition after the other, and nobody waits",
-			Do: demo.Do(s.Interrupt, "anna"), Working: []string{"ben", "dora"}},
+		{
+			Say: "dora joins: some partitions move to it, and the others go on", Do: s.enter("dora"),
+			Working: []string{"anna", "ben", "cleo", "dora"},
+		},
+		{
+			Say: "ben is frozen: the others take its partitions when its session has expired", Do: demo.Do(s.freeze, "ben"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "ben wakes up and writes at once: the fence refuses it. It joins again by itself", Do: demo.Do(s.wake, "ben"),
+			Working: []string{"anna", "ben", "cleo", "dora"},
+		},
+		{
+			Say: "cleo crashes: its partitions wait until its session has expired", Do: demo.Do(s.Crash, "cleo"),
+			Working: []string{"anna", "ben", "dora"},
+		},
+		{
+			Say: "anna is interrupted: it hands over one partition after the other, and nobody waits",
+			Do:  demo.Do(s.Interrupt, "anna"), Working: []string{"ben", "dora"},
+		},
 	}, s.divided)
 	if err != nil {
 		return err

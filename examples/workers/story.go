@@ -37,16 +37,26 @@ type story struct {
 func (s *story) play() error {
 	err := s.Perform([]demo.Step{
 		{Say: "three workers join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
-		{Say: "ben crashes: the others take its parts when its session expires", Do: demo.Do(s.Crash, "ben"),
-			Working: []string{"anna", "cleo"}},
-		{Say: "dora joins: it takes some parts, and no other part moves", Do: s.enter("dora"),
-			Working: []string{"anna", "cleo", "dora"}},
-		{Say: "cleo is cut off from the network: it stops, since its view is outdated", Do: demo.Do(s.CutOff, "cleo"),
-			Working: []string{"anna", "dora"}},
-		{Say: "cleo is back on the network, and joins again by itself", Do: demo.Do(s.Rejoin, "cleo"),
-			Working: []string{"anna", "cleo", "dora"}},
-		{Say: "anna is interrupted: the others need not wait for its session", Do: demo.Do(s.Interrupt, "anna"),
-			Working: []string{"cleo", "dora"}},
+		{
+			Say: "ben crashes: the others take its parts when its session expires", Do: demo.Do(s.Crash, "ben"),
+			Working: []string{"anna", "cleo"},
+		},
+		{
+			Say: "dora joins: it takes some parts, and no other part moves", Do: s.enter("dora"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "cleo is cut off from the network: it stops, since its view is outdated", Do: demo.Do(s.CutOff, "cleo"),
+			Working: []string{"anna", "dora"},
+		},
+		{
+			Say: "cleo is back on the network, and joins again by itself", Do: demo.Do(s.Rejoin, "cleo"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "anna is interrupted: the others need not wait for its session", Do: demo.Do(s.Interrupt, "anna"),
+			Working: []string{"cleo", "dora"},
+		},
 	}, s.divided)
 	if err != nil {
 		return err

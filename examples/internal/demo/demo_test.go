@@ -87,8 +87,10 @@ func TestEnsemble_Flags(t *testing.T) {
 func TestEnsemble_DialsOverTLSWithCredentials(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
 	defer web.Close()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: web.TLS.Certificates,
-		MinVersion: tls.VersionTLS12})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: web.TLS.Certificates,
+		MinVersion:   tls.VersionTLS12,
+	})
 	require.NoError(t, err)
 	srv := zktest.Run(t)
 	var serving sync.WaitGroup

@@ -46,8 +46,10 @@ func Play(
 		return err
 	}
 	defer server.Close()
-	s := &Stage{Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{},
-		changed: make(chan struct{}, 1)}
+	s := &Stage{
+		Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{},
+		changed: make(chan struct{}, 1),
+	}
 	s.Explain(legend)
 	defer s.end()
 	if err := story(ctx, s); !errors.Is(context.Cause(ctx), context.Canceled) {

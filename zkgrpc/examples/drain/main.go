@@ -77,18 +77,24 @@ func tell(ctx context.Context, out io.Writer) error {
 	defer c.end()
 	err = play(ctx, out, c, []step{
 		{"anna, ben and cleo serve", func() error { return nil }, pause, 0, []string{"anna", "ben", "cleo"}},
-		{"anna is drained: out of ZooKeeper first, then it ends its calls", s.drain("anna"), pause, 0,
-			[]string{"ben", "cleo"}},
+		{
+			"anna is drained: out of ZooKeeper first, then it ends its calls", s.drain("anna"), pause, 0,
+			[]string{"ben", "cleo"},
+		},
 		{"dora starts", func() error { return s.start("dora") }, pause, 0, []string{"ben", "cleo", "dora"}},
 		{
 			"ben crashes: calls under way may fail, and it is listed until its session expires", s.crash("ben"), expiry, callers,
 			[]string{"cleo", "dora"},
 		},
-		{"cleo is cut off from ZooKeeper: callers leave it when its session expires", s.stall("cleo"), expiry, 0,
-			[]string{"dora"}},
+		{
+			"cleo is cut off from ZooKeeper: callers leave it when its session expires", s.stall("cleo"), expiry, 0,
+			[]string{"dora"},
+		},
 		{"cleo has ZooKeeper again, and registers by itself", s.heal("cleo"), expiry, 0, []string{"cleo", "dora"}},
-		{"callers are cut off from ZooKeeper: they keep their addresses", s.stall("callers"), expiry, 0,
-			[]string{"cleo", "dora"}},
+		{
+			"callers are cut off from ZooKeeper: they keep their addresses", s.stall("callers"), expiry, 0,
+			[]string{"cleo", "dora"},
+		},
 	})
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil // interrupted

@@ -30,10 +30,12 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	t.Cleanup(func() { _ = client.Close() }) // never fails
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0")
 	require.NoError(t, err)
-	server := &http.Server{ReadHeaderTimeout: time.Minute,
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, name) // the caller sees an error
-		})}
+		}),
+	}
 	go func() { _ = server.Serve(l) }() // until Offer stops it
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &offered{end: cancel, over: make(chan error, 1)}
@@ -119,8 +121,11 @@ func TestCaller_OneCannotBeReached(t *testing.T) {
 	require.NoError(t, err)
 	_, err = caller.RoundTrip(request)
 	require.ErrorIs(t, err, errNone)
-	caller.instances.Store(&[]discovery.Instance{{Address: "down", Port: 1}, {Address: "up", Port: 1},
-		{Address: "down", Port: 2}})
+	caller.instances.Store(&[]discovery.Instance{
+		{Address: "down", Port: 1},
+		{Address: "up", Port: 1},
+		{Address: "down", Port: 2},
+	})
 	for range 20 {
 		answer, err := caller.RoundTrip(request)
 		require.NoError(t, err)
