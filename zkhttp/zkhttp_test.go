@@ -459,7 +459,8 @@ func TestSelf_LeadsThroughCampaign(t *testing.T) {
 
 // A missing argument panics where the handler is created, not at the first probe.
 func TestHandlers_Nil_PanicAtOnce(t *testing.T) {
-	const election, client = "the election is nil: want one made by election.New", "the client is nil: want one made by conn.Dial"
+	const election, client = "the election is nil: want one made by election.New",
+		"the client is nil: want one made by conn.Dial"
 	require.PanicsWithValue(t, "zkhttp.Leader: "+election, func() { zkhttp.Leader(nil) })
 	require.PanicsWithValue(t, "zkhttp.Self: "+election, func() { zkhttp.Self(nil) })
 	require.PanicsWithValue(t, "zkhttp.Health: "+client, func() { zkhttp.Health(nil) })

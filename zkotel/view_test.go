@@ -106,7 +106,8 @@ func TestGroup_Metrics(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		registration, views, err := zkotel.Group(meter, "workers", workers.Watch(ctx))
 		require.NoError(t, err)
-		const current, age, members = "zkrecipes.view.current group workers", "zkrecipes.view.age group workers", "zkrecipes.group.members group workers"
+		const current, age, members = "zkrecipes.view.current group workers",
+			"zkrecipes.view.age group workers", "zkrecipes.group.members group workers"
 		require.Equal(t, map[string]float64{current: 0}, collect(t, reader), "nothing is known yet")
 		seen := 0
 		go func() {
