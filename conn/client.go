@@ -38,11 +38,10 @@ func (c *Client) bounded(ctx context.Context) context.Context { return c.inner()
 // its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
 // [WithServers].
 //
-// "dns-srv://_zookeeper._tcp.example.com/chroot" stands for the servers and ports in the SRV records of that
-// name, as in the Java client 3.10. The records are looked up again before each round, also with WithDialer; if
-// that fails, the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server
-// name found in the record, so whoever can forge records can direct the client to any server that has a
-// certificate.
+// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as
+// in the Java client 3.10. The records are looked up again before each round, even with WithDialer; if that fails,
+// the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server name found in the
+// record, so whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -50,7 +49,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
+	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // New does not wait
 }
 
 // Dial is like [New], but waits for the first session, like [Client.Ready]. ctx bounds only this wait. If Dial

@@ -187,7 +187,7 @@ func (f *follower) ask(ctx context.Context) error {
 	return err
 }
 
-// report reports to the channel that there are no views. gRPC keeps the addresses that it has.
+// report reports to the channel why it gets no views. gRPC keeps the addresses that it has.
 func (f *follower) report(err error) {
 	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses",
 		"error", err, "addresses", len(f.told))
