@@ -35,7 +35,7 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 	}
 }
 
-// TestWithoutKazoo_ContenderOfKazoo_IsRefused: two leaders would be the price. The candidate's parent is a container then.
+// Otherwise there would be two leaders. The parent of the candidates is a container here.
 func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "go")

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestWatch_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
+// There were no children when they were read, but there were when they were watched.
 func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
@@ -29,8 +29,8 @@ func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	})
 }
 
-// TestWatch_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
-// after the change.
+// The parent of the queue appears or disappears, or the candidate at the head leaves, between the two reads. The view
+// is the one after the change.
 func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	candidate := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// TestWatch_EventLost: the change is yielded when the observer reads again by itself.
+// If the event is lost, the change is yielded when the observer rereads by itself.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
@@ -93,7 +93,7 @@ func TestWatch_EventLost(t *testing.T) {
 	})
 }
 
-// TestLeader_AsksTheLeaderOfTheEnsemble: a server that lags behind would name the one before.
+// A server that lags behind would name the previous leader.
 func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
@@ -114,8 +114,7 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	})
 }
 
-// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer knows of the change, but has not read who leads
-// when the connection is lost.
+// The observer knows of the change, but has not read who leads when the connection is lost.
 func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
@@ -142,7 +141,7 @@ func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	})
 }
 
-// The list cannot be read: the error is the server's. If the session ends instead, the next one answers.
+// If the list cannot be read, the error is the server's. If the session ends instead, the next one answers.
 func TestLeader_ReadFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
@@ -188,7 +187,7 @@ func TestLeader_ReadFails(t *testing.T) {
 	})
 }
 
-// Between two leaders Watch yields that there is none, and yields nothing more to a caller that stops there.
+// Between two leaders Watch yields a view without a leader, and yields nothing more to a caller that stops there.
 func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := elected(t, campaign(t, join(t, srv, "a")))
