@@ -17,7 +17,7 @@ import (
 
 const kazooDoor = path + "-__lock__"
 
-// kazooLease makes the node of a lease of kazoo; the caller plays its part at the door.
+// kazooLease creates the node of a kazoo lease; the caller acts for kazoo at the door.
 func kazooLease(t *testing.T, c *conn.Client, name string) string {
 	t.Helper()
 	node, err := c.Create(t.Context(), path+"/"+name, []byte("py"), zk.FlagEphemeral)
@@ -76,8 +76,8 @@ func TestWithKazoo_BothCountTheLeasesOfTheOther(t *testing.T) {
 	})
 }
 
-// kazoo counts and creates in two requests. A client without the door may slip in between; ours then returns its
-// lease.
+// kazoo counts and creates in two requests. A client that skips the door may create a lease in between; ours then gives
+// its lease back.
 func TestWithKazoo_LeaseOfKazooComesWithoutTheDoor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithKazoo())

@@ -39,7 +39,7 @@ func newSemaphore(t testing.TB, c *conn.Client, limit int, opts ...semaphore.Opt
 	return s
 }
 
-// of returns an acquisition of n leases.
+// of returns a function that acquires n leases.
 func of(s *semaphore.Semaphore, n int) func(context.Context) (*zkrecipes.Hold, error) {
 	return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }
 }
@@ -66,7 +66,8 @@ func clean(t testing.TB, srv *zktest.Server) {
 	bubble.Clean(t, srv, path, "locks", "leases")
 }
 
-// Curator's golden dump: limit 2, two held (data me), one waits with its lease made, one is queued behind it.
+// Curator's golden dump: the limit is 2, two leases are held (data me), one caller waits with its lease created, and
+// one is queued behind it.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newSemaphore(t, a, 2, semaphore.WithData([]byte("me")))
@@ -94,7 +95,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		}
 		assert.ElementsMatch(t, []string{
 			"0000000000=me", "0000000001=me", "0000000002=127.0.0.1", // leases
-			"0000000002=127.0.0.1", "0000000003=127.0.0.1", // locks: one number for every acquisition before
+			"0000000002=127.0.0.1", "0000000003=127.0.0.1", // locks; every acquisition so far took one number
 		}, got)
 		holders, err := mine.Holders(t.Context())
 		require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 	})
 }
 
-// What Curator calls InterProcessSemaphoreMutex.
+// With a limit of 1, the semaphore is Curator's InterProcessSemaphoreMutex.
 func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
@@ -202,7 +203,7 @@ func TestAcquire_InOrder_NoCallerPassesAWaiterThatWantsMore(t *testing.T) {
 		first, second := acquire(t, s, 1), acquire(t, s, 1)
 		greedy := bubble.Start(t.Context(), of(newSemaphore(t, b, 3), 3))
 		greedy.Waits(t)
-		small := bubble.Start(t.Context(), of(s, 1)) // there is one
+		small := bubble.Start(t.Context(), of(s, 1)) // one lease is free
 		small.Waits(t)
 		release(t, first)
 		greedy.Waits(t)
@@ -254,7 +255,7 @@ func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// A try that meets others who are just taking theirs may be refused. The first at the door is not.
+// A try that meets others that are just taking their leases may be refused, but the first at the door is not.
 func TestTryAcquire_AllAtOnce_AreWithinTheLimit(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
@@ -527,7 +528,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2})) // as Java would
 		h := second.Granted(t, 0)
 
-		// Lowering revokes no lease, and lets no waiter in until enough have left.
+		// Lowering the limit revokes no lease, and grants no waiter until enough leases have been released.
 		require.NoError(t, s.SetLimit(t.Context(), 1))
 		synctest.Wait()
 		require.NoError(t, first.Err())
@@ -539,7 +540,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		release(t, h)
 		release(t, third.Granted(t, 0))
 
-		// More than the limit is waited for, since it may be raised.
+		// A request for more than the limit waits, because the limit may be raised.
 		require.NoError(t, s.SetLimit(t.Context(), 258))
 		n, _ = srv.Node(node)
 		require.Equal(t, []byte{0, 0, 1, 2}, n.Data)
@@ -551,7 +552,8 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 	})
 }
 
-// TestHolders_AreThoseThatWereGranted: whatever the waiter inside has, and whoever else its session has granted.
+// Holders lists the leases that were granted, whatever leases the first waiter has, and whatever else its session
+// holds.
 func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	for name, opts := range map[string][]semaphore.Option{
 		"fixed": nil, "kazoo's": {semaphore.WithKazoo()}, "limit node": {semaphore.WithLimitNode("/limit")},
@@ -575,14 +577,14 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 				two, three, one := acquire(t, mine, 2), acquire(t, others, 3), acquire(t, mine, 1)
 				is(two, two, three, three, three, one)
 				ctx, cancel := context.WithCancel(t.Context())
-				inside := bubble.Start(ctx, of(mine, 3)) // the session that holds two leases, and one
+				inside := bubble.Start(ctx, of(mine, 3)) // its session holds two leases, and it waits for one more
 				inside.Waits(t)
 				behind := bubble.Start(t.Context(), of(others, 4))
 				behind.Waits(t)
 				is(two, two, three, three, three, one)
 				release(t, one)
 				is(two, two, three, three, three)
-				if name == "limit node" { // which cannot be read: the door says who waits
+				if name == "limit node" { // the limit cannot be read, so the door shows who waits
 					refused := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")}, zktest.Fail(zktest.CodeNoAuth))
 					is(two, two, three, three, three)
 					require.Equal(t, 1, refused.Hits())
@@ -603,8 +605,7 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	}
 }
 
-// TestLimitNode_OfText_IsRefused: what an operator types in zkCli. Read as four bytes, any of it would admit
-// everybody.
+// An operator types text in zkCli. If it were read as four bytes, any of it would grant everyone.
 func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", nil, zktest.Persistent)
@@ -638,7 +639,7 @@ func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ToZero_StopsGrants: holders keep their leases, and waiters are granted once the limit is raised.
+// Holders keep their leases, and waiters are granted once the limit is raised.
 func TestSetLimit_ToZero_StopsGrants(t *testing.T) {
 	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
 		with := semaphore.WithLimitNode("/limit")
@@ -668,7 +669,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 		_, err = s.TryAcquire(t.Context(), 1)
 		require.ErrorContains(t, err, "/limit holds 1 bytes")
 		clean(t, srv)
-		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: the first four count
+		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: only the first four count
 		release(t, acquire(t, s, 2))
 		require.NoError(t, srv.Set("/limit", []byte{255, 255, 255, 255}))
 		waiter := bubble.Start(t.Context(), of(s, 1))
@@ -678,7 +679,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ReplyLostAndSetByOthers: an existing limit does not show that it is ours.
+// That the node holds the requested limit does not show that this call set it.
 func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -694,7 +695,7 @@ func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	})
 }
 
-// TestSetLimit_Refused: even if the limit is the requested one, and if the node cannot be created.
+// The error is returned even if the limit is already the requested one, or if the node cannot be created.
 func TestSetLimit_Refused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -710,7 +711,7 @@ func TestSetLimit_Refused(t *testing.T) {
 	})
 }
 
-// TestLimitNode_CannotBeMade: a call does not try for ever.
+// A call does not retry forever.
 func TestLimitNode_CannotBeMade(t *testing.T) {
 	for _, opt := range []semaphore.Option{semaphore.WithLimitNode("/limit"), semaphore.WithKazoo()} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -726,7 +727,7 @@ func TestLimitNode_CannotBeMade(t *testing.T) {
 	}
 }
 
-// TestLimitNode_CannotBeRead: the error is the server's.
+// If the limit node cannot be read, the error is the server's.
 func TestLimitNode_CannotBeRead(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		fixed, err := newSemaphore(t, a, 2).Limit(t.Context())
@@ -749,8 +750,8 @@ func TestLimitNode_CannotBeRead(t *testing.T) {
 	})
 }
 
-// TestLimitNode_CannotBeReadAgain: the limit was changed, and the server refuses to return it. Nothing is granted on
-// the old one, and nothing is left behind.
+// The limit was changed, and the server refuses to return it. Nothing is granted on the old limit, and nothing is left
+// behind.
 func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	const node = "/limit"
 	change := func(t *testing.T, srv *zktest.Server) {
@@ -781,7 +782,7 @@ func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	}
 }
 
-// TestAcquire_LeasesCannotBeCountedAgain: the limit has changed as well, and was read. That is not a count.
+// The limit has changed as well and has been read, but that does not replace the count.
 func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
 	const node = "/limit"
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -795,7 +796,7 @@ func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
 	})
 }
 
-// TestLimitNode_Lowered_IsNoReasonToWarn: the leases were within the limit when they were granted.
+// The leases were within the limit when they were granted.
 func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -812,7 +813,7 @@ func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestTryAcquire_LimitIsZero: there is no holder to name.
+// With a limit of zero, the error names no holder.
 func TestTryAcquire_LimitIsZero(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
@@ -825,7 +826,7 @@ func TestTryAcquire_LimitIsZero(t *testing.T) {
 	})
 }
 
-// TestAcquire_AllLeasesOut_IsNoReasonToWarn: only more than the limit is.
+// All leases being held causes no warning; only more leases than the limit does.
 func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -840,7 +841,7 @@ func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn: who waits for others to go has its leases already.
+// A caller that waits for others to leave already has its lease nodes.
 func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -864,7 +865,7 @@ func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestAcquire_LimitIsZero_NamesNoHolder: the caller is in nobody's way but its own.
+// Only the limit blocks the caller, so the error names no holder.
 func TestAcquire_LimitIsZero_NamesNoHolder(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
@@ -914,7 +915,7 @@ func TestRevokeAndQueue(t *testing.T) {
 	})
 }
 
-// A list without those at the door is not the queue.
+// A list that lacks those at the door is not the queue.
 func TestQueue_DoorCannotBeRead(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 3)
@@ -930,7 +931,7 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
-		// Curator's trySet returns false, and the value is set.
+		// Curator's trySet returns false here, although the value is set.
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
 		require.NoError(t, s.SetLimit(t.Context(), 5))
 		limit, err := s.Limit(t.Context())
@@ -941,7 +942,7 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 	})
 }
 
-// TestSetLimit_AnotherMakesTheNode: between the reading and the write. The newest limit counts.
+// Another client creates the node between the read and the write. The newest limit counts.
 func TestSetLimit_AnotherMakesTheNode(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
@@ -1010,7 +1011,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, bad.says)
 			require.ErrorContains(t, err, "semaphore: ")
 		}
-		if above := uint(math.MaxInt32) + 1; math.MaxInt > math.MaxInt32 { // an int of 32 bits holds no such limit
+		if above := uint(math.MaxInt32) + 1; math.MaxInt > math.MaxInt32 { // an int of 32 bits cannot hold such a limit
 			_, err := semaphore.New(a, path, int(above)) //nolint:gosec // it fits
 			require.ErrorContains(t, err, "limit 2147483648")
 		}
@@ -1048,7 +1049,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 	})
 }
 
-// Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, under faults.
+// Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, with faults.
 func TestAcquire_RandomQuantities_NeverAboveTheLimitAndInOrder(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() || bubble.Race {
