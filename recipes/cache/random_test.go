@@ -139,7 +139,7 @@ func (s *storm) run() {
 	require.Zero(s, total, "watches are left")
 }
 
-// write changes a random node, if it can be changed so.
+// write changes a random node, if the change is possible.
 func (s *storm) write() {
 	path := root
 	for range s.rand.IntN(4) {
@@ -155,7 +155,7 @@ func (s *storm) write() {
 	case 6:
 		_ = s.srv.DeleteAll(path)
 	default:
-		if s.srv.Delete(path) == nil { // and again, at once
+		if s.srv.Delete(path) == nil { // and create it again at once
 			_, _ = s.srv.Create(path, []byte("again"), zktest.Persistent)
 		}
 	}
@@ -199,7 +199,7 @@ func (s *storm) heal() {
 	}
 }
 
-// truth is what the server has of what the cache keeps.
+// truth returns what the server has of what the cache keeps.
 func (s *storm) truth() map[string]string {
 	want := map[string]string{}
 	for _, n := range s.srv.Tree(root) {
@@ -210,7 +210,7 @@ func (s *storm) truth() map[string]string {
 	return want
 }
 
-// kept is what the cache keeps of data.
+// kept returns what the cache keeps of data.
 func (s *storm) kept(data []byte) []byte {
 	if s.bare {
 		return nil
@@ -227,7 +227,7 @@ func (s *storm) lists(path string) bool {
 	return strings.Count(path, "/")-strings.Count(root, "/") < s.depth && (path == root || s.scope(path) == cache.Whole)
 }
 
-// read takes the changes, slowly at times.
+// read takes the changes, at times slowly.
 func (s *storm) read(ctx context.Context) {
 	slow := rand.New(rand.NewPCG(1, 1))
 	for change, err := range s.cache.Watch(ctx) {
@@ -244,7 +244,7 @@ func (s *storm) read(ctx context.Context) {
 	}
 }
 
-// look compares a snapshot with what the server had at the time that the view says.
+// look compares a snapshot with what the server had at the time that the view reports.
 func (s *storm) look() {
 	list, view := s.cache.Snapshot()
 	got := map[string]cache.Entry{}
@@ -252,7 +252,7 @@ func (s *storm) look() {
 		got[e.Path] = e
 	}
 	if s.lags {
-		return // then the server that answers is behind the history
+		return // the server that answers is then behind the history
 	}
 	type state struct {
 		zxid   int64
@@ -301,8 +301,8 @@ func (s *storm) sync() {
 	}
 }
 
-// checkTold checks what the reader has seen: it has existed, it follows from what it saw before, and in the end it is
-// the truth.
+// checkTold checks what the reader has seen: it has existed, it follows from what the reader saw before, and in the end
+// it is the truth.
 func (s *storm) checkTold() {
 	existed := map[string]map[[2]int64]bool{}
 	czxid := map[string]int64{}
