@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCost counts what doc.go says: requests, watches and nodes, of members and of shards.
+// TestCost counts the requests, watches and nodes that doc.go promises for members and shards.
 func TestCost(t *testing.T) {
 	inFleet(t, 100, func(f *fleet) {
 		f.join("a")
@@ -20,8 +20,8 @@ func TestCost(t *testing.T) {
 		f.pass(time.Minute)
 		watches, _ := f.srv.Watches()
 		nodes := len(f.srv.Tree(path))
-		// A member watches its own node, the plan, and in the election its own candidate or the one before it. The second one there watches
-		// both. The leader watches the list of the members, and each of them.
+		// A member watches its own node, the plan and, in the election, its own candidate or the one ahead of it. The
+		// second candidate watches both. The leader watches the list of members, and each of them.
 		require.Equal(f, 2*3+1+(1+1)+100, watches, "one for each shard, three for each member")
 		require.Equal(f, 3+2*2+2*100+2, nodes, "two for each shard: the lock and its holder")
 

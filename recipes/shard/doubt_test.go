@@ -34,7 +34,7 @@ func TestWithSettle_NoneAndAStrategyThatNeverRests(t *testing.T) {
 	}
 }
 
-// TestRecall_LockThatCannotBeRead: a leader that asks the locks does without the answer of one that it may not read.
+// A leader that reads the locks does without those that it may not read.
 func TestRecall_LockThatCannotBeRead(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a, b := f.join("a"), f.join("b")
@@ -58,7 +58,7 @@ func TestRecall_LockThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_OverWhileItSettles: from then on the leader waits only for the settling.
+// From then on the leader waits only for the members to settle.
 func TestReturnGrace_OverWhileItSettles(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		m := f.prepare("b")
@@ -74,7 +74,7 @@ func TestReturnGrace_OverWhileItSettles(t *testing.T) {
 	})
 }
 
-// TestRun_FunctionReleases: a function that releases its hold is called again under the next one.
+// A function that releases its hold is called again under the next one.
 func TestRun_FunctionReleases(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a")

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// requireRunning requires that Run of no member has ended.
+// requireRunning requires that Run has not returned for any of the members.
 func (f *fleet) requireRunning(members ...*mate) {
 	f.Helper()
 	synctest.Wait()
@@ -45,13 +45,13 @@ func (f *fleet) team(from shard.Source) []*mate {
 	return all
 }
 
-// gone ends the session of a member at once, and keeps it away.
+// gone ends the session of a member at once, and keeps the member away.
 func (f *fleet) gone(m *mate) {
 	f.srv.Refuse(zktest.Label(m.label))
 	f.expire(f.srv.SessionOf(m.label))
 }
 
-// What a leader may not read ended its member, and then the next leader, until nobody served.
+// An unreadable node used to end the member that led, and then each next leader, until no member served any more.
 func TestLeader_MayNotRead(t *testing.T) {
 	for name, match := range map[string]zktest.Match{
 		"the set":         {Op: zktest.OpGetData, Path: "/shards$"},
@@ -100,7 +100,7 @@ func TestLeader_GivesWay(t *testing.T) {
 	})
 }
 
-// A leader that may no longer write the plan ends no member that serves. TestRun_NotAllowed is about the first plan.
+// A leader that may no longer write the plan ends no member that serves. TestRun_NotAllowed covers the first plan.
 func TestLeader_MayNotWrite(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
@@ -116,7 +116,7 @@ func TestLeader_MayNotWrite(t *testing.T) {
 	})
 }
 
-// TestMember_ServerFault: one error of a server ends no member, wherever it comes.
+// A single error of a server ends no member, whichever request it answers.
 func TestMember_ServerFault(t *testing.T) {
 	const systemError zktest.Code = -1
 	for name, match := range map[string]zktest.Match{
@@ -149,7 +149,8 @@ func TestMember_ServerFault(t *testing.T) {
 	}
 }
 
-// TestMember_MayNotReadThePlan: one that never could ends, and says why, so that the others get its shards. One that could keeps what it has.
+// A member that could never read the plan ends with the reason, so that the others get its shards. One that could read
+// it before keeps what it has.
 func TestMember_MayNotReadThePlan(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
@@ -172,7 +173,7 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 	})
 }
 
-// TestRun_CredentialsAreRefused: the session and its holds end, and Run continues when the servers accept them again.
+// The session and its holds end, and Run continues once the servers accept the credentials again.
 func TestRun_CredentialsAreRefused(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.prepare("a")
@@ -196,7 +197,7 @@ func TestRun_CredentialsAreRefused(t *testing.T) {
 	})
 }
 
-// When the source failed and the leader went, the next one had no set of shards, and repaired nothing.
+// If the source failed and the leader left, the next leader used to have no set of shards, and repaired nothing.
 func TestSource_FailsForTheNextLeader(t *testing.T) {
 	fails := func(context.Context) ([]string, error) { return nil, errors.New("no catalog") }
 	waits := func(ctx context.Context) ([]string, error) {
@@ -204,7 +205,7 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	for name, source := range map[string]struct {
-		broken func(context.Context) ([]string, error) // nil is a node
+		broken func(context.Context) ([]string, error) // nil: the source is a node
 		harm   func(f *fleet) error
 		log    string
 	}{
@@ -246,8 +247,7 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	}
 }
 
-// TestSource_FailsAndThePlanHasNamesThatCannotBe: such names are not shards, even if the set is known only from the
-// plan.
+// Such names are not shards, even if the set is known only from the plan.
 func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		m := f.prepare("a")
@@ -258,7 +258,7 @@ func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	})
 }
 
-// TestSource_TellsInTime: a leader whose source soon yields the set does not plan for the set of the last plan.
+// A leader whose source yields the set soon does not plan for the set of the last plan.
 func TestSource_TellsInTime(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a")
@@ -272,7 +272,7 @@ func TestSource_TellsInTime(t *testing.T) {
 	})
 }
 
-// A plan above the jute.maxbuffer of the servers cost the client its connection again and again.
+// A plan above the jute.maxbuffer of the servers used to cost the client its connection again and again.
 func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000), zktest.WithHistory(5000))
@@ -297,7 +297,7 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	})
 }
 
-// TestPlan_CannotBeWritten: what a server refuses is tried every five seconds, whatever else happens.
+// A plan that a server refuses is retried every five seconds, whatever else happens.
 func TestPlan_CannotBeWritten(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
@@ -316,8 +316,7 @@ func TestPlan_CannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestMember_CannotSayWhatItIs: a member whose node cannot be written keeps trying, and reports why others do not
-// know that it is leaving.
+// A member whose node cannot be written keeps trying, and reports why others do not know that it is leaving.
 func TestMember_CannotSayWhatItIs(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.join("a")
@@ -338,7 +337,7 @@ func TestMember_CannotSayWhatItIs(t *testing.T) {
 	})
 }
 
-// TestWorker_LockCannotBeHad: a lock that a member may not take counts as a failure, and the shard goes to another one.
+// A lock that a member may not acquire counts as a failure, and the shard goes to another member.
 func TestWorker_LockCannotBeHad(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "/own/s000/", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -351,7 +350,7 @@ func TestWorker_LockCannotBeHad(t *testing.T) {
 	})
 }
 
-// TestRun_CannotJoin: a member that may not make its node ends, and says why.
+// Run returns the reason if a member may not create its node.
 func TestRun_CannotJoin(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -362,7 +361,7 @@ func TestRun_CannotJoin(t *testing.T) {
 	})
 }
 
-// TestRecall_ServerFault: a leader that cannot ask who holds what writes no plan. The next one asks, and nothing moves.
+// A leader that cannot find out who holds what writes no plan. The next one can, and nothing moves.
 func TestRecall_ServerFault(t *testing.T) {
 	for name, match := range map[string]zktest.Match{
 		"the list of locks": {Op: zktest.OpGetChildren2, Path: "/own$"},
@@ -373,7 +372,7 @@ func TestRecall_ServerFault(t *testing.T) {
 				f.join("a")
 				f.requireServed(2*settle, map[string]int{"a": 4})
 				f.join("b")
-				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has others than in a plan from nothing
+				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has other shards than in a plan made from nothing
 				before, planned, started := f.owners(), f.planned(), f.started()
 				fault := f.srv.Intercept(match, zktest.Fail(zktest.CodeMarshallingError))
 				require.NoError(f, f.srv.Delete(path+"/plan"))
@@ -388,7 +387,7 @@ func TestRecall_ServerFault(t *testing.T) {
 	}
 }
 
-// TestOwners_CannotReadThePlan: only the error is returned.
+// Owners returns only the error.
 func TestOwners_CannotReadThePlan(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a")
@@ -400,7 +399,7 @@ func TestOwners_CannotReadThePlan(t *testing.T) {
 	})
 }
 
-// TestPlan_GarbledAsItIsWritten: the leader reads what has become of its plan, and writes it again at once.
+// The leader reads back its plan, finds it garbled, and writes it again at once.
 func TestPlan_GarbledAsItIsWritten(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a")

@@ -30,7 +30,7 @@ func TestRoster_Next(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		members []attendant
-		over    string // a member whose time is over; "*" says that all members are there
+		over    string // a member whose time is over; "*" if all members have joined
 		last    plan
 		want    plan
 		urgent  bool
@@ -71,7 +71,7 @@ func TestRoster_Next(t *testing.T) {
 	}
 }
 
-// TestRoster_Next_StrategyThatErrs: an assignment that makes no sense is ignored.
+// An assignment that makes no sense is ignored.
 func TestRoster_Next_StrategyThatErrs(t *testing.T) {
 	r := roster{shards: []string{"a", "b"}, members: []attendant{{"x", presence{Weight: 1}}}, strategy: func(Situation) map[string]string {
 		return map[string]string{"a": "stranger", "other": "x"}
@@ -80,7 +80,7 @@ func TestRoster_Next_StrategyThatErrs(t *testing.T) {
 	require.Equal(t, plan{Owners: map[string][]string{}, Nobody: []string{"a", "b"}, Away: map[string]int64{}}, next)
 }
 
-// A weight that a client wrote by hand made the quotas overflow.
+// A weight that a client wrote by hand used to make the quotas overflow.
 func TestRoster_Next_WeightWrittenByHand(t *testing.T) {
 	r := roster{shards: []string{"a", "b", "c"}, strategy: Sticky, members: []attendant{
 		{"x", presence{Weight: math.MaxInt}}, {"y", presence{Weight: math.MaxInt}}, {"z", presence{Weight: -1}},
@@ -89,7 +89,7 @@ func TestRoster_Next_WeightWrittenByHand(t *testing.T) {
 	require.Equal(t, 3, len(next.byShard()))
 }
 
-// A view that was read before the leader wrote comes after that.
+// The leader sees a view that was read before it wrote, after it has written.
 func TestLeader_SeePlan_OfBeforeItsOwn_IsNotTheLast(t *testing.T) {
 	at := func(mzxid int64) value.Version { return value.Version{Czxid: 1, Mzxid: mzxid} }
 	old, own := plan{Owners: map[string][]string{"a": {"s"}}}, plan{Owners: map[string][]string{"b": {"s"}}}

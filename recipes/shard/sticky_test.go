@@ -28,7 +28,7 @@ func candidates(ids ...string) []Candidate {
 	return list
 }
 
-// moved counts the shards whose owner is another one than before.
+// moved counts the shards whose owner has changed.
 func moved(before, after map[string]string) (n int) {
 	for shard, id := range after {
 		if before[shard] != id {
@@ -123,7 +123,7 @@ func TestSticky_Tables(t *testing.T) {
 	}
 }
 
-// TestSticky_Moves plays joins and leaves of members of equal weight. No plan moves more than it has to.
+// TestSticky_Moves plays joins and leaves of members of equal weight. No plan moves more than necessary.
 func TestSticky_Moves(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -158,7 +158,7 @@ func TestSticky_Moves(t *testing.T) {
 	}
 }
 
-// costs are what an answer costs the balance: the cost of each shard, the highest first.
+// costs returns the cost of each shard to the balance, the highest first.
 func (d *division) costs(owners map[string]string) []cost {
 	var all []cost
 	n := map[string]int{}
@@ -171,8 +171,9 @@ func (d *division) costs(owners map[string]string) []cost {
 	return all
 }
 
-// TestSticky_Constrained plays small situations with refusals and pins. No other division that obeys them is better balanced, and a plan that
-// follows on itself is the same. Before, one in fifty moved a shard when it was asked about its own answer.
+// TestSticky_Constrained plays small situations with refusals and pins. No other division that obeys them is better
+// balanced, and the plan that follows from a plan is the same. One in fifty used to move a shard when Sticky was
+// applied to its own result.
 func TestSticky_Constrained(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -227,8 +228,8 @@ func (d *division) seat(id string) *seat {
 	return nil
 }
 
-// FuzzSticky divides what it is given, whatever that is: each shard has one owner that may have it, quotas hold where nothing is refused or
-// pinned, and a plan that follows on itself is the same.
+// FuzzSticky divides whatever it is given: each shard has one owner that may have it, quotas hold where nothing is
+// refused or pinned, and the plan that follows from a plan is the same.
 func FuzzSticky(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(3))
 	f.Add(uint64(2), uint8(200), uint8(17))

@@ -39,7 +39,7 @@ func (d *diary) tracer() *shard.Tracer {
 	}
 }
 
-// take returns the changes of a member since the last call, in short.
+// take returns the changes of a member since the last call, in short form.
 func (d *diary) take(member string) (said []string) {
 	synctest.Wait()
 	d.mu.Lock()
@@ -101,7 +101,7 @@ func TestTracer_Shards(t *testing.T) {
 	})
 }
 
-// TestTracer_FailingShard: it waits for a member that does not give it back.
+// The shard waits for a member that does not give it back.
 func TestTracer_FailingShard(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		var d diary
@@ -116,7 +116,7 @@ func TestTracer_FailingShard(t *testing.T) {
 	})
 }
 
-// TestOwners_Members: an observer sees what members say of themselves.
+// An observer sees what members announce about themselves.
 func TestOwners_Members(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		start := time.Now()
@@ -138,7 +138,7 @@ func TestOwners_Members(t *testing.T) {
 	})
 }
 
-// TestWithTracerName: the locks of the shards and the election of the leader have the name, too.
+// The locks of the shards and the election of the leader have the name too.
 func TestWithTracerName(t *testing.T) {
 	for _, name := range []string{"", "partitions"} {
 		t.Run(name, func(t *testing.T) {
