@@ -44,8 +44,8 @@ var blows = func() map[string]func(*zktest.Server) zktest.Action {
 	return blows
 }()
 
-// TestEveryStep injects each blow at each request of the life of a node, one in each run. The node must be there with its
-// data soon after, and gone after Close.
+// TestEveryStep injects each blow at each request in the life of a node, one per run. Soon afterwards the node must
+// exist with its data, and it must be gone after Close.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	for name, blow := range blows {
@@ -78,7 +78,7 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 		require.NoError(t, n.Set(ctx, []byte{data}))
 		time.Sleep(2 * time.Second)
 	}
-	time.Sleep(3 * bubble.Timeout) // background work comes to rest
+	time.Sleep(3 * bubble.Timeout) // background work settles
 	requireNode(t, srv, n, "4")
 	require.NoError(t, n.Close(ctx))
 	time.Sleep(2 * bubble.Timeout)
@@ -87,8 +87,8 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 	return rule.Hits() > 0
 }
 
-// TestRandom runs storms of faults, in which another client takes the path when it can. When the storm is over the node must be there
-// with the data that was set last.
+// TestRandom runs storms of faults during which another client takes the path when it can. After the storm the node
+// must exist with the data that was set last.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -141,7 +141,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		undo := faults[random.IntN(len(faults))]()
 		ctx, cancel := context.WithTimeout(t.Context(), soon())
 		data++
-		_ = n.Set(ctx, fmt.Append(nil, data)) // it counts all the same
+		_ = n.Set(ctx, fmt.Append(nil, data)) // it counts nevertheless
 		cancel()
 		time.Sleep(soon())
 		if undo != nil {
