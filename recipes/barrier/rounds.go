@@ -62,7 +62,7 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 }
 
 // await waits until the member's own node shows that it is in a round. The member that completes a round admits it. Any
-// other waiter does so when it checks again, if that member has stopped before.
+// other waiter does so when it checks again, in case that member stopped first.
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
 	for {

@@ -16,7 +16,7 @@ import (
 // written is when the instances of the golden files were registered.
 var written = time.UnixMilli(1700000000123)
 
-// The golden files were written by Curator 5.9 and Spring Cloud Zookeeper 4.3: see integration/others/discovery.
+// golden reads a golden file. Curator 5.9 and Spring Cloud Zookeeper 4.3 wrote them: see integration/others/discovery.
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
@@ -31,7 +31,7 @@ func uri(t *testing.T, text string) discovery.URISpec {
 	return spec
 }
 
-// TestGolden_Curator: what Curator has written decodes, and encodes to the same bytes.
+// What Curator has written decodes, and encodes to the same bytes.
 func TestGolden_Curator(t *testing.T) {
 	full := golden(t, "curator-full")
 	_, after, _ := strings.Cut(string(full), `"payload":`)
@@ -73,7 +73,7 @@ func TestGolden_Curator(t *testing.T) {
 	}
 }
 
-// TestEncode_CuratorText: our text is escaped as Jackson escapes it.
+// Our text is escaped as Jackson escapes it.
 func TestEncode_CuratorText(t *testing.T) {
 	full, err := discovery.Curator().Decode("full", discovery.Node{Data: golden(t, "curator-full")})
 	require.NoError(t, err)
@@ -85,8 +85,7 @@ func TestEncode_CuratorText(t *testing.T) {
 	require.Contains(t, string(n.Data), `"payload":{"text":`+theirs)
 }
 
-// TestGolden_Spring: the same for Spring Cloud; our instance has the same bytes, except for the order of the
-// metadata.
+// As above for Spring Cloud. Our instance has the same bytes, except for the order of the metadata.
 func TestGolden_Spring(t *testing.T) {
 	data := golden(t, "spring")
 	i, err := discovery.Spring().Decode("golden-spring", discovery.Node{Name: "spring-1", Data: data})
@@ -106,7 +105,7 @@ func TestGolden_Spring(t *testing.T) {
 	require.Equal(t, "spring-1", n.Name)
 }
 
-// TestSpring_Status: Disabled decides.
+// Disabled takes precedence.
 func TestSpring_Status(t *testing.T) {
 	for _, c := range []struct {
 		disabled     bool
@@ -132,7 +131,7 @@ func TestSpring_Status(t *testing.T) {
 	}
 }
 
-// TestDecode_NamesInTheirCase: Java's readers do not know a name in another case.
+// Java's readers do not accept a name in a different case.
 func TestDecode_NamesInTheirCase(t *testing.T) {
 	for data, want := range map[string]struct {
 		codec    discovery.Codec
@@ -155,7 +154,7 @@ func TestDecode_NamesInTheirCase(t *testing.T) {
 	}
 }
 
-// TestDecode_JavaNull: what is null in Java is not there, and a payload of which Spring reads nothing has no metadata.
+// A null in Java counts as missing, and a payload that Spring ignores has no metadata.
 func TestDecode_JavaNull(t *testing.T) {
 	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
@@ -189,13 +188,13 @@ func TestDecode_JavaNull(t *testing.T) {
 	}
 }
 
-// TestDecode_NotUTF8: Jackson refuses it, and encoding/json would change it.
+// Jackson rejects text that is not UTF-8, and encoding/json would change it.
 func TestDecode_NotUTF8(t *testing.T) {
 	_, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte("{\"address\":\"h\xff\"}")})
 	require.ErrorContains(t, err, "UTF-8")
 }
 
-// TestDecode_CuratorEnabled: a newer mode of Curator says whether an instance is enabled.
+// In a newer mode, Curator stores whether an instance is enabled.
 func TestDecode_CuratorEnabled(t *testing.T) {
 	for text, disabled := range map[string]bool{`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false} {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
@@ -207,7 +206,7 @@ func TestDecode_CuratorEnabled(t *testing.T) {
 	}
 }
 
-// TestDecode_CuratorAsJackson: names match and types are coerced as Jackson does both. The file has what Curator 5.9 makes of each node: see
+// Names match and types are coerced as in Jackson. The file has what Curator 5.9 makes of each node: see
 // integration/others/discovery.
 func TestDecode_CuratorAsJackson(t *testing.T) {
 	lines, err := os.ReadFile("testdata/jackson.txt")
@@ -223,7 +222,7 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 	}
 }
 
-// TestParseURISpec: the parts are those of Curator, so that the bytes are, too.
+// The parts are those of Curator, and therefore so are the bytes.
 func TestParseURISpec(t *testing.T) {
 	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}}, uri(t, "a { port }/{}"))
 	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
@@ -258,7 +257,7 @@ const provider = "dubbo%3A%2F%2F10.0.0.7%3A20880%2Forg.apache.dubbo.demo.DemoSer
 	"deprecated%3Dfalse%26dubbo%3D2.0.2%26dynamic%3Dtrue%26generic%3Dfalse%26interface%3Dorg.apache.dubbo.demo.DemoService%26" +
 	"methods%3DsayHello%2CsayHelloAsync%26pid%3D42%26side%3Dprovider%26timestamp%3D1700000000123"
 
-// TestDubbo: a provider's URL has the same characters after it was decoded and encoded.
+// A provider's URL has the same characters after it was decoded and encoded.
 func TestDubbo(t *testing.T) {
 	for name, want := range map[string]discovery.Instance{
 		provider: {
@@ -268,7 +267,7 @@ func TestDubbo(t *testing.T) {
 				"interface": "org.apache.dubbo.demo.DemoService", "methods": "sayHello,sayHelloAsync", "pid": "42", "side": "provider",
 			},
 		},
-		// A version, a group, another protocol, IPv6, and characters that Java escapes in its own way.
+		// It has a version, a group, another protocol, IPv6, and characters that Java escapes in its own way.
 		"tri%3A%2F%2F%5B2001%3Adb8%3A%3A1%5D%3A50051%2Forg.Orders%3Fa%3D*%7E+%C3%A9%2B%25%26disabled%3Dtrue%26interface%3Dorg.Orders": {
 			ID: "tri://[2001:db8::1]:50051/org.Orders", Address: "2001:db8::1", Port: 50051, Disabled: true,
 			Metadata: map[string]string{"a": "*~ é+%", "interface": "org.Orders"},
@@ -302,7 +301,7 @@ func TestDubbo(t *testing.T) {
 	require.Equal(t, discovery.Static, static.Type)
 }
 
-// TestFinagle: a member of a serverset has the same JSON after it was decoded and encoded.
+// A member of a serverset has the same JSON after it was decoded and encoded.
 func TestFinagle(t *testing.T) {
 	for data, want := range map[string]discovery.Instance{
 		`{"serviceEndpoint":{"host":"10.0.0.7","port":31943},"additionalEndpoints":{"aurora":{"host":"10.0.0.7","port":31943}},"status":"ALIVE","shard":0}`: {
@@ -330,7 +329,7 @@ func TestFinagle(t *testing.T) {
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 
-// The folder of a service could lie outside of the base.
+// Otherwise the folder of a service could lie outside of the base.
 func TestDubbo_ServiceThatIsNoName(t *testing.T) {
 	for _, service := range []string{"", ".", ".."} {
 		_, err := discovery.Dubbo().Folder(service)
@@ -338,7 +337,7 @@ func TestDubbo_ServiceThatIsNoName(t *testing.T) {
 	}
 }
 
-// TestEncode_Refuses: the error says what a format cannot say.
+// The error explains what a format cannot represent.
 func TestEncode_Refuses(t *testing.T) {
 	ok := discovery.Instance{Service: "s", ID: "1", Address: "a", Port: 1}
 	curator, spring, dubbo, finagle := discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()
@@ -350,7 +349,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{curator, "the service is empty", func(i *discovery.Instance) { i.Service = "" }},
 		{curator, `service "a/b"`, func(i *discovery.Instance) { i.Service = "a/b" }},
 		{curator, `id ".."`, func(i *discovery.Instance) { i.ID = ".." }},
-		{curator, `id "a\nb"`, func(i *discovery.Instance) { i.ID = "a\nb" }}, // servers refuse such a node
+		{curator, `id "a\nb"`, func(i *discovery.Instance) { i.ID = "a\nb" }}, // servers reject such a node
 		{curator, `service "a\x01"`, func(i *discovery.Instance) { i.Service = "a\x01" }},
 		{curator, "port 65536", func(i *discovery.Instance) { i.TLSPort = 65536 }},
 		{curator, "port -1", func(i *discovery.Instance) { i.Port = -1 }},
@@ -396,7 +395,7 @@ func TestEncode_Refuses(t *testing.T) {
 	require.ErrorContains(t, err, "not closed")
 }
 
-// FuzzDecode: what decodes and can be encoded stays as it is then, with its payload.
+// An instance that decodes and can be encoded is then unchanged, including its payload.
 func FuzzDecode(f *testing.F) {
 	f.Add("1", []byte(`{"name":"s","id":"1","payload":{"metadata":{"a":"b"}},"uriSpec":{"parts":[{"value":"x","variable":true}]}}`))
 	f.Add(provider, []byte{})

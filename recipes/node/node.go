@@ -43,7 +43,7 @@ type Node struct {
 
 	set chan struct{} // has room for one; there is new data
 
-	// trying is used only by the goroutine, see run.
+	// The fields below are used only by the goroutine, see run.
 	trying int // the newest data when the current attempt began
 	pauses *pause.Growing
 	since  time.Time // since when the current node has existed as it should; zero if it does not
