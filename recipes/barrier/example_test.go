@@ -19,7 +19,7 @@ func ExampleBarrier_Wait() {
 	}
 	fmt.Println("raised:", b.Set(ctx))
 	var worker sync.WaitGroup
-	worker.Go(func() { fmt.Println("worker goes on:", b.Wait(ctx)) }) // stands for another process
+	worker.Go(func() { fmt.Println("worker goes on:", b.Wait(ctx)) }) // as another process would
 	fmt.Println("lowered:", b.Remove(ctx))
 	worker.Wait()
 	// Unordered output:
@@ -38,7 +38,7 @@ func ExampleDouble_Enter() {
 		return
 	}
 	var members sync.WaitGroup
-	for range 3 { // stands for three processes
+	for range 3 { // as three processes would
 		members.Go(func() {
 			round, err := d.Enter(ctx)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 type View struct {
 	// Service is the name of the service.
 	Service string
-	// Entries are the instances in the order of their nodes, the longest-standing first.
+	// Entries are the instances in the order of their nodes, the oldest first.
 	Entries []Entry
 	// Zxid is the id of the transaction that last changed the list of instances; 0 if there never was one. Of two
 	// views, the one with the larger Zxid is newer.

@@ -177,8 +177,8 @@ func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 }
 
 // Revoke asks the leader to resign by closing the Revoked channel of its term. The leader decides whether and when to
-// resign. It is not an error if there is no leader. The request replaces the data of the leader, so others can no
-// longer see its name.
+// resign. Without a leader, Revoke is a no-op. The request replaces the data of the leader, so others can no longer see
+// its name.
 //
 // Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [Election.Queue].
 //

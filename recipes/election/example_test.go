@@ -106,7 +106,7 @@ func ExampleElection_Appoint() {
 		if err != nil {
 			panic(err)
 		}
-		go func() { // stands for another process
+		go func() { // as another process would
 			if t, err := e.Campaign(ctx); err == nil {
 				fmt.Println(name, "leads")
 				terms <- t

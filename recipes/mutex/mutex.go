@@ -148,8 +148,8 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
 // Revoke asks the holder to release by closing the [zkrecipes.Hold.Revoked] channel of its hold. The holder decides
-// whether and when to release. It is not an error if there is no holder. The request replaces the data of the holder,
-// so [Mutex.Queue] no longer shows its name.
+// whether and when to release. Without a holder, Revoke is a no-op. The request replaces the data of the holder, so
+// [Mutex.Queue] no longer shows its name.
 //
 // Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [Mutex.Queue].
 //

@@ -198,7 +198,7 @@ func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zk
 }
 
 // Revoke asks the writer, or every reader, that holds the lock to release, by closing the [zkrecipes.Hold.Revoked]
-// channel of the hold. Each holder decides whether and when to release. It is not an error if there is no holder. The
+// channel of the hold. Each holder decides whether and when to release. Without a holder, Revoke is a no-op. The
 // request replaces the data of the holders, so [RWLock.Queue] no longer shows their names.
 //
 // Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [RWLock.Queue].

@@ -195,8 +195,8 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 }
 
 // Revoke asks all holders to release their leases by closing the [zkrecipes.Hold.Revoked] channel of their holds. Each
-// holder decides whether and when to release. It is not an error if there are no holders. The request replaces the data
-// of the leases, so [Semaphore.Holders] no longer shows the names of the holders.
+// holder decides whether and when to release. Without holders, Revoke is a no-op. The request replaces the data of the
+// leases, so [Semaphore.Holders] no longer shows the names of the holders.
 //
 // Errors: a lease of kazoo, which cannot be asked; otherwise those of [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {

@@ -105,7 +105,7 @@ func (a attendant) isCandidate() bool { return !a.Leaving && a.Back == 0 }
 // roster is the input of a plan.
 type roster struct {
 	shards   []string        // sorted
-	members  []attendant     // the longest-standing first
+	members  []attendant     // the oldest first
 	over     map[string]bool // members that restart, and have not returned in time
 	complete bool            // no member has joined for a while, so no more are expected
 	pins     map[string]string

@@ -9,7 +9,7 @@ import (
 type Situation struct {
 	// Shards are the names of the shards to divide, sorted.
 	Shards []string
-	// Members are those that may get shards, the longest-standing first.
+	// Members are those that may get shards, the oldest first.
 	Members []Candidate
 	// Owners are the ids of the members to which the last plan assigns the shards. Some members may be gone.
 	Owners map[string]string

@@ -172,7 +172,7 @@ func ExampleValue_Watch() {
 		if view.Version.Exists() {
 			break
 		}
-		if _, err := v.Set(ctx, "blue"); err != nil { // stands for another process
+		if _, err := v.Set(ctx, "blue"); err != nil { // as another process would
 			fmt.Println(err)
 			return
 		}
