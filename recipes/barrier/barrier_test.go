@@ -214,7 +214,8 @@ func TestSet_ReplyLost(t *testing.T) {
 					}
 					srv.Intercept(creates, action)
 					if lost == "applied, and removed since" {
-						srv.Intercept(zktest.Match{From: zktest.Label("a")}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+						srv.Intercept(zktest.Match{From: zktest.Label("a")},
+							zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
 					}
 					err := a.Set(t.Context())
 					if lost == "applied" {
@@ -320,7 +321,9 @@ func TestRemove_ReplyLostAndSetByAnother(t *testing.T) {
 }
 
 func TestRemove_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 3 {
 			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -400,7 +403,8 @@ func TestWait_UnderFaults(t *testing.T) {
 				require.Greater(t, len(calls), 20)
 				for _, c := range calls {
 					for _, up := range ups {
-						require.False(t, up[0].Before(c.from) && up[1].After(c.to), "let go at %v while it was up from %v to %v", c, up[0], up[1])
+						require.False(t, up[0].Before(c.from) && up[1].After(c.to),
+							"let go at %v while it was up from %v to %v", c, up[0], up[1])
 					}
 				}
 				require.True(t, slices.IsSortedFunc(ups, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) }))

@@ -222,7 +222,8 @@ func TestEnter_MemberGoesAtTheLastMoment(t *testing.T) {
 		gone := enter(ctx, a)
 		gone.requireWaits(t)
 		deleted := make(chan struct{})
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.After(func(zktest.Request) { close(deleted) }))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete},
+			zktest.After(func(zktest.Request) { close(deleted) }))
 		srv.Intercept(letIn, zktest.Before(func(zktest.Request) {
 			cancel()
 			<-deleted
@@ -238,7 +239,9 @@ func TestEnter_MemberGoesAtTheLastMoment(t *testing.T) {
 
 // The connection of the member that completes the round breaks at each of its requests.
 func TestEnter_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 8 {
 			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -305,7 +308,8 @@ func TestEnter_SessionEnds(t *testing.T) {
 func TestEnter_MemberCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x := enter(t.Context(), double(t, srv, "a", 2))
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]},
+			zktest.Fail(zktest.CodeNoAuth))
 		_, err := double(t, srv, "b", 2).Enter(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.Len(t, srv.Children(path), 1)
@@ -416,7 +420,8 @@ func TestEnter_IsTraced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var ends []zkrecipes.AcquireEnd // of one caller
 		tracer := &zkrecipes.Tracer{AcquireEnd: func(_ context.Context, e zkrecipes.AcquireEnd) { ends = append(ends, e) }}
-		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2, barrier.WithTracerName("step"))
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2,
+			barrier.WithTracerName("step"))
 		require.NoError(t, err)
 		x := enter(t.Context(), double(t, srv, "a", 2))
 		y := enter(t.Context(), d)

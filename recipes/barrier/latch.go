@@ -69,13 +69,14 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	if err := session.ValidateName("name", name); err != nil {
 		return 0, l.failed("count down", err)
 	}
-	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name, Next: func(now session.Node) ([]zkrecipes.Op, error) {
-		if left, err = l.left(now); err != nil || left == 0 {
-			return nil, err
-		}
-		left--
-		return l.count(now, left), nil
-	}}.Do(ctx)
+	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
+		Next: func(now session.Node) ([]zkrecipes.Op, error) {
+			if left, err = l.left(now); err != nil || left == 0 {
+				return nil, err
+			}
+			left--
+			return l.count(now, left), nil
+		}}.Do(ctx)
 	if err == nil && !counted {
 		left, err = l.left(now)
 	}
@@ -116,9 +117,11 @@ func (l *Latch) left(now session.Node) (int, error) {
 	n, worse := strconv.Atoi(of)
 	switch {
 	case bad != nil || worse != nil || left < 0 || left > n:
-		return 0, l.failed("latch", fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
+		return 0, l.failed("latch",
+			fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
 	case n != l.n:
-		return 0, l.failed("latch", fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
+		return 0, l.failed("latch",
+			fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
 	}
 	return left, nil
 }

@@ -115,9 +115,10 @@ func TestLatch_RequestOrReplyLost(t *testing.T) {
 							if i == which {
 								lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, fault)
 								if expires {
-									srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) {
-										srv.Expire(r.Session)
-									}))
+									srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpConnect},
+										zktest.Before(func(r zktest.Request) {
+											srv.Expire(r.Session)
+										}))
 								}
 								defer func() { require.Equal(t, 1, lost.Hits()) }()
 							}

@@ -97,7 +97,9 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 
 // letIn admits the first n waiting members if there are that many. again reports that there were, in which case the
 // caller checks its own node next: it was admitted, another client was faster, or a member has left.
-func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups) (again bool, err error) {
+func (r *rounds) letIn(
+	ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups,
+) (again bool, err error) {
 	if len(members) < r.n {
 		return false, nil
 	}
@@ -120,7 +122,8 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
 	case session.ReplyLost(err):
-		return true, session.Sleep(ctx, session.RetryPause) // the own node decides; a second copy fails because of its versions
+		// The own node decides. A second copy fails because of its versions.
+		return true, session.Sleep(ctx, session.RetryPause)
 	default:
 		return false, err
 	}
@@ -200,7 +203,8 @@ func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
-	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(), func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
+	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(),
+		func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
 }
 
 func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) error {
@@ -212,7 +216,8 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 		if err != nil {
 			return err
 		}
-		left := slices.DeleteFunc(r.queue.Arrange(children), func(c znode.Contender) bool { return c.Key < in.first || c.Key > in.last })
+		left := slices.DeleteFunc(r.queue.Arrange(children),
+			func(c znode.Contender) bool { return c.Key < in.first || c.Key > in.last })
 		if len(left) == 0 {
 			return nil
 		}

@@ -326,8 +326,8 @@ func (c *Cache) view() View {
 	e := c.engine
 	v := View{
 		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.rounds.complete},
-		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(), Failed: e.nodes.failed,
-		Err: e.err,
+		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(),
+		Failed: e.nodes.failed, Err: e.err,
 	}
 	if v.Current && v.Pending == 0 {
 		// Heard comes first: an event that the server sent before that answer is then already in the feed.

@@ -88,7 +88,8 @@ func TestView_Bytes_GoWithTheNodes(t *testing.T) {
 func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
-		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		c := ready(t, open(t, srv, cache.Tree))
 		e, _ := c.Get("/app/a")
 		require.ErrorIs(t, e.Err, zk.ErrNoAuth)

@@ -119,7 +119,8 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	for {
 		news := f.Take()
 		b, rests, err := c.handle(news)
-		if b.Len() > 0 && !b.Send() { // without mu: sending may find that the connection is gone, and then notifies tracers of losses
+		// Without mu, because sending may find that the connection is gone, and then notifies tracers of losses.
+		if b.Len() > 0 && !b.Send() {
 			c.mu.Lock()
 			e.connected = false // nothing was sent; begin finds what to send once there is a connection again
 			c.mu.Unlock()

@@ -77,9 +77,11 @@ func TestTree_DeletedAndCreatedAgain_IsSeen(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, truth(srv), content(c))
 			if away {
-				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new", "created /app/a/new", "current "}, told())
+				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new",
+					"created /app/a/new", "current "}, told())
 			} else {
-				require.ElementsMatch(t, []string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
+				require.ElementsMatch(t,
+					[]string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
 			}
 		}
 	})
@@ -122,7 +124,8 @@ func TestWatch_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
 		told := follow(t, c)
 		require.Equal(t, []string{"created /app", "current "}, told())
 		srv.Refuse(watcher) // there is no next session yet
-		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
+		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1},
+			zktest.Fail(zktest.CodeSessionExpired))
 		require.NoError(t, srv.Set(root, []byte("new")))
 		require.Equal(t, []string{"behind "}, told())
 		expiry.Remove()
@@ -216,7 +219,8 @@ func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
 		create(t, srv, root, "/app/a")
 		c := ready(t, open(t, srv, cache.Tree))
 		require.Equal(t, 2, c.View().Nodes)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.NoError(t, srv.Set("/app/a", nil))
 		synctest.Wait()
 		e, _ := c.Get("/app/a")
@@ -243,7 +247,8 @@ func TestWatch_NamesThatSortBeforeASlash(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{
-			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b", "updated /app/a/x", "current ",
+			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b",
+			"updated /app/a/x", "current ",
 		}, told)
 	})
 }
@@ -329,7 +334,8 @@ func TestTree_ServerWithoutSetWatches_RefusesTheFirstOfMany(t *testing.T) {
 		for i := range 3000 {
 			create(t, srv, fmt.Sprintf("/app/n%d", i))
 		}
-		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1},
+			zktest.Fail(zktest.CodeUnimplemented))
 		c := ready(t, open(t, srv, cache.Tree))
 		require.Positive(t, refused.Hits())
 		require.Equal(t, truth(srv), content(c))
@@ -427,7 +433,8 @@ func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
 		srv.SetLatency(time.Millisecond)
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
 		c := ready(t, open(t, srv, cache.Tree))
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData},
+			zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
 		create(t, srv, root)
 		count := reads(srv)
 		time.Sleep(time.Minute)
@@ -475,7 +482,8 @@ func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
 		create(t, srv, root, "/app/a")
 		fronts := srv.Fronts()
 		var front atomic.Int32
-		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(bubble.Timeout), conn.WithTickTime(2*time.Second),
+		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(bubble.Timeout),
+			conn.WithTickTime(2*time.Second),
 			conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 				raw, err := fronts[front.Load()].DialAs("w")(ctx, network, addr)
 				return &oblivious{Conn: raw}, err
@@ -560,7 +568,9 @@ func TestTree_RestoredServer_WatchesAreSetSinceItsOwnTransactions(t *testing.T) 
 }
 
 // dialRestorable returns a client of a server, and a function that replaces the server by another one.
-func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (client *conn.Client, restore func(*zktest.Server)) {
+func dialRestorable(
+	t *testing.T, old *zktest.Server, opts ...conn.Option,
+) (client *conn.Client, restore func(*zktest.Server)) {
 	t.Helper()
 	var now atomic.Pointer[zktest.Server]
 	now.Store(old)
@@ -670,7 +680,8 @@ func TestWatch_SlowReader_IsToldTheNewest(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`, `updated /app/c ""`}, told)
+		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`,
+			`updated /app/c ""`}, told)
 	})
 }
 
@@ -708,7 +719,9 @@ func TestReady_RootThatMayNotBeRead_SaysSo(t *testing.T) {
 }
 
 func TestBounds_EndTheCacheWithAnError(t *testing.T) {
-	for name, opt := range map[string]cache.Option{"WithMaxNodes": cache.WithMaxNodes(3), "WithMaxBytes": cache.WithMaxBytes(50)} {
+	for name, opt := range map[string]cache.Option{
+		"WithMaxNodes": cache.WithMaxNodes(3), "WithMaxBytes": cache.WithMaxBytes(50),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				create(t, srv, root, "/app/a", "/app/b")
@@ -740,7 +753,8 @@ func TestWindow_BoundsTheRequestsOnTheirWay(t *testing.T) {
 		}
 		const window = 10
 		var most, now atomic.Int32
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.After(func(zktest.Request) { now.Add(1) }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1},
+			zktest.After(func(zktest.Request) { now.Add(1) }))
 		srv.SetLatency(10 * time.Millisecond)
 		c := open(t, srv, cache.Tree, cache.WithWindow(window))
 		srv.Stall(watcher, zktest.FromServer)
@@ -920,7 +934,8 @@ func TestNew_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "w")
 		for _, opt := range []cache.Option{
-			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0), cache.WithRecheck(time.Millisecond), cache.WithFilter(nil),
+			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0),
+			cache.WithRecheck(time.Millisecond), cache.WithFilter(nil),
 		} {
 			_, err := cache.Tree(client, root, opt)
 			require.ErrorContains(t, err, "cache: ")
@@ -964,7 +979,8 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, 2, good.Value)
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"},
+			zktest.Fail(zktest.CodeNoAuth))
 		create(t, srv, "/app/secret")
 		synctest.Wait()
 		secret, ok := typed.Get("/app/secret")
@@ -998,7 +1014,8 @@ func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
 func TestTyped_NodeCanBeReadAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
-		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		c := ready(t, open(t, srv, cache.Tree))
 		typed, err := cache.As(c, func(e cache.Entry) (string, error) { return string(e.Data), nil })
 		require.NoError(t, err)
@@ -1172,11 +1189,13 @@ func TestTree_ChildMadeAgainBeforeTheListIsRead_IsThere(t *testing.T) {
 		create(t, srv, root, "/app/a", "/app/b")
 		c := ready(t, open(t, srv, cache.Tree))
 		var read bool
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.After(func(zktest.Request) { read = true }))
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app$"}, zktest.Before(func(zktest.Request) {
-			require.True(t, read, "else this test shows nothing")
-			create(t, srv, "/app/a")
-		}))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"},
+			zktest.After(func(zktest.Request) { read = true }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app$"},
+			zktest.Before(func(zktest.Request) {
+				require.True(t, read, "else this test shows nothing")
+				create(t, srv, "/app/a")
+			}))
 		require.NoError(t, srv.Delete("/app/a"))
 		synctest.Wait()
 		require.True(t, srv.Exists("/app/a"))
@@ -1193,7 +1212,8 @@ func TestView_AsOf_WaitsForWhatIsToBeRead(t *testing.T) {
 		require.NoError(t, err)
 		ready(t, c)
 		time.Sleep(time.Second)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeThrottled))
 		changed := time.Now()
 		require.NoError(t, srv.Set("/app/a", []byte("new")))
 		for range 100 {

@@ -69,7 +69,8 @@ func TestSync_NodeWasClosedAndOpened_HasWhatWasWrittenMeanwhile(t *testing.T) {
 		for _, bare := range []bool{false, true} { // a server that cannot set watches without a read
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				if bare {
-					srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+					srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1},
+						zktest.Fail(zktest.CodeUnimplemented))
 				}
 				create(t, srv, root, "/app/a", "/app/a/b", "/app/c")
 				c := ready(t, open(t, srv, cache.Tree))

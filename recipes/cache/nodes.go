@@ -64,7 +64,8 @@ func (t *nodes) hasFailed(p part) bool {
 func (t *nodes) entry(n *node, path string) Entry {
 	d := n.details()
 	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
-		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version,
+		Cversion: d.cversion,
 		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
 	}}
 	if n.marks&failed != 0 {
@@ -249,9 +250,11 @@ func (t *nodes) drop(n *node) {
 func (t *nodes) excess(c *config) error {
 	switch {
 	case t.bytes > c.bytes:
-		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes", ErrTooMuch, t.bytes, t.path, c.bytes)
+		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes",
+			ErrTooMuch, t.bytes, t.path, c.bytes)
 	case t.size > c.nodes:
-		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes", ErrTooMuch, t.size, t.path, c.nodes)
+		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes",
+			ErrTooMuch, t.size, t.path, c.nodes)
 	}
 	return nil
 }

@@ -26,14 +26,15 @@ const (
 
 // state is what is known of a part, and what is being done about it, in five bits:
 //
-//	none                 clean: there is nothing to request. The newest read set a watch that has not fired, or the watch was
-//	                     set again since. Or the part is not followed, could not be read, or is of a node found to be gone
+//	none                 clean: there is nothing to request. The newest read set a watch that has not fired, or
+//	                     the watch was set again since. Or the part is not followed, could not be read, or is of
+//	                     a node that was found to be gone
 //	stale                must be read
 //	bare                 unchanged as far as known, but without a watch; one request sets many watches again
 //	stale, asked         being read
 //	bare, asked          its watch is being set again
-//	… asked, again       more is known by now, for example from an event: the answer counts and is shown, and the part is
-//	                     read once more after it
+//	… asked, again       more is known by now, for example from an event: the answer counts and is shown, and the
+//	                     part is read again
 //	odd                  the number of its round is odd; see rounds
 //
 // A part that is not clean is dirty. It belongs to the active round or to the next one; one bit distinguishes them.

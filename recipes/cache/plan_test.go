@@ -443,7 +443,8 @@ func (m *model) quiet() error {
 		verified = true
 	}
 	if m.plan.pending() > 0 || m.rounds.isVerifying() || len(m.plan.rearming) > 0 {
-		return fmt.Errorf("pending: %d parts, %d requests, verifying %v", m.plan.pending(), len(m.plan.rearming), m.rounds.isVerifying())
+		return fmt.Errorf("pending: %d parts, %d requests, verifying %v",
+			m.plan.pending(), len(m.plan.rearming), m.rounds.isVerifying())
 	}
 	for i := range m.parts {
 		switch want := max(1, m.value(i, m.now)); {

@@ -54,7 +54,8 @@ type storm struct {
 func newStorm(t *testing.T, srv *zktest.Server, seed uint64) *storm {
 	s := &storm{T: t, srv: srv, rand: rand.New(rand.NewPCG(seed, 7)), lags: seed%3 == 0}
 	var err error
-	s.client, err = conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("w")), conn.WithSessionTimeout(bubble.Timeout),
+	s.client, err = conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("w")),
+		conn.WithSessionTimeout(bubble.Timeout),
 		conn.WithTickTime(2*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.client.Close() }) // never fails
@@ -176,7 +177,8 @@ func (s *storm) fault() {
 	case 4:
 		s.srv.Intercept(zktest.Match{From: watcher, Skip: s.rand.IntN(10)}, zktest.DropRequest())
 	case 5:
-		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(10)}, zktest.HoldReply(time.Duration(s.rand.IntN(100))*time.Millisecond))
+		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(10)},
+			zktest.HoldReply(time.Duration(s.rand.IntN(100))*time.Millisecond))
 	case 6:
 		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(3)}, zktest.Fail(zktest.CodeThrottled))
 	case 7:
@@ -273,7 +275,8 @@ func (s *storm) look() {
 		e, ok := got[path]
 		switch {
 		case ok && e.Err == nil:
-			require.True(s, e.Mzxid > was.zxid || was.exists && e.Mzxid == was.zxid, "%s: older than the view says: %+v", path, e)
+			require.True(s, e.Mzxid > was.zxid || was.exists && e.Mzxid == was.zxid,
+				"%s: older than the view says: %+v", path, e)
 		case was.exists && !ok:
 			require.Greater(s, s.deleted(path), was.zxid, "%s is missing in a view as of its time", path)
 		}

@@ -75,7 +75,9 @@ func (e *engine) unarmed(r *rearm, err error) {
 // cannotRearm is called when the server cannot set watches without a read, or hangs up on the attempt.
 func (e *engine) cannotRearm() {
 	if e.plan.readAll() {
-		e.cache.client.Logger().Info("zookeeper: cache: the server cannot set watches again, so that all nodes are read again", "path", e.nodes.path)
+		e.cache.client.Logger().Info(
+			"zookeeper: cache: the server cannot set watches again, so that all nodes are read again",
+			"path", e.nodes.path)
 	}
 }
 

@@ -95,7 +95,8 @@ func (e *engine) addRead(b *session.Batch) bool {
 // answered handles the answer to a request.
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
-	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost), a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
+	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
+		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
 		e.rest = e.rest || a.Zxid > 0 // the server asks for a later retry
 		e.unanswered(r, a.Err)
 		return

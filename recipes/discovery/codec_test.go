@@ -42,23 +42,26 @@ func TestGolden_Curator(t *testing.T) {
 			Type: discovery.Dynamic,
 		},
 		"full": {
-			Service: "full", ID: `id "of" é`, Address: "host.example.com", Port: 8080, TLSPort: 8443, Registered: written, Type: discovery.Static,
+			Service: "full", ID: `id "of" é`, Address: "host.example.com", Port: 8080, TLSPort: 8443,
+			Registered: written, Type: discovery.Static,
 			Payload: json.RawMessage(payload),
 			Metadata: map[string]string{
 				"zone": "a", "weight": "3", "ratio": "0.5", "canary": "true",
 				"text": "\"quoted\" \\ / \b\t\n\f\r\x01\x1f\x7f é \u2028 \U0001f600 <a href='b'>&</a>",
 			},
-			URI: uri(t, "{scheme}://{address}:{ssl-port}/{name}/{id}?{[}{]}&t={registration-time-utc}&s={service-type}&p={port}"),
+			URI: uri(t,
+				"{scheme}://{address}:{ssl-port}/{name}/{id}?{[}{]}&t={registration-time-utc}&s={service-type}&p={port}"),
 		},
 		"text": {
 			Service: "text", ID: "1", Address: "10.0.0.7", Registered: time.UnixMilli(0), Type: discovery.Permanent,
 			Payload: json.RawMessage(`"a text"`),
 		},
 		"sequential": {
-			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written, Type: discovery.DynamicSequential,
-			URI: discovery.URISpec{},
+			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written,
+			Type: discovery.DynamicSequential, URI: discovery.URISpec{},
 		},
-		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written, Type: discovery.Dynamic},
+		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
+			Type: discovery.Dynamic},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, "curator-"+name)
@@ -98,10 +101,12 @@ func TestGolden_Spring(t *testing.T) {
 	require.False(t, i.Disabled)
 
 	n, err = discovery.Spring().Encode(discovery.Instance{
-		Service: i.Service, ID: i.ID, Address: i.Address, Port: i.Port, Registered: i.Registered, Metadata: map[string]string{"zone": "a"},
+		Service: i.Service, ID: i.ID, Address: i.Address, Port: i.Port, Registered: i.Registered,
+		Metadata: map[string]string{"zone": "a"},
 	})
 	require.NoError(t, err)
-	require.Equal(t, strings.Replace(string(data), `"zone":"a","instance_status":"UP"`, `"instance_status":"UP","zone":"a"`, 1), string(n.Data))
+	require.Equal(t, strings.Replace(string(data), `"zone":"a","instance_status":"UP"`,
+		`"instance_status":"UP","zone":"a"`, 1), string(n.Data))
 	require.Equal(t, "spring-1", n.Name)
 }
 
@@ -137,15 +142,25 @@ func TestDecode_NamesInTheirCase(t *testing.T) {
 		codec    discovery.Codec
 		instance discovery.Instance
 	}{
-		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {discovery.Curator(), discovery.Instance{
-			Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
-		}},
-		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {discovery.Spring(), discovery.Instance{
-			Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`), Metadata: map[string]string{"zone": "a"},
-		}},
-		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {discovery.Finagle(), discovery.Instance{
-			Service: "s", ID: "1", Address: "h", Port: 2,
-		}},
+		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {
+			discovery.Curator(),
+			discovery.Instance{
+				Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
+			},
+		},
+		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {
+			discovery.Spring(),
+			discovery.Instance{
+				Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`),
+				Metadata: map[string]string{"zone": "a"},
+			},
+		},
+		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {
+			discovery.Finagle(),
+			discovery.Instance{
+				Service: "s", ID: "1", Address: "h", Port: 2,
+			},
+		},
 	} {
 		i, err := want.codec.Decode("s", discovery.Node{Name: "member_1", Data: []byte(data)})
 		require.NoError(t, err, data)
@@ -159,7 +174,8 @@ func TestDecode_JavaNull(t *testing.T) {
 	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
 	require.NoError(t, err)
-	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic, Registered: time.UnixMilli(0)}, i)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
+		Registered: time.UnixMilli(0)}, i)
 	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
@@ -167,7 +183,8 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Port: 1, Type: discovery.Dynamic}, i)
-	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
+	i, err = discovery.Finagle().Decode("s",
+		discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
 	require.NoError(t, err)
 	require.True(t, i.Disabled, "it does not say that it is alive")
 	require.Equal(t, map[string]string{"status": ""}, i.Metadata)
@@ -181,7 +198,8 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"metadata":{"a":1,"b":true,"c":null}}`: {"a": "1", "b": "true", "c": ""},
 		`{"metadata":{"a":"b"},"metadata":{"c":" "}}`: {"c": " "},
 	} {
-		i, err := discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
+		i, err := discovery.Spring().Decode("s",
+			discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
 		require.NoError(t, err, payload)
 		require.Equal(t, metadata, i.Metadata, payload)
 		require.Equal(t, payload == "null", i.Payload == nil, payload)
@@ -196,7 +214,9 @@ func TestDecode_NotUTF8(t *testing.T) {
 
 // In a newer mode, Curator stores whether an instance is enabled.
 func TestDecode_CuratorEnabled(t *testing.T) {
-	for text, disabled := range map[string]bool{`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false} {
+	for text, disabled := range map[string]bool{
+		`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false,
+	} {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, disabled, i.Disabled, text)
@@ -216,7 +236,8 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "x", Data: []byte(data)})
 		got := "error"
 		if err == nil {
-			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q", i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
+			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q",
+				i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
 		}
 		require.Equal(t, want, got, data)
 	}
@@ -224,7 +245,8 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 
 // The parts are those of Curator, and therefore so are the bytes.
 func TestParseURISpec(t *testing.T) {
-	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}}, uri(t, "a { port }/{}"))
+	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}},
+		uri(t, "a { port }/{}"))
 	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
 		_, err := discovery.ParseURISpec(bad)
 		require.ErrorContains(t, err, fmt.Sprintf("URI %q: a brace is not", bad))
@@ -261,10 +283,13 @@ const provider = "dubbo%3A%2F%2F10.0.0.7%3A20880%2Forg.apache.dubbo.demo.DemoSer
 func TestDubbo(t *testing.T) {
 	for name, want := range map[string]discovery.Instance{
 		provider: {
-			ID: "dubbo://10.0.0.7:20880/org.apache.dubbo.demo.DemoService", Address: "10.0.0.7", Port: 20880, Registered: written,
+			ID: "dubbo://10.0.0.7:20880/org.apache.dubbo.demo.DemoService", Address: "10.0.0.7", Port: 20880,
+			Registered: written,
 			Metadata: map[string]string{
-				"anyhost": "true", "application": "demo-provider", "deprecated": "false", "dubbo": "2.0.2", "dynamic": "true", "generic": "false",
-				"interface": "org.apache.dubbo.demo.DemoService", "methods": "sayHello,sayHelloAsync", "pid": "42", "side": "provider",
+				"anyhost": "true", "application": "demo-provider", "deprecated": "false", "dubbo": "2.0.2",
+				"dynamic": "true", "generic": "false",
+				"interface": "org.apache.dubbo.demo.DemoService", "methods": "sayHello,sayHelloAsync", "pid": "42",
+				"side": "provider",
 			},
 		},
 		// It has a version, a group, another protocol, IPv6, and characters that Java escapes in its own way.
@@ -287,7 +312,8 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
-	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1, Metadata: map[string]string{"interface": "other"}})
+	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1,
+		Metadata: map[string]string{"interface": "other"}})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
@@ -312,7 +338,8 @@ func TestFinagle(t *testing.T) {
 			Disabled: true, Metadata: map[string]string{"status": "DEAD"},
 		},
 	} {
-		want.Service, want.ID, want.Address, want.Port, want.Type = "orders", "0000000007", "10.0.0.7", 31943, discovery.Dynamic
+		want.Service, want.ID, want.Address, want.Port, want.Type = "orders", "0000000007", "10.0.0.7", 31943,
+			discovery.Dynamic
 		i, err := discovery.Finagle().Decode("orders", discovery.Node{Name: "member_0000000007", Data: []byte(data)})
 		require.NoError(t, err)
 		require.Equal(t, want, i)
@@ -385,7 +412,8 @@ func TestEncode_Refuses(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	for codec, node := range map[discovery.Codec]discovery.Node{
-		curator: {Name: "1"}, spring: {Name: "1", Data: []byte("{")}, dubbo: {Name: "%"}, finagle: {Name: "member_1", Data: []byte("{}")},
+		curator: {Name: "1"}, spring: {Name: "1", Data: []byte("{")}, dubbo: {Name: "%"},
+		finagle: {Name: "member_1", Data: []byte("{}")},
 	} {
 		_, err := codec.Decode("s", node)
 		require.Error(t, err)
@@ -397,11 +425,15 @@ func TestEncode_Refuses(t *testing.T) {
 
 // An instance that decodes and can be encoded is then unchanged, including its payload.
 func FuzzDecode(f *testing.F) {
-	f.Add("1", []byte(`{"name":"s","id":"1","payload":{"metadata":{"a":"b"}},"uriSpec":{"parts":[{"value":"x","variable":true}]}}`))
+	f.Add("1", []byte(
+		`{"name":"s","id":"1","payload":{"metadata":{"a":"b"}},"uriSpec":{"parts":[{"value":"x","variable":true}]}}`))
 	f.Add(provider, []byte{})
-	f.Add("member_1", []byte(`{"serviceEndpoint":{"host":"a","port":1},"status":"ALIVE","shard":1,"additionalEndpoints":{"x":1}}`))
+	f.Add("member_1",
+		[]byte(`{"serviceEndpoint":{"host":"a","port":1},"status":"ALIVE","shard":1,"additionalEndpoints":{"x":1}}`))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		for _, codec := range []discovery.Codec{discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()} {
+		for _, codec := range []discovery.Codec{
+			discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle(),
+		} {
 			i, err := codec.Decode("s", discovery.Node{Name: name, Data: data})
 			if err != nil {
 				continue

@@ -34,9 +34,11 @@ func (curator) Decode(_ string, n Node) (Instance, error) {
 		return Instance{}, err
 	}
 	i := Instance{
-		Service: r.text("name"), ID: r.text("id"), Address: r.text("address"), Port: r.port("port"), TLSPort: r.port("sslPort"),
+		Service: r.text("name"), ID: r.text("id"), Address: r.text("address"), Port: r.port("port"),
+		TLSPort: r.port("sslPort"),
 		Payload: raw(r.fields["payload"]), Metadata: objectOf(r.fields["payload"]), URI: r.uriSpec("uriSpec"),
-		Registered: time.UnixMilli(r.integer("registrationTimeUTC", 64)), Type: r.serviceType("serviceType"), Disabled: !r.boolean("enabled", true),
+		Registered: time.UnixMilli(r.integer("registrationTimeUTC", 64)), Type: r.serviceType("serviceType"),
+		Disabled: !r.boolean("enabled", true),
 	}
 	if *r.failed != nil {
 		return Instance{}, *r.failed

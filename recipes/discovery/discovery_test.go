@@ -54,7 +54,9 @@ func orders(id string, port int) discovery.Instance {
 	return discovery.Instance{Service: "orders", ID: id, Address: "10.0.0.7", Port: port}
 }
 
-func register(t *testing.T, d *discovery.Discovery, i discovery.Instance, opts ...discovery.RegisterOption) *discovery.Registration {
+func register(
+	t *testing.T, d *discovery.Discovery, i discovery.Instance, opts ...discovery.RegisterOption,
+) *discovery.Registration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -130,7 +132,9 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 			_, err := d.Register(t.Context(), i)
 			require.ErrorContains(t, err, want)
 		}
-		for want, opt := range map[string]discovery.RegisterOption{"the function is nil": discovery.WithReplace(nil), "option 0 is nil": nil} {
+		for want, opt := range map[string]discovery.RegisterOption{
+			"the function is nil": discovery.WithReplace(nil), "option 0 is nil": nil,
+		} {
 			_, err := d.Register(t.Context(), orders("1", 1), opt)
 			require.ErrorContains(t, err, want)
 		}
@@ -168,7 +172,8 @@ func TestRegister_Defaults(t *testing.T) {
 		require.False(t, view.Current)
 		node, _ := srv.Node(r.Path())
 		require.Equal(t, []discovery.Entry{{
-			Instance: got, Path: r.Path(), Data: node.Data, Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"), Since: time.UnixMilli(node.Stat.Ctime),
+			Instance: got, Path: r.Path(), Data: node.Data, Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"),
+			Since: time.UnixMilli(node.Stat.Ctime),
 		}}, view.Entries)
 		names, err := d.Names(t.Context())
 		require.NoError(t, err)
@@ -197,7 +202,8 @@ func TestTaken(t *testing.T) {
 		time.AfterFunc(time.Second, func() { _ = first.Close(t.Context()) }) // never fails here
 		second := register(t, d, orders("1", 2), discovery.WithWait())
 		require.Equal(t, srv.SessionOf("b"), second.State().Session)
-		third := register(t, open(t, bubble.Dial(t, srv, "c")), orders("1", 3), discovery.WithReplace(func([]byte, zk.Stat) bool { return true }))
+		third := register(t, open(t, bubble.Dial(t, srv, "c")), orders("1", 3),
+			discovery.WithReplace(func([]byte, zk.Stat) bool { return true }))
 		require.Equal(t, srv.SessionOf("c"), third.State().Session)
 	})
 }
@@ -313,7 +319,9 @@ func TestUpdate(t *testing.T) {
 			"close the registration": func(i *discovery.Instance) { i.ID = "2" },
 			"update of orders/1":     func(i *discovery.Instance) { i.Service = "other" },
 			"port -1":                func(i *discovery.Instance) { i.Port = -1 },
-			"too large":              func(i *discovery.Instance) { i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)} },
+			"too large": func(i *discovery.Instance) {
+				i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)}
+			},
 		} {
 			bad := r.Instance()
 			change(&bad)
@@ -343,7 +351,8 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 func TestUpdate_NameHasTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
-		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880, Metadata: map[string]string{"weight": "100"}}
+		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
+			Metadata: map[string]string{"weight": "100"}}
 		r := register(t, d, i)
 		var states []node.State
 		var last error
@@ -442,7 +451,8 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 			r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: port + 1})
 			updated := make(chan error, 1)
 			go func() {
-				updated <- r.Update(t.Context(), discovery.Instance{ID: r.Instance().ID, Port: port + 1, Metadata: map[string]string{"weight": "1"}})
+				updated <- r.Update(t.Context(),
+					discovery.Instance{ID: r.Instance().ID, Port: port + 1, Metadata: map[string]string{"weight": "1"}})
 			}()
 			time.Sleep(latency) // the answer of the server has arrived too
 			for range random.IntN(100) {
@@ -469,7 +479,8 @@ func TestClose_WaitsForWhatUpdateReplaced(t *testing.T) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
 		r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880})
 		old := r.Path()
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + regexp.QuoteMeta(old) + "$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + regexp.QuoteMeta(old) + "$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		changed := r.Instance()
 		changed.Metadata["weight"] = "50"
 		require.ErrorIs(t, r.Update(t.Context(), changed), zk.ErrNoAuth)
@@ -680,7 +691,8 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
-		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`, "port 70000", 70000},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
+			"port 70000", 70000},
 		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
 		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
 	} {
@@ -728,7 +740,8 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 				break
 			}
 			slices.Reverse(v.Entries)
-			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent) // not an instance, so nothing is yielded
+			// This node is not an instance, so nothing is yielded.
+			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent)
 			require.NoError(t, err)
 			synctest.Wait()
 			time.AfterFunc(time.Second, func() { _, _ = d.Register(t.Context(), orders("3", 3)) }) // never fails here
@@ -821,7 +834,8 @@ func TestCost_ManyFollowers(t *testing.T) {
 		}
 		var r *discovery.Registration
 		count("one joins", 2+2**followers, 2+2**followers, *instances+1, func() { r = register(t, d, orders("new", 1)) })
-		count("one changes", 3+2**followers, 3+2**followers, *instances+1, func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
+		count("one changes", 3+2**followers, 3+2**followers, *instances+1,
+			func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
 		// The server fires two watches of a follower. A follower that lists between the two lists again.
 		count("one leaves", 2+*followers, 2+2**followers, *instances, func() { require.NoError(t, r.Close(t.Context())) })
 	})

@@ -103,7 +103,8 @@ func provider(id string) (string, int, error) {
 func (d dubbo) Encode(i Instance) (Node, error) {
 	switch {
 	case i.TLSPort != 0, i.Payload != nil, i.URI != nil:
-		return Node{}, errors.New("a provider of Dubbo has neither a second port nor a payload nor a specification of its URI")
+		return Node{}, errors.New(
+			"a provider of Dubbo has neither a second port nor a payload nor a specification of its URI")
 	case i.Service == "", strings.ContainsAny(i.Service, "?/"):
 		return Node{}, fmt.Errorf("service %q: want the name of an interface", i.Service)
 	}
@@ -113,7 +114,9 @@ func (d dubbo) Encode(i Instance) (Node, error) {
 		return Node{}, err
 	}
 	if strings.Contains(id, "?") || host != i.Address || port != i.Port {
-		return Node{}, fmt.Errorf("id %q: want a URL without parameters, with the address %s and the port %d of the instance", id, i.Address, i.Port)
+		return Node{}, fmt.Errorf(
+			"id %q: want a URL without parameters, with the address %s and the port %d of the instance",
+			id, i.Address, i.Port)
 	}
 	parameters, err := i.parameters()
 	if err != nil {

@@ -55,7 +55,9 @@ func TestRandom(t *testing.T) {
 
 func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	t.Helper()
-	codec := []discovery.Codec{discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()}[random.IntN(4)]
+	codec := []discovery.Codec{
+		discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle(),
+	}[random.IntN(4)]
 	const clients = 3
 	ds := map[string]*discovery.Discovery{}
 	labels := []string{"w", "0", "1", "2"}
@@ -79,7 +81,8 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			r := here[l]
 			switch {
 			case r == nil:
-				if r, err := ds[l].Register(ctx, discovery.Instance{Service: "orders", Address: "host" + l, Port: port}); err == nil {
+				if r, err := ds[l].Register(ctx,
+					discovery.Instance{Service: "orders", Address: "host" + l, Port: port}); err == nil {
 					here[l] = r
 				}
 			case random.IntN(2) == 0:
@@ -93,8 +96,14 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			return nil
 		},
 		func() func() {
-			m := zktest.Match{From: label(), Op: []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData}[random.IntN(4)], Skip: random.IntN(3)}
-			action := []zktest.Action{zktest.DropRequest(), zktest.DropReply(), zktest.Ignore(), zktest.HoldReply(soon())}[random.IntN(4)]
+			m := zktest.Match{
+				From: label(),
+				Op:   []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData}[random.IntN(4)],
+				Skip: random.IntN(3),
+			}
+			action := []zktest.Action{
+				zktest.DropRequest(), zktest.DropReply(), zktest.Ignore(), zktest.HoldReply(soon()),
+			}[random.IntN(4)]
 			return srv.Intercept(m, action).Remove
 		},
 		func() func() { srv.Cut(label()); return nil },
@@ -154,7 +163,8 @@ func requireTrue(t *testing.T, truth map[int64][]int64, views []discovery.View) 
 		require.Equal(t, want, got, "view %d", i)
 		if i > 0 {
 			before := views[i-1]
-			require.False(t, v.Current == before.Current && fmt.Sprint(v.Entries) == fmt.Sprint(before.Entries), "view %d is told twice", i)
+			require.False(t, v.Current == before.Current && fmt.Sprint(v.Entries) == fmt.Sprint(before.Entries),
+				"view %d is told twice", i)
 		}
 	}
 }

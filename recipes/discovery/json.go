@@ -225,7 +225,9 @@ func (i Instance) payload(made func() string, metadata func(json.RawMessage) map
 	case !json.Valid(i.Payload):
 		return "", fmt.Errorf("the payload is no JSON: %.100q", i.Payload)
 	case len(i.Metadata) > 0 && !maps.Equal(i.Metadata, metadata(i.Payload)):
-		return "", fmt.Errorf("the metadata %q differ from those of the payload, which has %q: set one of the two to nil", i.Metadata, metadata(i.Payload))
+		return "", fmt.Errorf(
+			"the metadata %q differ from those of the payload, which has %q: set one of the two to nil",
+			i.Metadata, metadata(i.Payload))
 	}
 	return string(i.Payload), nil
 }

@@ -199,7 +199,8 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	case err != nil:
 		return fmt.Errorf("discovery: %w", err)
 	case i.Service != now.Service || i.ID != now.ID:
-		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another", now.Service, now.ID, i.Service, i.ID)
+		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another",
+			now.Service, now.ID, i.Service, i.ID)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

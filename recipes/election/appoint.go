@@ -214,7 +214,8 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
 	if err != nil && ctx.Err() != nil {
-		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w", ahead, who, to, err))
+		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w",
+			ahead, who, to, err))
 	}
 	return err
 }

@@ -168,7 +168,8 @@ func TestAppoint_SomeDoNotStandBack(t *testing.T) {
 // A candidate of Curator or kazoo keeps its place, like one without the option, and can itself be appointed.
 func TestAppoint_OfOtherLibraries(t *testing.T) {
 	for name, node := range map[string]string{
-		"Curator": path + "/_c_7fe3a5a0-5b2e-4660-b045-f51d106afef3-latch-", "kazoo": path + "/7fe3a5a05b2e4660b045f51d106afef3__lock__",
+		"Curator": path + "/_c_7fe3a5a0-5b2e-4660-b045-f51d106afef3-latch-",
+		"kazoo":   path + "/7fe3a5a05b2e4660b045f51d106afef3__lock__",
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -250,7 +251,8 @@ func TestAppoint_LeaderDiesAfterAsking(t *testing.T) {
 		for step := range 8 {
 			convene(t, func(p *parliament) {
 				to := p.find("d")
-				p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }},
+				p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
+					Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }},
 					zktest.After(func(zktest.Request) { p.srv.Expire(p.srv.SessionOf("a")) }))
 				ctx, cancel := context.WithTimeout(p.Context(), time.Second)
 				defer cancel()
@@ -276,7 +278,8 @@ func TestAppoint_RequestOrReplyLost(t *testing.T) {
 			for _, fault := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
 				convene(t, func(p *parliament) {
 					to := p.find("d")
-					p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}, fault)
+					p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
+						Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}, fault)
 					require.NoError(p, p.leader.Appoint(p.Context(), p.term, to), "%s %d", who, step)
 					require.NoError(p, p.term.Release(p.Context()))
 					elected(p.T, p.campaigns["d"])
@@ -328,7 +331,8 @@ func TestStandBack_Forged(t *testing.T) {
 		first, second := p.find("b"), p.find("c")
 		name := func(c zkrecipes.Participant) string { return strings.TrimPrefix(c.Path, path+"/") }
 		for _, text := range []string{
-			"", "nobody", "nobody 0x1", name(second), name(second) + " 0x1", fmt.Sprintf("%s 0x%x", name(first), int64(first.Token)),
+			"", "nobody", "nobody 0x1", name(second), name(second) + " 0x1",
+			fmt.Sprintf("%s 0x%x", name(first), int64(first.Token)),
 		} {
 			_, err := p.srv.Create(path+"-next", []byte(text), zktest.Persistent)
 			require.NoError(p, err)
@@ -356,7 +360,8 @@ func TestAppoint_BadInput(t *testing.T) {
 		} {
 			require.ErrorContains(p, p.leader.Appoint(p.Context(), bad.term, bad.to), bad.want)
 		}
-		require.ErrorContains(p, other.Appoint(p.Context(), p.term, zkrecipes.Participant{Path: p.term.Path()}), "want two of this election")
+		require.ErrorContains(p, other.Appoint(p.Context(), p.term, zkrecipes.Participant{Path: p.term.Path()}),
+			"want two of this election")
 		require.NoError(p, p.term.Release(p.Context()))
 		require.ErrorIs(p, p.leader.Appoint(p.Context(), p.term, p.find("d")), zkrecipes.ErrReleased)
 		elected(p.T, p.campaigns["b"])

@@ -290,12 +290,14 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		"joined":            {func(ctx context.Context) error { return errors.Join(disk, ctx.Err()) }, true},
 		"joined, the cause": {func(ctx context.Context) error { return errors.Join(context.Cause(ctx), disk) }, true},
 		"two wrapped":       {func(ctx context.Context) error { return fmt.Errorf("save: %w: %w", disk, ctx.Err()) }, true},
-		"joined deep below": {func(ctx context.Context) error { return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk)) }, true},
-		"another one":       {func(context.Context) error { return disk }, true},
-		"bare":              {func(ctx context.Context) error { return ctx.Err() }, false},
-		"wrapped":           {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
-		"cause":             {context.Cause, false},
-		"both":              {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
+		"joined deep below": {func(ctx context.Context) error {
+			return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk))
+		}, true},
+		"another one": {func(context.Context) error { return disk }, true},
+		"bare":        {func(ctx context.Context) error { return ctx.Err() }, false},
+		"wrapped":     {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
+		"cause":       {context.Cause, false},
+		"both":        {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
 		"fenced": {func(ctx context.Context) error {
 			return fmt.Errorf("save: %w: %w", zkrecipes.ErrFenced, context.Cause(ctx))
 		}, false},
@@ -304,7 +306,8 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		}, false},
 		"of another library": {func(context.Context) error { return ended{} }, false},
 		"asked": {func(ctx context.Context) error {
-			return &zkrecipes.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+			return &zkrecipes.OpError{Op: "get", Path: "/x",
+				Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

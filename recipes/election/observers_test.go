@@ -48,7 +48,8 @@ func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		next := campaign(t, join(t, srv, "b"))
 		for range candidates - 2 {
-			_, err := srv.Create(path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-", []byte("c"), zktest.PersistentSequential)
+			_, err := srv.Create(path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-", []byte("c"),
+				zktest.PersistentSequential)
 			require.NoError(t, err)
 		}
 		var m meter
@@ -248,7 +249,8 @@ func TestWatch_GivesUpDuringAReading(t *testing.T) {
 func TestWatch_ReadingFails(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		lists.Remove()
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2},
+			zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		told := observe(t, observer(t, c))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"latch-0000000007"}, told())

@@ -108,7 +108,8 @@ func (c *candidate) follow(ctx context.Context) {
 	for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
 		if err != nil {
 			if !errors.Is(err, zkrecipes.ErrClosed) {
-				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back", "path", e.next(), "error", err)
+				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back",
+					"path", e.next(), "error", err)
 			}
 			return
 		}

@@ -21,10 +21,11 @@ func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
 		require.NoError(t, elected(t, campaign(t, a)).Release(t.Context())) // makes the parent
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1}, zktest.Before(func(zktest.Request) {
-			_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
-			require.NoError(t, err)
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1},
+			zktest.Before(func(zktest.Request) {
+				_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
+				require.NoError(t, err)
+			}))
 		require.Equal(t, []string{"b"}, observe(t, join(t, srv, "w"))())
 	})
 }
@@ -99,7 +100,8 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 		elected(t, campaign(t, join(t, srv, "a")))
 		e := join(t, srv, "w")
 		caughtUp := make(chan struct{})
-		sync := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Path: "^" + path}, zktest.DelayUntil(caughtUp))
+		sync := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Path: "^" + path},
+			zktest.DelayUntil(caughtUp))
 		reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Proceed())
 		answered := make(chan error, 1)
 		go func() {

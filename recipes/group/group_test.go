@@ -115,14 +115,16 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		}
 		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
 		for want, f := range map[string]func() (*group.Membership, error){
-			`id "a/b"`:            func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
-			`id ".."`:             func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
-			`id "a\x01"`:          func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
-			"the id is empty":     func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
-			"too large":           func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
-			"the function is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, group.WithReplace(nil)) },
-			"option 0 is nil":     func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
-			"have no data":        func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
+			`id "a/b"`:        func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			`id ".."`:         func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
+			`id "a\x01"`:      func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
+			"the id is empty": func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
+			"too large":       func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
+			"the function is nil": func() (*group.Membership, error) {
+				return g.Join(t.Context(), "a", nil, group.WithReplace(nil))
+			},
+			"option 0 is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
+			"have no data":    func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
@@ -295,10 +297,11 @@ func TestCost_ByMembers(t *testing.T) {
 				join(t, all, fmt.Sprintf("worker-%05d.example.com", i), "10.0.0.7:8080")
 			}
 			var received atomic.Int64
-			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent, conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				raw, err := srv.DialAs("b")(ctx, network, addr)
-				return counted{raw, &received}, err
-			}))
+			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent,
+				conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+					raw, err := srv.DialAs("b")(ctx, network, addr)
+					return counted{raw, &received}, err
+				}))
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }() // never fails
 			requests := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Proceed())
@@ -521,17 +524,18 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 				joined(t, srv, "a")
 				joined(t, srv, "b")
 				w := open(t, bubble.Dial(t, srv, "w"))
-				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(path+"/b"))
-					_, err := srv.Create(path+"/c", nil, zktest.Persistent)
-					require.NoError(t, err)
-					if again { // the list had no c, and there was never a new b without c
-						_, err = srv.Create(path+"/b", nil, zktest.Persistent)
-					} else {
-						err = srv.Delete(path + "/a")
-					}
-					require.NoError(t, err)
-				}))
+				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(path+"/b"))
+						_, err := srv.Create(path+"/c", nil, zktest.Persistent)
+						require.NoError(t, err)
+						if again { // the list had no c, and there was never a new b without c
+							_, err = srv.Create(path+"/b", nil, zktest.Persistent)
+						} else {
+							err = srv.Delete(path + "/a")
+						}
+						require.NoError(t, err)
+					}))
 				srv.Refuse(zktest.Label("a")) // otherwise they would be back at once
 				srv.Refuse(zktest.Label("b"))
 				srv.Stall(zktest.Label("a"), zktest.Both)

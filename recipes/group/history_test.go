@@ -65,7 +65,8 @@ func requireTrue(t *testing.T, srv *zktest.Server, views []group.View) {
 		if i > 0 && v.Zxid != 0 { // 0 if the parent is gone
 			before := views[i-1]
 			require.GreaterOrEqual(t, v.Zxid, before.Zxid, "view %d", i)
-			require.False(t, v.Current == before.Current && v.Zxid == before.Zxid && fmt.Sprint(v.Members) == fmt.Sprint(before.Members), "view %d is told twice", i)
+			require.False(t, v.Current == before.Current && v.Zxid == before.Zxid &&
+				fmt.Sprint(v.Members) == fmt.Sprint(before.Members), "view %d is told twice", i)
 		}
 	}
 }
@@ -97,10 +98,12 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	told := watch(t, groups["w"], opts...)
 	members := map[string]*group.Membership{}
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists, zktest.OpConnect}
+	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists,
+		zktest.OpConnect}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
-		func() zktest.Action { return zktest.Delay(soon()) }, func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
+		func() zktest.Action { return zktest.Delay(soon()) },
+		func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
 	}
 	one := func() string { // a member, or a path without one
 		children := srv.Children(path)

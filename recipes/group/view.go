@@ -112,7 +112,8 @@ func (r *reader) read(ctx context.Context) (reading, error) {
 				at.Watch(e.watch)
 			}
 		}
-		slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path)) })
+		slices.SortFunc(members,
+			func(a, b Member) int { return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path)) })
 		return reading{View{Members: members, Zxid: stat.Pzxid}, at}, nil
 	}
 }
@@ -147,7 +148,9 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 
 // entries returns the members with the given names. complete is false if one of them no longer existed, in the
 // incarnation of the list, when it was read.
-func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
+func (r *reader) entries(
+	ctx context.Context, names []string, pzxid int64,
+) (entries []*entry, complete bool, err error) {
 	entries = make([]*entry, len(names))
 	errs := make([]error, len(names))
 	var unread []int
@@ -207,7 +210,8 @@ func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
 		return nil, err
 	}
 	m := Member{
-		ID: r.group.layout.id(name, data), Path: path, Czxid: stat.Czxid, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime),
+		ID: r.group.layout.id(name, data), Path: path, Czxid: stat.Czxid, Session: stat.EphemeralOwner,
+		Since: time.UnixMilli(stat.Ctime),
 	}
 	if r.payloads || !r.watching {
 		m.Data = data

@@ -93,7 +93,8 @@ type watcher struct {
 // follow reads in one session after another. ctx also ends with the client. If it ends with the caller, no one is left
 // to notify.
 func (w *watcher) follow(ctx context.Context) {
-	err := w.group.client.InSessions(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
+	err := w.group.client.InSessions(ctx, "watch", w.group.path,
+		func(s *session.Session) error { return w.observe(ctx, s) })
 	if ctx.Err() != nil { // the session has ended at the same moment, and either may have been seen first
 		err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 	}

@@ -9,8 +9,8 @@
 //
 // # Guarantees
 //
-// [LockAll] acquires all of the locks or none. The holds are those of the recipes, with their guarantees, and the context
-// of [Holds] ends with the first of them.
+// [LockAll] acquires all of the locks or none. The holds are those of the recipes, with their guarantees, and the
+// context of [Holds] ends with the first of them.
 //
 // Calls cannot deadlock with each other, whatever the order of their arguments: each acquires its locks in the order of
 // their paths on the server. A caller that already holds a lock, and calls LockAll for more, is not protected: acquire

@@ -60,7 +60,8 @@ func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.C
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()), newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
+		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()),
+			newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})

@@ -20,7 +20,8 @@ import (
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()), newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
+		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()),
+			newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})
@@ -90,7 +91,8 @@ func TestLock_BehindAnEndedHoldOfItsContext_Waits(t *testing.T) {
 func TestLock_WouldPerhapsWaitForItself_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := lock(t, newMutex(t, a))
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync, Path: h.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync, Path: h.Path()},
+			zktest.Fail(zktest.CodeNoAuth))
 		waiting := bubble.Start(h.Context(), newMutex(t, b).Lock)
 		waiting.Waits(t)
 		require.NoError(t, h.Release(t.Context()))

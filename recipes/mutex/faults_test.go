@@ -394,12 +394,13 @@ func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *test
 
 func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
-			if srv.Exists(path) {
-				require.NoError(t, srv.Delete(path))
-				require.NoError(t, srv.Delete("/app"))
-			}
-		}))
+		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5},
+			zktest.Before(func(zktest.Request) {
+				if srv.Exists(path) {
+					require.NoError(t, srv.Delete(path))
+					require.NoError(t, srv.Delete("/app"))
+				}
+			}))
 		h := lock(t, newMutex(t, a))
 		require.Equal(t, 5, reaped.Hits())
 		require.NoError(t, h.Release(t.Context()))
@@ -537,7 +538,8 @@ func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
 			require.ErrorIs(t, held.Err(), zkrecipes.ErrReleased, "it has ended all the same")
 		}
 		waiter.Waits(t)
-		again := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
+		again := bubble.Start(t.Context(),
+			func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
 		again.Waits(t)
 		srv.Accept(zktest.Label("a"))
 		require.NoError(t, waiter.Granted(t, 3*time.Second).Release(t.Context()))
@@ -553,7 +555,8 @@ func TestRelease_DeadContext_Releases(t *testing.T) {
 		held := lock(t, newMutex(t, a))
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second)) // otherwise it may be done before Release checks
+		// Otherwise the deletion may be done before Release checks.
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, held.Release(ctx), context.Canceled)

@@ -21,7 +21,9 @@ import (
 )
 
 // section is one acquisition of the lock, recorded for the checkers; it stops when its hold does.
-func section(ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.Mutex, who string, d time.Duration) error {
+func section(
+	ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.Mutex, who string, d time.Duration,
+) error {
 	op := rec.Call(who, 1)
 	h, err := m.Lock(ctx)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // kazooLock creates the node that kazoo's Lock creates.
 func kazooLock(t *testing.T, c *conn.Client) (node string) {
 	t.Helper()
-	node, err := c.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"), zk.FlagEphemeral|zk.FlagSequence)
+	node, err := c.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"),
+		zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
 	return node
 }

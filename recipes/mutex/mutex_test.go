@@ -98,7 +98,8 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 			_, err = srv.Create(path, nil, zktest.Container)
 		}
 		require.NoError(t, err)
-		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"), zktest.PersistentSequential)
+		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"),
+			zktest.PersistentSequential)
 		require.NoError(t, err)
 		m := newMutex(t, a)
 		waiter := bubble.Start(t.Context(), m.Lock)
@@ -118,7 +119,8 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		m := newMutex(t, c)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		synctest.Wait()
@@ -220,7 +222,8 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 		require.ErrorAs(t, err, &busy)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		assert.Equal(t, zkrecipes.Participant{
-			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"), Since: busy.Holder.Since,
+			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"),
+			Since: busy.Holder.Since,
 		}, busy.Holder)
 		assert.WithinDuration(t, began, busy.Holder.Since, time.Second)
 		assert.Equal(t, 1, busy.Queue)
@@ -407,10 +410,11 @@ func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
 			_, err := other.TryLock(ctx)
 			require.ErrorIs(t, err, zkrecipes.ErrLocked)
 			require.Equal(t, "value", ctx.Value(key{}))
-			require.NoError(t, newMutex(t, a, mutex.WithReentrance()).Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
-				require.Equal(t, h.Token(), inner.Token())
-				return nil
-			}), "nested")
+			require.NoError(t,
+				newMutex(t, a, mutex.WithReentrance()).Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
+					require.Equal(t, h.Token(), inner.Token())
+					return nil
+				}), "nested")
 			require.NoError(t, h.Err())
 			return failed
 		})

@@ -123,7 +123,8 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 						sum += kinds[op]
 						list = append(list, fmt.Sprintf("%.2f %v", float64(kinds[op])/n, op))
 					}
-					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip", name, float64(sum)/n, strings.Join(list, ", "), n/2000)
+					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip",
+						name, float64(sum)/n, strings.Join(list, ", "), n/2000)
 					require.LessOrEqual(t, float64(sum)/n, way.requests)
 				})
 			})

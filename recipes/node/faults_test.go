@@ -28,7 +28,9 @@ var blows = func() map[string]func(*zktest.Server) zktest.Action {
 		"timed out":     func(*zktest.Server) zktest.Action { return zktest.Fail(zktest.CodeOperationTimeout) },
 		"session moved": func(*zktest.Server) zktest.Action { return zktest.Fail(zktest.CodeSessionMoved) },
 	}
-	for when, at := range map[string]func(func(zktest.Request)) zktest.Action{"before": zktest.Before, "after": zktest.After} {
+	for when, at := range map[string]func(func(zktest.Request)) zktest.Action{
+		"before": zktest.Before, "after": zktest.After,
+	} {
 		for what, do := range map[string]func(*zktest.Server){
 			"expired":     func(srv *zktest.Server) { srv.Expire(srv.SessionOf("a")) },
 			"restarted":   func(srv *zktest.Server) { srv.Restart() },
@@ -105,10 +107,12 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	n := keepOf(t, a, "0")
 	l := follow(t, n)
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(2 * bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect, zktest.OpCreateContainer, zktest.OpPing}
+	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect,
+		zktest.OpCreateContainer, zktest.OpPing}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
-		func() zktest.Action { return zktest.Delay(soon()) }, func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
+		func() zktest.Action { return zktest.Delay(soon()) },
+		func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
 	}
 	faults := []func() (undo func()){
 		func() func() {

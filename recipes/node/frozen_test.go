@@ -34,7 +34,8 @@ func TestFrozenProcess(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout), zktest.WithTickTime(100*time.Millisecond))
+	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout),
+		zktest.WithTickTime(100*time.Millisecond))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenProcess$")
 	child.Env = append(os.Environ(), frozenServer+"="+srv.Addr())
 	out, err := child.StdoutPipe()

@@ -135,7 +135,8 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 			k.made()
 			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
-		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
+		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists),
+			instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := remakes.MakeParents(ctx, k.session, k.path, err); err != nil {
@@ -190,7 +191,8 @@ func (k *keeper) remove(ctx context.Context) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			k.mu.Lock()
 			if k.stuck == nil {
-				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends", "path", k.path, "error", err)
+				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends",
+					"path", k.path, "error", err)
 			}
 			k.stuck = err
 			k.broadcast()

@@ -93,7 +93,8 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
+	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner,
+		Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
 }
 
 // foreign creates an ephemeral node of another client at the path, which also creates the parents.
@@ -466,9 +467,10 @@ func TestOverwritten(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, srv.Set(path, []byte("x")))
 		requireNode(t, srv, n, "1")
-		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.After(func(zktest.Request) {
-			require.NoError(t, srv.Set(path, []byte("x")))
-		}))
+		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.After(func(zktest.Request) {
+				require.NoError(t, srv.Set(path, []byte("x")))
+			}))
 		require.NoError(t, srv.Set(path, []byte("x")))
 		time.Sleep(10 * time.Minute)
 		there, _ := srv.Node(path)
@@ -745,7 +747,9 @@ func TestForeign_ReplacesBack(t *testing.T) {
 
 // The server does not permit the node, and later does.
 func TestRefused(t *testing.T) {
-	for want, code := range map[error]zktest.Code{zk.ErrNoAuth: zktest.CodeNoAuth, zkrecipes.CodeQuotaExceeded: zktest.CodeQuotaExceeded} {
+	for want, code := range map[error]zktest.Code{
+		zk.ErrNoAuth: zktest.CodeNoAuth, zkrecipes.CodeQuotaExceeded: zktest.CodeQuotaExceeded,
+	} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			m := creates()
 			m.Times = -1
@@ -810,7 +814,8 @@ func TestRefused_SessionExpires(t *testing.T) {
 func TestState_EventDuringAPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "0"))
-		refused := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("1")), zk.ErrNoAuth)
 		time.Sleep(time.Minute) // the pauses have grown
 		synctest.Wait()
@@ -850,7 +855,8 @@ func TestClose_CreateComesLate(t *testing.T) {
 		srv.Intercept(creates(), zktest.DropRequest())
 		n := ready(t, keepOf(t, c, "1"))
 		synctest.Wait()
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency)) // this one does not act as a barrier
+		// This transaction does not act as a barrier.
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency))
 		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
 			if barriers.Hits() == 0 {
@@ -949,7 +955,8 @@ func TestClose_WhileCutOff(t *testing.T) {
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		n := ready(t, keepOf(t, a, "1"))
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
@@ -997,7 +1004,8 @@ func TestClose_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
 		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), "1"))
-		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
 		require.True(t, srv.Exists(path))
 		time.Sleep(time.Second)
@@ -1014,7 +1022,8 @@ func TestClose_NotAllowed(t *testing.T) {
 func TestClose_CannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
-		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		require.NoError(t, n.Close(t.Context()))
 		require.Equal(t, 1, failed.Hits())
 		require.False(t, srv.Exists(path))
@@ -1030,7 +1039,8 @@ func TestClose_AfterARefusal(t *testing.T) {
 		srv.Intercept(m, zktest.Fail(zktest.CodeNoAuth))
 		n := keep(t, srv, "1")
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		began := time.Now()
 		require.NoError(t, n.Close(t.Context()))
 		require.Less(t, time.Since(began), 100*time.Millisecond)
@@ -1042,7 +1052,8 @@ func TestClose_NodeHasStood(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		began := time.Now()
 		require.NoError(t, n.Close(t.Context()))
 		require.Positive(t, time.Since(began))
@@ -1115,7 +1126,8 @@ func TestSet_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		l := follow(t, n)
-		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), zkrecipes.CodeQuotaExceeded)
 		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
@@ -1133,7 +1145,8 @@ func TestSet_NotAllowed(t *testing.T) {
 func TestSet_AfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
-		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2}, zktest.Fail(zktest.CodeQuotaExceeded))
+		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), zkrecipes.CodeQuotaExceeded)
 		<-quota.Done()
 		synctest.Wait()

@@ -86,7 +86,8 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 // failed reports and logs why the node does not exist, or does not have its data.
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
-		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Exists, "error", err)
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data",
+			"path", n.path, "there", seen.Exists, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)
@@ -99,7 +100,8 @@ func sameReason(was, err error) bool {
 	if errors.As(was, &before) && errors.As(err, &now) {
 		return before.Czxid == now.Czxid
 	}
-	return was != nil && (was.Error() == err.Error() || errors.Is(was, zkrecipes.ErrSessionFull) && errors.Is(err, zkrecipes.ErrSessionFull))
+	return was != nil && (was.Error() == err.Error() ||
+		errors.Is(was, zkrecipes.ErrSessionFull) && errors.Is(err, zkrecipes.ErrSessionFull))
 }
 
 // end is the last step of the goroutine.

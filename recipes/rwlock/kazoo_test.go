@@ -19,7 +19,8 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 		l := newLock(t, a, rwlock.WithKazoo())
 		release(t, held(t, t.Context(), l.Lock))
 		kazoo := func(name string) string {
-			node, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
+			node, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b"+name, nil,
+				zk.FlagEphemeral|zk.FlagSequence)
 			require.NoError(t, err)
 			return node
 		}

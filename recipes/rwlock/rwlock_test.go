@@ -33,7 +33,9 @@ func newLock(t testing.TB, c *conn.Client, opts ...rwlock.Option) *rwlock.RWLock
 }
 
 // held acquires a lock that must be free.
-func held(t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold { //nolint:revive // t goes first
+func held( //nolint:revive // t goes first
+	t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error),
+) *zkrecipes.Hold {
 	t.Helper()
 	return bubble.Start(ctx, acquire).Granted(t, 0)
 }
@@ -190,7 +192,8 @@ func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)
 		writer := held(t, t.Context(), mine.Lock)
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"},
+			zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		next := bubble.Start(t.Context(), newLock(t, b).Lock)
 		next.Waits(t)
 		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
@@ -230,7 +233,8 @@ func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
 			require.ErrorContains(t, err, path)
 		}
-		require.ErrorIs(t, l.Do(reader.Context(), func(context.Context, *zkrecipes.Hold) error { return nil }), zkrecipes.ErrUpgrade)
+		require.ErrorIs(t, l.Do(reader.Context(), func(context.Context, *zkrecipes.Hold) error { return nil }),
+			zkrecipes.ErrUpgrade)
 		require.Zero(t, sent.Hits())
 		release(t, reader)
 		release(t, held(t, context.WithoutCancel(reader.Context()), l.Lock))
@@ -726,7 +730,8 @@ func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 		require.NoError(t, srv.Delete(writer.Path()))
 		require.NoError(t, srv.Delete(path))
 		other := held(t, t.Context(), newLock(t, b).Lock)
-		require.Equal(t, writer.Path()[len(writer.Path())-10:], other.Path()[len(other.Path())-10:], "or this test shows nothing")
+		require.Equal(t, writer.Path()[len(writer.Path())-10:], other.Path()[len(other.Path())-10:],
+			"or this test shows nothing")
 		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
 		reader.Waits(t)
 		release(t, other)
@@ -806,7 +811,8 @@ func TestDoAndRDo_WithoutTheLock_DoNotRunTheBody(t *testing.T) {
 		l := newLock(t, b)
 		for _, do := range []func(context.Context, func(context.Context, *zkrecipes.Hold) error) error{l.Do, l.RDo} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			require.ErrorIs(t, do(ctx, func(context.Context, *zkrecipes.Hold) error { t.Error("it runs"); return nil }), context.DeadlineExceeded)
+			require.ErrorIs(t, do(ctx, func(context.Context, *zkrecipes.Hold) error { t.Error("it runs"); return nil }),
+				context.DeadlineExceeded)
 			cancel()
 		}
 	})

@@ -56,7 +56,8 @@ func TestAcquire_Alone_IsSixRequestsAndTwoRoundTrips(t *testing.T) {
 			require.Empty(t, srv.Children(locks), "the door is open")
 			require.Len(t, srv.Children(leases), n)
 			release(t, h)
-			require.Equal(t, 6+n, sent.Hits(), "contender and two lists, leases for the door and a list, release; and the watches on the leases")
+			require.Equal(t, 6+n, sent.Hits(),
+				"contender and two lists, leases for the door and a list, release; and the watches on the leases")
 			sent.Remove()
 
 			const trip = 10 * time.Millisecond
@@ -184,7 +185,8 @@ func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 3)
 		var others []string
-		ahead := foreign(t, srv, locks+"/lock-")                                                       // a does not know of it, and counts while its create is in flight
+		// Client a does not know of this contender, and counts while its own create is in flight.
+		ahead := foreign(t, srv, locks+"/lock-")
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.HoldReply(time.Second)) // until it has counted
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases}, zktest.After(func(zktest.Request) {
 			others = append(others, foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-"))
@@ -212,11 +214,12 @@ func TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind(t *testing.T) {
 		},
 		"busy ensemble, slow link": func(t *testing.T, srv *zktest.Server) {
 			t.Helper()
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"}, zktest.Before(func(zktest.Request) {
-				for range 50 {
-					foreign(t, srv, "/elsewhere-")
-				}
-			}))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"},
+				zktest.Before(func(zktest.Request) {
+					for range 50 {
+						foreign(t, srv, "/elsewhere-")
+					}
+				}))
 			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + leases + "$", Skip: 1},
 				zktest.Delay(10*time.Millisecond))
 		},
@@ -329,7 +332,9 @@ func TestAcquire_RoundTrips(t *testing.T) {
 }
 
 // far returns a dialer whose connections delay each answer by trip, however many are in flight.
-func far(dial func(context.Context, string, string) (net.Conn, error), trip time.Duration) func(context.Context, string, string) (net.Conn, error) {
+func far(
+	dial func(context.Context, string, string) (net.Conn, error), trip time.Duration,
+) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := dial(ctx, network, addr)
 		if err != nil {
@@ -397,7 +402,8 @@ func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 		inside, giveUp := context.WithCancel(t.Context())
 		ahead := bubble.Start(inside, of(others, 2))
 		ahead.Waits(t)
-		lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"}, zktest.DropRequest())
+		lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"},
+			zktest.DropRequest())
 		waiter := bubble.Start(t.Context(), of(mine, 1))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, lost.Hits())
@@ -432,9 +438,8 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 		}}, zktest.DropRequest())
 		barrier := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Proceed())
 		gate := make(chan struct{})
-		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$", Where: func(zktest.Request) bool {
-			return barrier.Hits() > 0
-		}}, zktest.HoldReplyUntil(gate))
+		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$",
+			Where: func(zktest.Request) bool { return barrier.Hits() > 0 }}, zktest.HoldReplyUntil(gate))
 		try := bubble.Start(t.Context(), of(s, 1))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, searched.Hits())
@@ -512,9 +517,10 @@ func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 		const node = "/limit"
 		s := newSemaphore(t, a, 12, semaphore.WithLimitNode(node))
 		held := acquire(t, newSemaphore(t, b, 12, semaphore.WithLimitNode(node)), 10)
-		create := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"}, zktest.Before(func(zktest.Request) {
-			assert.NoError(t, srv.Set(node, []byte{0, 0, 0, 10})) // 10 and 1 were within 12
-		}))
+		create := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"},
+			zktest.Before(func(zktest.Request) {
+				assert.NoError(t, srv.Set(node, []byte{0, 0, 0, 10})) // 10 and 1 were within 12
+			}))
 		_, err := s.TryAcquire(t.Context(), 1)
 		require.Equal(t, 1, create.Hits())
 		var busy *zkrecipes.BusyError
@@ -564,7 +570,8 @@ func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
 // that list, so it keeps its place even if the client ahead has taken leases in the meantime.
 func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 	for name, late := range map[string]zktest.Action{
-		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),
+		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second),
+		"lost": zktest.DropReply(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -652,7 +659,8 @@ func TestAcquire_WaitingInside_Cost(t *testing.T) {
 		sent.Remove()
 
 		// The door is given up after the grant.
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Path: "^" + locks}, zktest.Delay(time.Second))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Path: "^" + locks},
+			zktest.Delay(time.Second))
 		release(t, two)
 		h := waiting.Granted(t, 0)
 		require.Len(t, srv.Children(locks), 1)

@@ -34,7 +34,9 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 				labels := []string{"b", "c", "d"}
 				for _, label := range labels {
 					s := of(label)
-					waiting = append(waiting, bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }))
+					waiting = append(waiting, bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) {
+						return s.Acquire(ctx, 1)
+					}))
 					time.Sleep(time.Second)
 				}
 				_, err := of("e").TryAcquire(t.Context(), 1)

@@ -27,7 +27,8 @@ func kazooLease(t *testing.T, c *conn.Client, name string) string {
 
 func kazooAtDoor(t *testing.T, c *conn.Client) string {
 	t.Helper()
-	node, err := c.Create(t.Context(), kazooDoor+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+	node, err := c.Create(t.Context(), kazooDoor+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", nil,
+		zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
 	return node
 }

@@ -149,9 +149,12 @@ func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int
 func decode(path string, data []byte) (int, error) {
 	switch {
 	case isText(data):
-		return 0, fmt.Errorf("%s holds the text %q: want a number of four bytes, big-endian: set it with SetLimit or zkr limit", path, data[:min(len(data), 20)])
+		return 0, fmt.Errorf(
+			"%s holds the text %q: want a number of four bytes, big-endian: set it with SetLimit or zkr limit",
+			path, data[:min(len(data), 20)])
 	case len(data) < 4:
-		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian: set it with SetLimit or zkr limit", path, len(data))
+		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian: set it with SetLimit or zkr limit",
+			path, len(data))
 	}
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }

@@ -312,7 +312,8 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
 		})
-		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked, "it does not wait, though there is enough as far as it can see")
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked,
+			"it does not wait, though there is enough as far as it can see")
 		require.Len(t, srv.Children(locks), 1)
 		close(gate)
 		release(t, h)
@@ -585,7 +586,9 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 				release(t, one)
 				is(two, two, three, three, three)
 				if name == "limit node" { // the limit cannot be read, so the door shows who waits
-					refused := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")}, zktest.Fail(zktest.CodeNoAuth))
+					refused := srv.Intercept(
+						zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")},
+						zktest.Fail(zktest.CodeNoAuth))
 					is(two, two, three, three, three)
 					require.Equal(t, 1, refused.Hits())
 				}
@@ -717,7 +720,8 @@ func TestLimitNode_CannotBeMade(t *testing.T) {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 			s := newSemaphore(t, a, 2, opt)
 			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeNoNode))
-			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^(/limit|" + path + ")$", Times: 3}, zktest.Fail(zktest.CodeNoAuth))
+			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^(/limit|" + path + ")$", Times: 3},
+				zktest.Fail(zktest.CodeNoAuth))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := s.Acquire(ctx, 1)
@@ -756,7 +760,8 @@ func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	const node = "/limit"
 	change := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + node + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + node + "$"},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 9}))
 	}
 	for name, inside := range map[string]bool{"as the door is given up": false, "while waiting inside": true} {
@@ -801,7 +806,8 @@ func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		s := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
 		h := acquire(t, s, 3)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
@@ -831,7 +837,8 @@ func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		_, err := newSemaphore(t, a, 3).TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
@@ -846,17 +853,19 @@ func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		bubble.Start(t.Context(), of(newSemaphore(t, bubble.Dial(t, srv, "c"), 3), 2)).Waits(t)
 		s := newSemaphore(t, a, 3)
 		_, err := s.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		// It gives up once the leases have been counted.
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks}, zktest.Before(func(zktest.Request) {
-			srv.Refuse(zktest.Label("c"))
-			srv.Expire(srv.SessionOf("c"))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks},
+			zktest.Before(func(zktest.Request) {
+				srv.Refuse(zktest.Label("c"))
+				srv.Expire(srv.SessionOf("c"))
+			}))
 		_, err = s.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		synctest.Wait()
@@ -961,7 +970,8 @@ func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 5), 4)
 		s := newSemaphore(t, a, 3)
 		for range 2 {
@@ -1021,7 +1031,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		require.ErrorContains(t, err, "client is nil")
 		s := newSemaphore(t, a, 3)
 		for _, n := range []int{0, -1, 4} {
-			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){"Acquire": s.Acquire, "TryAcquire": s.TryAcquire} {
+			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){
+				"Acquire": s.Acquire, "TryAcquire": s.TryAcquire,
+			} {
 				_, err := call(t.Context(), n)
 				require.ErrorContains(t, err, fmt.Sprintf("acquire %s: n is %d", path, n), name)
 			}

@@ -29,7 +29,8 @@ func TestCost(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 34, "b": 33, "c": 33})
 		f.pass(time.Second)
 		t.Logf("a third member takes 33 of 100 shards: %d requests", all.Hits())
-		require.Less(f, all.Hits(), 33*8+60, "a waiter that is told of the release asks no more, one that came too late for that looks")
+		require.Less(f, all.Hits(), 33*8+60,
+			"a waiter that is told of the release asks no more, one that came too late for that looks")
 		all.Remove()
 
 		quiet := map[string]int{}

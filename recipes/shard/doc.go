@@ -1,12 +1,13 @@
 // Package shard divides work among members: each shard is served by one member at a time, under its own lock.
 //
-//	err = shard.Run(ctx, client, "/app/partitions", shard.List(names...), func(ctx context.Context, s *shard.Shard) error {
-//		return consume(ctx, s.Name, s.Token()) // stops when ctx ends
-//	})
+//	err = shard.Run(ctx, client, "/app/partitions", shard.List(names...),
+//		func(ctx context.Context, s *shard.Shard) error {
+//			return consume(ctx, s.Name, s.Token()) // stops when ctx ends
+//		})
 //
-// Members join a group (package group) and elect a leader (package election). The leader writes a plan that
-// assigns each shard to a member. A member takes the lock of each shard that the plan assigns to it (package
-// mutex), and calls the function under that lock.
+// Members join a group (package group) and elect a leader (package election). The leader writes a plan that assigns
+// each shard to a member. A member acquires the lock of each shard that the plan assigns to it (package mutex), and
+// calls the function under that lock.
 //
 // # Guarantees
 //

@@ -91,7 +91,8 @@ func TestLeader_MayNotRead(t *testing.T) {
 func TestLeader_GivesWay(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
 		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "id=a", "/members forbids read")
@@ -104,7 +105,8 @@ func TestLeader_GivesWay(t *testing.T) {
 func TestLeader_MayNotWrite(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		forbidden := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		forbidden := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.pass(5 * time.Minute)
 		f.requireRunning(all[:2]...)
@@ -154,14 +156,19 @@ func TestMember_ServerFault(t *testing.T) {
 func TestMember_MayNotReadThePlan(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		f.srv.Intercept(zktest.Match{From: zktest.Label("d"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("d"), Op: zktest.OpGetData, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		d := f.join("d")
 		<-d.ended
 		require.ErrorContains(f, d.err, "get "+path+"/plan")
 		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2, "c": 2})
 
-		forbidden := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		asks := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+		forbidden := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
+		asks := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Op: zktest.OpMulti, Times: -1},
+			zktest.Proceed())
 		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"b":["s000","s001","s002","s003","s004","s005"]}}`)))
 		f.pass(time.Minute)
 		require.Zero(f, asks.Hits(), "it does not know the present plan")
@@ -179,14 +186,16 @@ func TestRun_CredentialsAreRefused(t *testing.T) {
 		a := f.prepare("a")
 		require.NoError(f, a.client.Close())
 		var err error
-		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
 		require.NoError(f, err)
 		a.shards, err = shard.New(a.client, path, shard.WithID("a"), shard.WithSettle(settle, 10*settle))
 		require.NoError(f, err)
 		a.run(shard.List(f.shards...))
 		b := f.join("b")
 		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2})
-		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
+			zktest.Fail(zktest.CodeAuthFailed))
 		f.srv.Cut(zktest.Label("a"))
 		f.pass(30 * time.Second)
 		require.Positive(f, refused.Hits())
@@ -209,9 +218,10 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 		harm   func(f *fleet) error
 		log    string
 	}{
-		"a function fails":    {fails, nil, "cannot be had"},
-		"a function waits":    {waits, nil, ""},
-		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) }, "cannot be read"},
+		"a function fails": {fails, nil, "cannot be had"},
+		"a function waits": {waits, nil, ""},
+		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
+			"cannot be read"},
 		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +261,8 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		m := f.prepare("a")
-		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["odd/name","s000"]},"nobody":[".."]}`)))
+		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan",
+			[]byte(`{"owners":{"x":["odd/name","s000"]},"nobody":[".."]}`)))
 		m.run(shard.Node())
 		f.requireServed(2*settle, map[string]int{"a": 1})
 		require.JSONEq(f, `{"owners":{"a":["s000"]}}`, f.planned())
@@ -275,7 +286,8 @@ func TestSource_TellsInTime(t *testing.T) {
 // A plan above the jute.maxbuffer of the servers used to cost the client its connection again and again.
 func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000), zktest.WithHistory(5000))
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000),
+			zktest.WithHistory(5000))
 		f := newFleet(t, 3000, srv)
 		for i := range f.shards {
 			f.shards[i] = fmt.Sprintf("a-rather-long-name-of-a-shard-%06d", i)
@@ -288,7 +300,8 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 		f.pass(5*time.Minute + 10*time.Second)
 		require.InDelta(f, 3+5, connects.Hits(), 1, "two tries, one each minute")
 		f.requireRunning(a)
-		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan", "bytes=1", "again=1m0s", "jute.maxbuffer")
+		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan",
+			"bytes=1", "again=1m0s", "jute.maxbuffer")
 		f.shards = f.shards[:10]
 		names.Store(&f.shards)
 		f.requireServed(5*time.Second, map[string]int{"a": 10})
@@ -300,7 +313,8 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 // A plan that a server refuses is retried every five seconds, whatever else happens.
 func TestPlan_CannotBeWritten(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
-		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		a := f.join("a")
 		f.pass(settle)
 		b := f.join("b")
@@ -322,7 +336,9 @@ func TestMember_CannotSayWhatItIs(t *testing.T) {
 		a := f.join("a")
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
-		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		leaving, cancel := context.WithTimeout(f.Context(), 10*time.Second)
 		defer cancel()
 		require.ErrorIs(f, a.shards.Leave(leaving), context.DeadlineExceeded)

@@ -142,8 +142,10 @@ func (f *fleet) judge() {
 		holds, err := rec.Holds()
 		require.NoError(f, err)
 		require.NoError(f, check.Exclusion(holds, 1), name)
-		holds = slices.DeleteFunc(holds, func(h check.Hold) bool { return h.To == h.From }) // the server had ended it on its own
-		slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From)) })
+		// The server had ended the others on its own.
+		holds = slices.DeleteFunc(holds, func(h check.Hold) bool { return h.To == h.From })
+		slices.SortFunc(holds,
+			func(a, b check.Hold) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From)) })
 		for i := 1; i < len(holds); i++ {
 			require.LessOrEqual(f, holds[i-1].From, holds[i].From, "%s: the tokens of later holds are larger", name)
 		}
@@ -162,7 +164,8 @@ func (f *fleet) logger(label string) *slog.Logger {
 
 func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	f.Helper()
-	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
+	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label),
+		conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
 	if f.tracer != nil {
 		options = append(options, conn.WithTracer(f.tracer))
 	}
@@ -177,7 +180,8 @@ func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 		<-ctx.Done()
 		return nil
 	}
-	m.shards, err = shard.New(m.client, path, append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
+	m.shards, err = shard.New(m.client, path,
+		append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
 	require.NoError(f, err)
 	return m
 }
@@ -288,7 +292,8 @@ func (f *fleet) pass(d time.Duration) {
 // requireServed requires that each shard is served within d, by members with the given numbers of shards.
 func (f *fleet) requireServed(within time.Duration, want map[string]int) {
 	f.Helper()
-	f.await(within, func() bool { return f.isServed() && maps.Equal(want, f.load()) }, func() string { return fmt.Sprint(f.load()) })
+	f.await(within, func() bool { return f.isServed() && maps.Equal(want, f.load()) },
+		func() string { return fmt.Sprint(f.load()) })
 }
 
 // await waits for a condition, and checks it often.

@@ -90,7 +90,9 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 
 // feed passes on what a sequence yields, on a goroutine that feeds waits for. It passes the error of the sequence to
 // fail.
-func feed[T any](ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error]) <-chan T {
+func feed[T any](
+	ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error],
+) <-chan T {
 	next := make(chan T)
 	feeds.Go(func() {
 		for x, err := range all {
@@ -124,7 +126,8 @@ func (l *leader) seeMembers(view group.View) {
 }
 
 func (l *leader) seePlan(view value.View[plan]) {
-	if view.Current && (!l.known || !view.Version.Exists() || view.Version.Mzxid > l.at.Mzxid) { // otherwise it was read since
+	// Otherwise the plan has been read since.
+	if view.Current && (!l.known || !view.Version.Exists() || view.Version.Mzxid > l.at.Mzxid) {
 		l.learn(view.Value, view.Version, view.Err)
 	}
 }
@@ -194,11 +197,13 @@ func (l *leader) awaitShards() (wait time.Duration) {
 	if wait := time.Until(l.began.Add(sourceLimit)); wait > 0 {
 		return wait
 	}
-	names := slices.DeleteFunc(l.last.names(), func(name string) bool { return session.ValidateName("shard", name) != nil })
+	names := slices.DeleteFunc(l.last.names(),
+		func(name string) bool { return session.ValidateName("shard", name) != nil })
 	if len(names) == 0 {
 		return never
 	}
-	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays", "path", l.path, "shards", len(names))
+	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays",
+		"path", l.path, "shards", len(names))
 	l.shards = names
 	return 0
 }
@@ -304,7 +309,8 @@ func (l *leader) write(ctx context.Context, next plan) error {
 	case err == nil:
 		l.settled, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
 		moves := next.moves(l.last)
-		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
+		l.log.Info("shard: a plan is written",
+			"path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
 		l.tellPlan(next, moves)
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
 		return err
@@ -312,9 +318,11 @@ func (l *leader) write(ctx context.Context, next plan) error {
 		return fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
 	case errors.Is(err, zkrecipes.ErrTooLarge):
 		l.resumes = time.Now().Add(hungUp)
-		l.log.Error("shard: the plan is too large, the last one stays", "path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
+		l.log.Error("shard: the plan is too large, the last one stays",
+			"path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
 		return nil
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkrecipes.ErrUnknownOutcome):
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode),
+		errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
 	default:
 		l.resumes = time.Now().Add(tryAgain)

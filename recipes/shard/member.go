@@ -24,7 +24,7 @@ type member struct {
 	*Shards
 	from  Source
 	serve func(context.Context, *Shard) error
-	ctx   context.Context         //nolint:containedctx // of the work: it ends when this member must stop, and its cause is the reason
+	ctx   context.Context         //nolint:containedctx // of the work; it ends when the member must stop
 	stop  context.CancelCauseFunc // ends ctx
 	over  chan struct{}           // closed when Run is about to return
 
@@ -210,7 +210,8 @@ func (m *member) join() error {
 	}
 	kept, err := m.group.Join(m.ctx, m.id, data)
 	if errors.Is(err, zkrecipes.ErrTaken) {
-		m.log.Warn("shard: another session has the id of this member, which waits until that has ended", "path", m.path, "id", m.id, "error", err)
+		m.log.Warn("shard: another session has the id of this member, which waits until that has ended",
+			"path", m.path, "id", m.id, "error", err)
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
 	if err != nil && m.ctx.Err() != nil {
@@ -232,7 +233,8 @@ func (m *member) persist(ctx context.Context, f func(context.Context) error) err
 		if ctx.Err() != nil || !m.survives(err) {
 			return err
 		}
-		m.log.Error("shard: a member keeps what it has, and tries again", "path", m.path, "id", m.id, "after", tryAgain, "error", err)
+		m.log.Error("shard: a member keeps what it has, and tries again",
+			"path", m.path, "id", m.id, "after", tryAgain, "error", err)
 		_ = session.Sleep(ctx, tryAgain) // f checks ctx
 	}
 }
@@ -247,7 +249,8 @@ func (m *member) survives(err error) bool {
 	switch {
 	case errors.Is(err, zkrecipes.ErrClosed):
 		return false
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender), errors.Is(err, zkrecipes.ErrSequenceExhausted):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender),
+		errors.Is(err, zkrecipes.ErrSequenceExhausted):
 		return m.generation > 0
 	}
 	return true
@@ -267,7 +270,8 @@ func (m *member) depart(ctx context.Context, restarts bool) {
 		m.mu.Unlock()
 		waiting, cancel := context.WithTimeout(ctx, farewell)
 		defer cancel()
-		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 }) // if this fails, the shards move
+		// If this fails, the shards move.
+		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 })
 	}
 	waiting, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()

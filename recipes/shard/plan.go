@@ -54,7 +54,8 @@ func (p plan) names() []string {
 
 // same reports whether both plans are the same, including the order of their names.
 func (p plan) same(other plan) bool {
-	return maps.EqualFunc(p.Owners, other.Owners, slices.Equal[[]string]) && slices.Equal(p.Nobody, other.Nobody) && maps.Equal(p.Away, other.Away)
+	return maps.EqualFunc(p.Owners, other.Owners, slices.Equal[[]string]) && slices.Equal(p.Nobody, other.Nobody) &&
+		maps.Equal(p.Away, other.Away)
 }
 
 // moves counts the shards that have another owner in p than in last, or none any more.

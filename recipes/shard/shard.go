@@ -206,7 +206,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
 	}
 	if s.returnGrace > 0 && s.leaveLimit > 0 {
-		errs = append(errs, errors.New("WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
+		errs = append(errs, errors.New(
+			"WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
 	}
 	switch {
 	case c == nil:
@@ -214,7 +215,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	case session.ValidatePath(path) != nil:
 		errs = append(errs, session.ValidatePath(path))
 	case path == "/" && (*client.Client)(c).Abs(path) == "/":
-		errs = append(errs, errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
+		errs = append(errs,
+			errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
 	default:
 		errs = append(errs, s.open())
 	}
@@ -268,7 +270,10 @@ func (s *Shards) Path() string { return s.path }
 func (s *Shards) ID() string { return s.id }
 
 // Run creates a [Shards] with [New] and calls its [Shards.Run].
-func Run(ctx context.Context, c *conn.Client, path string, from Source, serve func(ctx context.Context, s *Shard) error, opts ...Option) error {
+func Run(
+	ctx context.Context, c *conn.Client, path string, from Source,
+	serve func(ctx context.Context, s *Shard) error, opts ...Option,
+) error {
 	s, err := New(c, path, opts...)
 	if err != nil {
 		return err

@@ -383,7 +383,8 @@ func TestPlan_Deleted(t *testing.T) {
 		require.Equal(f, 12, f.started())
 		require.NoError(f, f.srv.Set(path+"/plan", []byte("{}"))) // this plan assigns nothing
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
-		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"a":["s000","s000","odd/name","s001"],"b":["s000"],"nobody":["s002"]}}`)))
+		require.NoError(f, f.srv.Set(path+"/plan",
+			[]byte(`{"owners":{"a":["s000","s000","odd/name","s001"],"b":["s000"],"nobody":["s002"]}}`)))
 		f.requireServed(3*settle, map[string]int{"a": 6, "b": 6})
 		require.Equal(f, 12, strings.Count(f.planned(), `"s0`), f.planned())
 	})
@@ -416,7 +417,8 @@ func TestPlan_DeposedLeader(t *testing.T) {
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
 		before := f.planned()
-		deposed := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(zktest.Request) { f.depose() }))
+		deposed := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(zktest.Request) { f.depose() }))
 		f.join("c")
 		f.requireServed(3*settle, map[string]int{"a": 4, "b": 4, "c": 4})
 		require.Equal(f, 1, deposed.Hits())
@@ -432,7 +434,8 @@ func TestPlan_TermEndsMeanwhile(t *testing.T) {
 		a := f.join("a")
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(r zktest.Request) { f.expire(r.Session) }))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(r zktest.Request) { f.expire(r.Session) }))
 		f.join("c")
 		f.pass(2 * settle)
 		f.requireServed(bubble.Timeout, map[string]int{"a": 4, "b": 4, "c": 4})
@@ -674,7 +677,8 @@ func TestViews(t *testing.T) {
 			told = append(told, fmt.Sprintf("%d current=%t bad=%t", len(v.Shards), v.Current, v.Err != nil))
 		}
 		require.Equal(f, []string{
-			"0 current=true bad=false", "2 current=true bad=false", "0 current=true bad=true", "0 current=false bad=true", "0 current=true bad=true",
+			"0 current=true bad=false", "2 current=true bad=false", "0 current=true bad=true",
+			"0 current=false bad=true", "0 current=true bad=true",
 		}, told)
 	})
 }
@@ -708,7 +712,8 @@ func TestRun_IDIsTakenFromIt(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
 		again := f.prepare("again", shard.WithID("a"))
 		again.run(shard.List(f.shards...)) // it waits
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/members/a$"}, zktest.Delay(time.Second))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/members/a$"},
+			zktest.Delay(time.Second))
 		require.NoError(f, f.srv.Delete(path+"/members/a"))
 		f.pass(5 * settle)
 		require.Equal(f, map[string]int{"again": 2, "b": 2}, f.load())
@@ -762,7 +767,8 @@ func TestBadInput(t *testing.T) {
 			_, err := shard.New(c, path, opts...)
 			require.ErrorContains(f, err, want)
 		}
-		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour), shard.WithSettle(0, 0), shard.WithGiveUp(1))
+		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour),
+			shard.WithSettle(0, 0), shard.WithGiveUp(1))
 		require.NoError(f, err, "the bounds themselves")
 		for want, path := range map[string]string{"relative": "app", "root": "/"} {
 			_, err := shard.New(c, path)
@@ -822,7 +828,8 @@ func TestRun_AllBeginAnew(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		slow := shard.WithSettle(10*time.Second, time.Hour)
 		a := f.prepare("a", slow)
-		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan",
+			[]byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
 		a.run(shard.List(f.shards...))
 		f.pass(9 * time.Second)
 		f.join("b", slow)
@@ -858,7 +865,8 @@ func TestPlan_ByHandWithALongAbsence(t *testing.T) {
 		t.Run(wait, func(t *testing.T) {
 			inFleet(t, 2, func(f *fleet) {
 				b := f.prepare("b")
-				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
+				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan",
+					[]byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
 				b.run(shard.List(f.shards...))
 				f.pass(59 * time.Minute)
 				require.Empty(f, f.load(), "an hour is the most that WithReturnGrace allows")
@@ -874,7 +882,9 @@ func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
 		a := f.prepare("a")
 		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000/x","s000",".."]}}`)))
 		require.NoError(f, a.client.CreateAll(f.Context(), path+"/election", nil))
-		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil, zktest.Persistent) // there is no leader
+		// This candidate keeps the others from leading.
+		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil,
+			zktest.Persistent)
 		require.NoError(f, err)
 		a.run(shard.List(f.shards...))
 		f.pass(time.Minute)

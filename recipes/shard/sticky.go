@@ -204,7 +204,8 @@ func (d *division) improve() bool {
 		}
 	}
 	bound := cheapest.cost(cheapest.load() + 1)
-	sources := slices.SortedStableFunc(slices.Values(d.seats), func(a, b *seat) int { return a.cost(a.load()).compare(b.cost(b.load())) })
+	sources := slices.SortedStableFunc(slices.Values(d.seats),
+		func(a, b *seat) int { return a.cost(a.load()).compare(b.cost(b.load())) })
 	for _, s := range slices.Backward(sources) { // of two members with equally many, the younger one gives
 		if s.cost(s.load()).compare(bound) <= 0 {
 			return false

@@ -74,8 +74,10 @@ func playStorm(t *testing.T, seed uint64) {
 		}
 	}()
 	random := rand.New(rand.NewPCG(seed, 0))
-	srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200), zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second))
-	s := &storm{fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{}, grace: random.IntN(3) == 0}
+	srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
+		zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second))
+	s := &storm{fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{},
+		grace: random.IntN(3) == 0}
 	for i := range 2 + random.IntN(4) {
 		s.ids = append(s.ids, fmt.Sprintf("%c", 'a'+i))
 	}
@@ -181,14 +183,16 @@ func (s *storm) revive(id string) {
 }
 
 var requests = []zktest.Op{
-	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync,
-	zktest.OpMulti, zktest.OpMulti, zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer,
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2,
+	zktest.OpGetData, zktest.OpSync, zktest.OpMulti, zktest.OpMulti, zktest.OpExists, zktest.OpConnect,
+	zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer,
 }
 
 // rule applies an action to the next requests of a member.
 func (s *storm) rule(m *mate, a zktest.Action) {
 	r := s.srv.Intercept(zktest.Match{
-		From: zktest.Label(m.label), Op: requests[s.random.IntN(len(requests))], Times: 1 + s.random.IntN(3), Skip: s.random.IntN(5),
+		From: zktest.Label(m.label), Op: requests[s.random.IntN(len(requests))], Times: 1 + s.random.IntN(3),
+		Skip: s.random.IntN(5),
 	}, a)
 	s.later(30*time.Second, r.Remove)
 }
@@ -235,7 +239,8 @@ var blows = []blow{
 	{"late reply", 2, func(s *storm, m *mate) { s.rule(m, zktest.HoldReply(s.within(bubble.Timeout/2))) }},
 	{"leader is deposed", 2, func(s *storm, _ *mate) { s.depose() }},
 	{"leader is deposed as it writes", 3, func(s *storm, _ *mate) {
-		r := s.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(zktest.Request) { s.depose() }))
+		r := s.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(zktest.Request) { s.depose() }))
 		s.later(30*time.Second, r.Remove)
 	}},
 	{"plan deleted", 2, func(s *storm, _ *mate) { _ = s.srv.Delete(path + "/plan") }},
@@ -298,7 +303,8 @@ func (s *storm) quiet() {
 		s.pass(100 * time.Millisecond)
 	}
 	require.Empty(s, s.inOrder(), "not in order after %v of quiet\n%s\n%s", quiet, s.planned(), s.locks())
-	s.Logf("%d members, %d shards, %d lives: in order after %v, %d starts", len(s.alive), len(s.shards), s.lives, last, s.started())
+	s.Logf("%d members, %d shards, %d lives: in order after %v, %d starts",
+		len(s.alive), len(s.shards), s.lives, last, s.started())
 	before, starts := s.planned(), s.started()
 	s.pass(time.Minute)
 	require.Equal(s, before, s.planned(), "the plan rests")

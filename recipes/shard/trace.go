@@ -113,7 +113,8 @@ func (l *leader) tellPlan(p plan, moves int) {
 	for _, tracer := range l.tracers {
 		if tracer.Plan != nil {
 			tracer.Plan(Plan{
-				Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves, Nobody: len(p.Nobody),
+				Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves,
+				Nobody: len(p.Nobody),
 			})
 		}
 	}

@@ -82,7 +82,8 @@ func TestTracer_Shards(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"b": 1})
 		<-a.ended
 		require.Equal(f, []string{"s000 owned>none 10.3s " + shard.ErrMoved.Error()}, d.take("a"))
-		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 300ms"}, d.take("b"), "it waits for a, which works meanwhile")
+		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 300ms"}, d.take("b"),
+			"it waits for a, which works meanwhile")
 		d.mu.Lock()
 		require.Equal(f, 1, d.plans[len(d.plans)-1].Moves)
 		d.mu.Unlock()
@@ -112,7 +113,8 @@ func TestTracer_FailingShard(t *testing.T) {
 		f.await(time.Minute, func() bool { return len(f.srv.Children(path+"/own")) == 1 }, f.planned)
 		f.pass(time.Second)
 		said := d.take("a")
-		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s", "s000 owned>waiting 0s failed too often: no disk"}, said[:3])
+		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s",
+			"s000 owned>waiting 0s failed too often: no disk"}, said[:3])
 	})
 }
 

@@ -19,11 +19,13 @@ const (
 	lastPause  = 30 * time.Second       // it doubles up to this
 	steady     = time.Minute            // a call of the function that lasted this long was a success
 	brief      = time.Second            // a hold that was lost this soon is followed by its own pause
-	firstDelay = 50 * time.Millisecond  // which is this,
-	lastDelay  = 500 * time.Millisecond // and doubles up to this, far below a session timeout: the shard has no owner in the meantime
-	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
-	patience   = time.Second            // how long a function that stops holds up the next one
-	complaint  = 10 * time.Second       // a function that takes this long to stop is logged
+	firstDelay = 50 * time.Millisecond  // that pause
+	// lastDelay is the most to which firstDelay doubles. It is far below a session timeout, because the shard has no
+	// owner in the meantime.
+	lastDelay = 500 * time.Millisecond
+	refusal   = 5 * time.Minute  // how long a member does not get a shard back that it gave away
+	patience  = time.Second      // how long a function that stops holds up the next one
+	complaint = 10 * time.Second // a function that takes this long to stop is logged
 )
 
 // worker works on one shard, from when the plan gives it to this member until the plan or the member takes it away.
@@ -188,7 +190,8 @@ func (m *member) work(ctx context.Context, shard string) {
 	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
-		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
+		m.log.Error("shard: the plan has a shard that cannot be, it is left out",
+			"path", m.plan.Path(), "shard", shard, "error", err)
 		<-ctx.Done()
 		return
 	}
@@ -210,7 +213,8 @@ func (m *member) work(ctx context.Context, shard string) {
 			continue
 		default:
 			t.ended(err)
-			m.log.Warn("shard: the lock of a shard cannot be had", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
+			m.log.Warn("shard: the lock of a shard cannot be had",
+				"path", m.path, "shard", shard, "failures", t.failures, "error", err)
 		}
 		if t.failures >= m.giveUp {
 			m.refuse(shard, err)
@@ -242,7 +246,8 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		next := *t
 		next.ended(err)
 		if err != nil {
-			m.log.Warn("shard: the function of a shard has failed", "path", m.path, "shard", shard, "failures", next.failures, "error", err)
+			m.log.Warn("shard: the function of a shard has failed",
+				"path", m.path, "shard", shard, "failures", next.failures, "error", err)
 		}
 		if next.failures >= m.giveUp {
 			if lost := h.Check(ctx); ctx.Err() != nil || errors.Is(lost, zkrecipes.ErrLost) {
@@ -274,9 +279,11 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 			case <-returned:
 				return
 			case <-late:
-				m.log.Warn("shard: a function goes on although its context has ended", "path", m.path, "shard", shard, "for", complaint)
+				m.log.Warn("shard: a function goes on although its context has ended",
+					"path", m.path, "shard", shard, "for", complaint)
 			case <-limit:
-				m.log.Warn("shard: a function goes on although its context has ended, its lock is released", "path", m.path, "shard", shard, "for", m.drainLimit)
+				m.log.Warn("shard: a function goes on although its context has ended, its lock is released",
+					"path", m.path, "shard", shard, "for", m.drainLimit)
 				_ = h.Release(ctx) // ctx has ended; the removal continues
 			}
 		}
@@ -290,7 +297,8 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 
 // refuse gives a shard away for a while.
 func (m *member) refuse(shard string, why error) {
-	m.log.Error("shard: a shard is given away, because its function or its lock fails here", "path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
+	m.log.Error("shard: a shard is given away, because its function or its lock fails here",
+		"path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, refused := slices.BinarySearch(m.presence.Refuses, shard)

@@ -29,7 +29,10 @@ type adders struct {
 }
 
 // contend lets n clients write for a time, each through its own connection.
-func contend(t *testing.T, srv *zktest.Server, n int, lasts time.Duration, write func(ctx context.Context, c *value.Counter) error) (a adders) {
+func contend(
+	t *testing.T, srv *zktest.Server, n int, lasts time.Duration,
+	write func(ctx context.Context, c *value.Counter) error,
+) (a adders) {
 	t.Helper()
 	counters := make([]*value.Counter, n)
 	for i := range counters {

@@ -66,7 +66,8 @@ func marker(t *testing.T, srv *zktest.Server) string {
 func applied(srv *zktest.Server, client string) (n int) {
 	for _, txn := range srv.History() {
 		if txn.Op == zktest.OpMulti && txn.Client == client && txn.Err == zktest.CodeOK &&
-			slices.ContainsFunc(txn.Changes, func(c zktest.Change) bool { return c.Kind == zktest.ChangeSet && c.Path == path }) {
+			slices.ContainsFunc(txn.Changes,
+				func(c zktest.Change) bool { return c.Kind == zktest.ChangeSet && c.Path == path }) {
 			n++
 		}
 	}
@@ -93,7 +94,9 @@ func TestAdd_Cost(t *testing.T) {
 // The connection breaks at each of the first requests, before or after the server applies it, up to three times in a
 // row. The addition counts once.
 func TestAdd_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 12 {
 			for _, times := range []int{1, 3} {
 				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
@@ -116,7 +119,9 @@ func TestAdd_RequestOrReplyLost(t *testing.T) {
 
 // While a does not know whether its addition was applied, b adds too.
 func TestAdd_ReplyLost_OthersGoOn(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				a, b := counter(t, srv, "a"), counter(t, srv, "b")
@@ -149,7 +154,8 @@ func TestAdd_CopyIsAppliedBetweenTheReads(t *testing.T) {
 			require.NoError(t, srv.Set(m, []byte("2")))
 		})
 		for _, p := range []string{path, m} { // whichever is read first
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + p + "$"}, zktest.After(func(zktest.Request) { once() }))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + p + "$"},
+				zktest.After(func(zktest.Request) { once() }))
 		}
 		require.EqualValues(t, 11, add(t, a, 10))
 		require.Equal(t, "11", stored(t, srv, path))
@@ -562,11 +568,12 @@ func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		tries := 0
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "/", Times: -1}, zktest.Before(func(zktest.Request) {
-			if tries++; tries == 1000 {
-				cancel()
-			}
-		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "/", Times: -1},
+			zktest.Before(func(zktest.Request) {
+				if tries++; tries == 1000 {
+					cancel()
+				}
+			}))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "$", Times: -1}, zktest.Fail(-1))
 		_, err = c.Add(ctx, 1)
 		require.Error(t, err)

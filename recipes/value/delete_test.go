@@ -30,7 +30,9 @@ func TestDelete(t *testing.T) {
 
 // The delete is sent again, and the caller sees success.
 func TestDelete_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				v := text(t, srv, "a")

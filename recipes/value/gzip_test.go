@@ -90,7 +90,9 @@ func TestGzip_Encode(t *testing.T) {
 	_, err := text.Encode(strings.Repeat("x", 16<<20+1))
 	require.ErrorContains(t, err, "want 16777216 at most")
 	why := errors.New("no")
-	_, err = value.Gzip(value.Codec[int]{Encode: func(int) ([]byte, error) { return nil, why }, Decode: value.JSON[int]().Decode}).Encode(1)
+	_, err = value.Gzip(value.Codec[int]{
+		Encode: func(int) ([]byte, error) { return nil, why }, Decode: value.JSON[int]().Decode,
+	}).Encode(1)
 	require.ErrorIs(t, err, why)
 	first, err := text.Encode("hello")
 	require.NoError(t, err)

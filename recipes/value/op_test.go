@@ -100,7 +100,9 @@ func TestOps_OfAnotherClient(t *testing.T) {
 			add, _, err := n.OpAdd(t.Context(), 1)
 			require.NoError(t, err)
 			sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-			for _, op := range []zkrecipes.Op{opSet(t, v, "1", value.Version{}), opSet(t, v, "1", value.Version{Czxid: 1}), check, add} {
+			for _, op := range []zkrecipes.Op{
+				opSet(t, v, "1", value.Version{}), opSet(t, v, "1", value.Version{Czxid: 1}), check, add,
+			} {
 				_, err = h.Txn(t.Context(), op)
 				require.ErrorContains(t, err, "want one client with one root", op.Kind)
 				require.NotErrorIs(t, err, zkrecipes.ErrFenced)

@@ -212,13 +212,18 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 		want   []int64 // afterwards
 		fails  bool    // with an unknown outcome
 	}{
-		"applied":                            {zktest.DropReply(), nil, []int64{6, 6}, true},
-		"not applied":                        {zktest.DropRequest(), nil, []int64{6, 6}, false},
-		"not applied, and the first written": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) }, []int64{8, 8}, false},
-		"not applied, and the first written twice":  {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) }, []int64{8, 8}, false},
-		"not applied, and the second written":       {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and the second written twice": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and both written":             {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) }, []int64{8, 8}, false},
+		"applied":     {zktest.DropReply(), nil, []int64{6, 6}, true},
+		"not applied": {zktest.DropRequest(), nil, []int64{6, 6}, false},
+		"not applied, and the first written": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{8, 8}, false},
+		"not applied, and the first written twice": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) }, []int64{8, 8}, false},
+		"not applied, and the second written": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 7) }, []int64{6, 6}, false},
+		"not applied, and the second written twice": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) }, []int64{6, 6}, false},
+		"not applied, and both written": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) }, []int64{8, 8}, false},
 		"applied late, when the first has been looked at": {zktest.DropRequest(), func(t *testing.T, b bank) {
 			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
 				b.set(t, 0, 6)
@@ -230,7 +235,8 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 				b.set(t, i%2, 7)
 			}
 		}, []int64{7, 7}, true},
-		"applied, and the first written": {zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) }, []int64{7, 6}, true},
+		"applied, and the first written": {zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{7, 6}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBank(t, func(t *testing.T, b bank) {
@@ -266,7 +272,8 @@ func TestUpdateAll_ReplyLost_WhatWasReadChanges(t *testing.T) {
 			_, err = written.Set(t.Context(), 1)
 			require.NoError(t, err)
 			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropRequest())
-			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 2}, zktest.Before(func(zktest.Request) { b.set(t, read, 8) }))
+			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 2},
+				zktest.Before(func(zktest.Request) { b.set(t, read, 8) }))
 			err = value.UpdateAll(t.Context(), b.client, func(tx *value.Tx) error {
 				x, err := b.mine[read].Read(tx)
 				return errors.Join(err, written.Write(tx, x+1))
@@ -309,7 +316,7 @@ func TestUpdateAll_Fails(t *testing.T) {
 		ok := func(tx *value.Tx) error { return b.mine[0].Write(tx, 6) }
 		require.ErrorContains(t, value.UpdateAll(t.Context(), nil, ok), "client is nil")
 		require.ErrorContains(t, value.UpdateAll(t.Context(), b.client, nil), "function is nil")
-		require.ErrorContains(t, value.UpdateAll(nil, b.client, ok), "context is nil") //nolint:staticcheck // this is what is tested
+		require.ErrorContains(t, value.UpdateAll(nil, b.client, ok), "context is nil") //nolint:staticcheck // is tested
 		sub, err := b.client.Sub("/bank")
 		require.NoError(t, err)
 		for _, c := range []*conn.Client{sub, bubble.Dial(t, b.srv, "c")} {

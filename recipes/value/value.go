@@ -145,7 +145,9 @@ func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version
 	return v.set(ctx, x, h.Txn)
 }
 
-func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error)) (Version, error) {
+func (v *Value[T]) set(
+	ctx context.Context, x T, apply func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error),
+) (Version, error) {
 	data, err := v.encode(x)
 	if err != nil {
 		return Version{}, err

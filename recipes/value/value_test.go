@@ -123,7 +123,8 @@ func TestCompareAndSet_DeletedMeanwhile(t *testing.T) {
 		a := text(t, srv, "a")
 		old, err := a.Set(t.Context(), "1")
 		require.NoError(t, err)
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti},
+			zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
 		_, err = a.CompareAndSet(t.Context(), old, "2")
 		require.ErrorIs(t, err, value.ErrChanged)
 	})
@@ -151,7 +152,9 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 		value string // written by another client while the first does not know; empty for none
 	}
 	for name, write := range writes {
-		for lost, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		for lost, action := range map[string]zktest.Action{
+			"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+		} {
 			for _, exists := range []bool{true, false} {
 				for _, other := range []rival{{"alone", ""}, {"another value", "theirs"}, {"the same value", "mine"}} {
 					t.Run(fmt.Sprintf("%s/%s/exists=%v/%s", name, lost, exists, other.name), func(t *testing.T) {
@@ -166,10 +169,11 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 							}
 							srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, action)
 							if other.value != "" { // after the read that precedes the write
-								srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
-									_, err := b.Set(context.Background(), other.value)
-									require.NoError(t, err)
-								}))
+								srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1},
+									zktest.Before(func(zktest.Request) {
+										_, err := b.Set(context.Background(), other.value)
+										require.NoError(t, err)
+									}))
 							}
 							err = write(t.Context(), a, old)
 							mine := applied(srv, "a")
@@ -214,9 +218,10 @@ func TestWrite_DeletedAfterALostReply(t *testing.T) {
 				_, err := srv.Create("/app", nil, zktest.Persistent)
 				require.NoError(t, err)
 				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropReply())
-				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(path))
-				}))
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(path))
+					}))
 				require.ErrorIs(t, write(t.Context(), a), zkrecipes.ErrUnknownOutcome)
 				require.Equal(t, 1, applied(srv, "a"))
 				require.False(t, srv.Exists(path))
@@ -232,7 +237,8 @@ func TestServerLags(t *testing.T) {
 		front := srv.Fronts()[2]
 		a, err := value.New(bubble.Dial(t, srv, "a"), path, value.Text())
 		require.NoError(t, err)
-		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		b, err := value.New(c, path, value.Text())
@@ -327,7 +333,9 @@ func TestUpdate_UnderFaults(t *testing.T) {
 			v, err := value.New(bubble.Dial(t, srv, label), path, value.JSON[map[string]int]())
 			require.NoError(t, err)
 			done[label], unknown[label] = new(int), new(int)
-			for n, action := range []zktest.Action{zktest.DropReply(), zktest.DropRequest(), zktest.DropReply(), zktest.HoldReply(time.Second)} {
+			for n, action := range []zktest.Action{
+				zktest.DropReply(), zktest.DropRequest(), zktest.DropReply(), zktest.HoldReply(time.Second),
+			} {
 				srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpMulti, Skip: 7*n + i}, action)
 			}
 			wg.Go(func() {
@@ -510,12 +518,13 @@ func TestSetHeld_LateWrite(t *testing.T) {
 					_, err := v.SetHeld(t.Context(), h, "old")
 					require.NoError(t, err)
 				}
-				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(h.Path())) // as when its session expires
-					next, held := holder(t, srv, "b")
-					_, err := next.SetHeld(context.Background(), held, "new")
-					require.NoError(t, err)
-				}))
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(h.Path())) // as when its session expires
+						next, held := holder(t, srv, "b")
+						_, err := next.SetHeld(context.Background(), held, "new")
+						require.NoError(t, err)
+					}))
 				_, err := v.SetHeld(t.Context(), h, "late")
 				require.ErrorIs(t, err, zkrecipes.ErrFenced)
 				require.Equal(t, "new", stored(t, srv, path))
@@ -526,7 +535,9 @@ func TestSetHeld_LateWrite(t *testing.T) {
 
 // The node shows whether the value was written.
 func TestSetHeld_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				v, h := holder(t, srv, "a")

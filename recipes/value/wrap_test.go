@@ -21,7 +21,9 @@ var wraps = []int32{-5, -3, -2, -1}
 // Two callers read before either writes. No update that was reported as done is lost.
 func TestUpdate_VersionWraps(t *testing.T) {
 	for _, version := range wraps {
-		for name, fault := range map[string]zktest.Action{"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+		for name, fault := range map[string]zktest.Action{
+			"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest(),
+		} {
 			t.Run(fmt.Sprint(version, name), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					a, b := text(t, srv, "a"), text(t, srv, "b")
@@ -64,7 +66,9 @@ func TestUpdate_VersionWraps(t *testing.T) {
 // Eight clients add while the version passes -1, and some replies are lost. Each addition counts once.
 func TestCounter_VersionWraps(t *testing.T) {
 	for _, version := range wraps {
-		for name, fault := range map[string]zktest.Action{"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+		for name, fault := range map[string]zktest.Action{
+			"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest(),
+		} {
 			t.Run(fmt.Sprint(version, name), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					var counters []*value.Counter
