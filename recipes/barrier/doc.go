@@ -44,7 +44,7 @@
 // The members of a double barrier are admitted in the order of their arrival, n at a time. Barriers and latches release
 // all waiters at once.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A member whose process has died is present until its session expires, so a round may begin with members that are
 // gone.

@@ -66,7 +66,7 @@ func WithDepth(levels int) Option {
 // Scope is what a cache keeps of a node and of the nodes below it; see [WithFilter].
 type Scope int
 
-// The scopes.
+// The scopes that a filter may return.
 const (
 	Whole   Scope = iota // the node and everything below it
 	Alone                // the node, and nothing below it

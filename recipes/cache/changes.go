@@ -53,8 +53,8 @@ type Change struct {
 // never the newest state: for each path the cache keeps at most what the caller last received. The cache never waits
 // for the caller. A node that was deleted and created again is yielded as Deleted and then Created.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". The final error, if any, is why the cache
-// has ended.
+// The iteration ends as described in package [zkrecipes], under "Conventions". The final error, if any, is why the
+// cache has ended.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if ctx == nil {

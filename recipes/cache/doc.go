@@ -51,7 +51,7 @@
 // is current and has the old data. If the node is still unreadable and was not written, the cache keeps the data that
 // it read before.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A cache is not transactional: two nodes that were changed together change one after the other. What the cache shows
 // may be older than a lock that the caller holds, so call [Cache.Sync] after the lock was granted.

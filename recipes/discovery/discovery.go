@@ -40,7 +40,7 @@ func WithCodec(c Codec) Option {
 	}
 }
 
-// New returns the services below base. It sends nothing; the first Register creates missing parents.
+// New returns a Discovery of the services below base. It sends nothing; the first Register creates missing parents.
 //
 // The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
 //
@@ -134,7 +134,7 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 // When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
 // once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		cfg := watchConfig{follow: []group.WatchOption{group.WithPayloads()}}

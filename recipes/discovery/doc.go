@@ -30,7 +30,7 @@
 // deletes the node if it is the registration's own. When the client is closed, its registrations are gone, and Watch
 // ends with ErrClosed.
 //
-// # Limits
+// # What is not guaranteed
 //
 // An instance in a view may have died since. A process that has died stays in the views until its session expires, and
 // a process that hangs stays as long as its client answers. Callers should therefore try another instance after an

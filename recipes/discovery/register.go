@@ -156,7 +156,7 @@ func (r *Registration) State() node.State { return r.now().State() }
 // Watch yields the current state of the node, then every change. A slow caller gets the newest state and misses those
 // in between.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed when the
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the
 // registration has ended.
 func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return func(yield func(node.State, error) bool) {

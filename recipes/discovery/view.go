@@ -20,7 +20,7 @@ type View struct {
 	// Zxid is the id of the transaction that last changed the list of instances; 0 if there never was one. Of two
 	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of a view that [Discovery.Instances] returns is never current, because nothing follows the service.
+	// Freshness is never current in a view that [Discovery.Instances] returns, because nothing follows the service.
 	zkrecipes.Freshness
 }
 

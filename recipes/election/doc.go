@@ -34,7 +34,7 @@
 // The leader can hand over to another candidate of its choice with [Election.Appoint]. Candidates ahead of that one
 // that have [WithStandBack] then move to the end of the queue. The first in the queue still leads, always.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A leader can be paused after it has checked its term, and then act while another leads. Pass the token to the
 // resource (package fence), or write to ZooKeeper with [zkrecipes.Hold.Txn].

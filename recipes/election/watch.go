@@ -53,7 +53,7 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 // the candidates only if both are gone. If many parts of a program observe one election, call Watch once and distribute
 // its views.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	same := func(a, b Leadership) bool {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)

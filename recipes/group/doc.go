@@ -31,7 +31,7 @@
 //
 // If the client may not read the node of one member, Members and Watch end with that error.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A member in a view may have died since. A process that has died stays in the views until its session expires, and a
 // view is as old as its AsOf. If a server loses an event, Watch finds the change after two to three session timeouts.

@@ -100,8 +100,8 @@ func (m *Membership) State() node.State { return m.node.State() }
 
 // Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed when the member has
-// left.
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the member
+// has left.
 func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return m.node.Watch(ctx)
 }

@@ -18,16 +18,17 @@ import (
 
 // Member is one member of a group, as a view shows it.
 type Member struct {
-	// ID that the member passed to Join.
+	// ID is the id that the member passed to Join.
 	ID string
-	// Path of its node.
+	// Path is the path of its node.
 	Path string
-	// Data of its node, which must not be modified. It is nil in the views of a Watch without [WithPayloads].
+	// Data is the data of its node, which must not be modified. It is nil in the views of a Watch without
+	// [WithPayloads].
 	Data []byte
 	// Czxid identifies the incarnation of its node, and orders members by seniority: a member that rejoins has a larger
 	// one.
 	Czxid int64
-	// Session that owns its node; 0 if the node is not ephemeral.
+	// Session is the session that owns its node; 0 if the node is not ephemeral.
 	Session int64
 	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
@@ -35,12 +36,12 @@ type Member struct {
 
 // View is a group at one instant of one server.
 type View struct {
-	// Members in order of seniority: the member that has been there longest comes first.
+	// Members are in order of seniority: the member that has been in the group longest comes first.
 	Members []Member
 	// Zxid is the id of the transaction that last changed the list of members; 0 if there was never a member. Of two
 	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of the view. A view that [Group.Members] returns is never current, because nothing follows the group.
+	// Freshness is never current in a view that [Group.Members] returns, because nothing follows the group.
 	zkrecipes.Freshness
 }
 

@@ -47,7 +47,7 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 // once, with Current false. When the client has reconnected, Watch reads again and yields a current view. A current
 // view reflects one server, which may lag behind its leader; [Group.Members] asks for the newest.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		w := &watcher{group: g, changed: make(chan struct{})}

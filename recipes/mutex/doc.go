@@ -9,9 +9,9 @@
 //
 // No other caller, in Go or in Java, acquires the lock before the hold has ended in this process. A hold ends when it
 // is released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or when its node is deleted, whichever
-// comes first. Its context ends with it, and the cause of the context is the reason. Work that stops with the context
-// has stopped before the next holder starts, provided that the clocks of client and server run at nearly the same rate
-// and the process is running.
+// comes first. Its context ends with it, and [context.Cause] returns the reason. Work that stops with the context has
+// stopped before the next holder starts, provided that the clocks of client and server run at nearly the same rate and
+// the process is running.
 //
 // While the lock is held, reads through the client that holds it see everything that the previous holder wrote to
 // ZooKeeper before its hold ended. No sync is needed: the server that grants has applied the end of the previous hold,
@@ -30,7 +30,7 @@
 // The lock is granted first come, first served, in the order in which the server created the nodes. A release wakes one
 // waiter.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A process can be paused after it has checked its hold, and then act while another process holds the lock. A resource
 // that must not see this has to check tokens: see package fence, and [zkrecipes.Hold.Txn] for writes to ZooKeeper.

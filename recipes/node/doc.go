@@ -25,7 +25,7 @@
 // logged at Warn, and a reader of [Node.Watch] sees a new Czxid. Once the node has existed undisturbed for 10 s, it is
 // created again at once after the next deletion. The same pauses follow an operation that the server refuses.
 //
-// # Limits
+// # What is not guaranteed
 //
 // Other clients may see the node later, because they read what their own server knows. The process may be dead: the
 // node of a process that has died remains until its session expires.

@@ -170,7 +170,7 @@ func (n *Node) view() State {
 
 // Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed, or a
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed, or a
 // *zkrecipes.TakenError with [WithRefusal].
 func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {

@@ -9,9 +9,9 @@
 //
 // While a writer holds the lock, no other caller does. While a reader holds it, no writer does. This is true for Go and
 // Java together. A hold ends when it is released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or
-// when its node is deleted, whichever comes first. Its context ends with it, and the cause of the context is the
-// reason. Work that stops with the context has stopped before any waiter that the hold excluded acquires the lock,
-// provided that the clocks of client and server run at nearly the same rate and the process is running.
+// when its node is deleted, whichever comes first. Its context ends with it, and [context.Cause] returns the reason.
+// Work that stops with the context has stopped before any waiter that the hold excluded acquires the lock, provided
+// that the clocks of client and server run at nearly the same rate and the process is running.
 //
 // While the lock is held, reads through the client that holds it see everything that the previous writer wrote to
 // ZooKeeper before its hold ended. No sync is needed: the server that grants has applied the end of the previous hold,
@@ -31,7 +31,7 @@
 // contenders ahead of it, and a reader for the writers ahead of it. A reader that arrives after a waiting writer waits
 // behind it, so neither side can starve the other.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A process can be paused after it has checked its hold, and then act while another process holds the lock. A resource
 // that must not see this has to check the tokens of writers: see package fence, and [zkrecipes.Hold.Txn] for writes to

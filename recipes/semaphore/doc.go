@@ -9,7 +9,7 @@
 //
 // Callers in Go and Java together hold no more leases than the limit. A hold represents all leases of one Acquire. It
 // ends for all of them when it is released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or when one
-// of its nodes is deleted, whichever comes first. Its context ends with it, and the cause of the context is the reason.
+// of its nodes is deleted, whichever comes first. Its context ends with it, and [context.Cause] returns the reason.
 //
 // # The limit
 //
@@ -31,7 +31,7 @@
 // Leases are granted first come, first served. A waiter that wants many leases blocks the waiters behind it even if
 // there are enough leases for them, because otherwise it might wait forever.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A process can be paused after it has checked its hold, and then act while other callers hold its leases. A fence that
 // rejects all but the newest token does not help here, because several callers hold leases at once. The resource can

@@ -408,7 +408,7 @@ func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
 	}
 }
 
-// Curator's testAcquireAfterLostServer (CURATOR-335): the server goes between the lease and the listing.
+// Curator's testAcquireAfterLostServer (CURATOR-335): the server disappears between the lease and the listing.
 func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

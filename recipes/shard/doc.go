@@ -56,7 +56,7 @@
 // others divide these by weight. Sticky counts shards, not load. The lock of a shard is granted to members first come,
 // first served.
 //
-// # Limits
+// # What is not guaranteed
 //
 // A process can be paused after it has checked its hold, and then act while another member has the shard. Pass the
 // token to the resource (package fence), or write to ZooKeeper with [zkrecipes.Hold.Txn].

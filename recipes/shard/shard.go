@@ -38,15 +38,15 @@ type Shards struct {
 	member *member // while Run runs
 }
 
-// Shard is one shard while this process has it. It is a hold on the lock of the shard, which no other member has at the
-// same time. Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those of all previous
-// owners of the shard.
+// Shard is a shard that this process has: a hold on the lock of the shard, which no other member has at the same time.
+// Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those of all previous owners of the
+// shard.
 type Shard struct {
 	*zkrecipes.Hold
-	// Name of the shard.
+	// Name is the name of the shard.
 	Name string
-	// Generation of the plan that this member had last read when the function was called: the id of the transaction
-	// that wrote it. It grows with each plan.
+	// Generation identifies the plan that this member had last read when the function was called: it is the id of the
+	// transaction that wrote the plan, and grows with each plan.
 	Generation int64
 }
 

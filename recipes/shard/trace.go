@@ -49,7 +49,7 @@ const (
 type Change struct {
 	// Name is the name set by WithTracerName; empty by default.
 	Name string
-	// Path of the shards, without the chroot.
+	// Path is the path of the shards, without the chroot.
 	Path string
 	// Member is the id of the member, and Shard the name of the shard.
 	Member, Shard string
@@ -60,7 +60,7 @@ type Change struct {
 	// member lost it. If the shard moves from a working member, that member owns it for most of the wait.
 	At     time.Time
 	Lasted time.Duration
-	// Token of the hold if To is StateOwned; otherwise 0.
+	// Token is the token of the hold if To is StateOwned; otherwise 0.
 	Token zkrecipes.Token
 	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of the context of Run, or
 	// why the member gives it up. It is nil if To is StateOwned, and when the plan has assigned the shard to the

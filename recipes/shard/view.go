@@ -13,22 +13,21 @@ import (
 
 // View reports which member each shard is assigned to.
 type View struct {
-	// Shards, sorted by name. It is empty if there is no plan, or none that can be read.
+	// Shards are the owners of all shards, sorted by name. The list is empty without a plan that can be read.
 	Shards []Owner
-	// Members in the order of seniority. It is empty in the views of [Shards.Watch].
+	// Members are in order of seniority. The list is empty in the views of [Shards.Watch].
 	Members []Member
-	// Generation of the plan: the id of the transaction that wrote it. It grows with each plan, and is 0 if there is
-	// none.
+	// Generation is the id of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
 	Generation int64
 	// Err is why the plan cannot be read; nil if it can, or if there is none.
 	Err error
-	// Freshness of a view that [Shards.Owners] returns is never current, because nothing follows the shards.
+	// Freshness is never current in a view that [Shards.Owners] returns, because nothing follows the shards.
 	zkrecipes.Freshness
 }
 
 // Member is what a member announces about itself.
 type Member struct {
-	// ID of the member.
+	// ID is the id of the member.
 	ID string
 	// Weight is the weight set with [WithWeight].
 	Weight int
@@ -135,7 +134,7 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 // When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
 // once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		for seen, err := range s.plan.Watch(ctx) {

@@ -42,7 +42,7 @@
 // If clients write at the same time, one succeeds. The others pause for a few round trips, at most 100 ms, and try
 // again. 64 clients that add continuously therefore need about eight requests for each addition.
 //
-// # Limits
+// # What is not guaranteed
 //
 // ZooKeeper counts the versions of a node from its creation. If a node is deleted, created again and written as often,
 // all between the read and the write of one call of a [Value], the write replaces the new state. [Counter.Add] is not
@@ -63,6 +63,7 @@
 //
 // # Compatibility
 //
-// The [Codec] decides which programs can share a node: [Bytes], [SharedCount] and [AtomicLong] write what Curator
-// writes, [KazooCounter] and SharedCount what kazoo's Counter writes, and [Gzip] compresses as Curator does.
+// The [Codec] decides which programs can share a node. [Bytes], [SharedCount] and [AtomicLong] are the formats of
+// Curator. [KazooCounter] is that of kazoo's Counter, as is SharedCount if the Counter has the option support_curator.
+// [Gzip] compresses as Curator does.
 package value

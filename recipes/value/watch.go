@@ -11,7 +11,7 @@ import (
 type View[T any] struct {
 	// Value is the zero value if there is no node, or if its data does not decode.
 	Value T
-	// Version of the node; the zero Version if there is none.
+	// Version is the version of the node; zero if there is none.
 	Version Version
 	// Err is why the data of the node does not decode, and nil if it does.
 	Err error
@@ -27,7 +27,7 @@ type View[T any] struct {
 // reconnected, Watch reads again and yields a current view, in the next session if necessary. A current view reflects
 // one server, which may lag behind its leader; [Value.Get] asks for the newest value.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is zk.ErrNoAuth, ErrClosed, or
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is zk.ErrNoAuth, ErrClosed, or
 // another error of the server.
 //
 // Source: the listener of Curator's SharedValue, which is not notified that the node is gone.
