@@ -1,5 +1,5 @@
-// Package cache maintains an in-memory copy of nodes in ZooKeeper that follows every change. It caches one node, a node
-// and its children, or a whole tree, as CuratorCache of Apache Curator does for Java.
+// Package cache maintains an in-memory copy of nodes in ZooKeeper that follows every change: of one node, of a node and
+// its children, or of a whole tree. It is the counterpart of CuratorCache in Apache Curator for Java.
 //
 //	config, err := cache.Tree(client, "/app/config")
 //	...

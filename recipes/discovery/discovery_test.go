@@ -332,7 +332,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// An instance whose field cannot disable it is not registered as an enabled one.
+// If the payload contradicts Disabled, Register fails rather than registering an enabled instance.
 func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Spring()))

@@ -24,9 +24,10 @@ type member struct {
 	*Shards
 	from  Source
 	serve func(context.Context, *Shard) error
-	ctx   context.Context         //nolint:containedctx // of the work; it ends when the member must stop
-	stop  context.CancelCauseFunc // ends ctx
-	over  chan struct{}           // closed when Run is about to return
+	// ctx is the context of the work. It ends when this member must stop, and its cause is the reason.
+	ctx  context.Context         //nolint:containedctx // see above
+	stop context.CancelCauseFunc // ends ctx
+	over chan struct{}           // closed when Run is about to return
 
 	gate   chan struct{} // one worker at a time contends for its lock
 	passed int           // how many have; guarded by gate
@@ -56,8 +57,8 @@ var errDrained = errors.New("the member has left")
 
 // Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run acquires the lock and
 // calls serve in a goroutine. The context of serve ends when the plan takes the shard away (the cause is [ErrMoved]),
-// when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned, except with
-// [WithDrainLimit], so a function that stops with its context has stopped before the next owner starts.
+// when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned, or once the limit of
+// [WithDrainLimit] has passed, so a function that stops with its context has stopped before the next owner starts.
 //
 // If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time, doubling each
 // time up to 30 s, with a random half more or less. A call that lasted a minute resets the pause. If serve returns an
@@ -65,8 +66,8 @@ var errDrained = errors.New("the member has left")
 // does not for five minutes. If all members have given a shard away, it stays where it is, and Run keeps trying.
 // Failures are logged. If serve panics, the program ends.
 //
-// Losing a hold is not a failure: Run acquires the lock again. If a hold was lost within a second, Run first waits 50
-// ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
+// Losing a hold is not a failure: Run acquires the lock again. If a hold was lost within a second, Run first waits for
+// 50 ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
 //
 // When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave] they are
 // handed over one after another, as by [Shards.Leave]. Run returns when all functions have returned. A Shards can have
@@ -240,9 +241,9 @@ func (m *member) persist(ctx context.Context, f func(context.Context) error) err
 }
 
 // survives reports whether a member continues after an error. Its functions do no harm in the meantime, because they
-// have their locks, and an error that all members get, one after another, would leave no one to serve. A member that
-// has never seen a plan ends if the servers refuse what it needs, because that is a mistake in its configuration, which
-// Run reports at once.
+// have their locks, and an error that all members get, one after another, would leave no member that serves. A member
+// that has never seen a plan ends if the servers refuse what it needs, because that is a mistake in its configuration,
+// which Run reports at once.
 func (m *member) survives(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -160,9 +160,9 @@ func WithLeave(d time.Duration) Option {
 }
 
 // WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit: the
-// shard is released only after the function has returned. With a limit, the lock is then released while the function is
-// still running. The hold of the function has then ended, so its Txn and a fence reject it, but whatever else it does
-// may overlap with the work of the next owner.
+// shard is released only after the function has returned. Once the limit has passed, the lock is released even if the
+// function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but whatever
+// else it does may overlap with the work of the next owner.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
