@@ -47,7 +47,7 @@ func join(t *testing.T, g *group.Group, id, data string, opts ...group.JoinOptio
 	return m
 }
 
-// joined joins with a new client, whose label is the id.
+// joined joins the group through a new client, whose label is the id.
 func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
 	t.Helper()
 	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)

@@ -41,7 +41,7 @@ type Node struct {
 	stuck   error         // why the server does not permit the removal
 	changed chan struct{} // closed, and replaced, when one of the above changes
 
-	set chan struct{} // has room for one; there is new data
+	set chan struct{} // signals new data; has room for one
 
 	// The fields below are used only by the goroutine, see run.
 	trying int // the newest data when the current attempt began

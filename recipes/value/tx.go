@@ -19,8 +19,8 @@ type Tx struct {
 }
 
 // UpdateAll changes several values atomically: it calls fn, which reads and writes values with the Tx, and then applies
-// all writes in one transaction, or none. The transaction succeeds only if no other client has written a value that fn
-// has read in the meantime; otherwise UpdateAll calls fn again. Concurrent calls therefore take effect as if they ran
+// all writes in one transaction, or none. The transaction succeeds only if no other client has in the meantime written
+// a value that fn has read; otherwise UpdateAll calls fn again. Concurrent calls therefore take effect as if they ran
 // one after another.
 //
 // fn may be called any number of times, and must have no other effect. Within one call, it may see values of different
