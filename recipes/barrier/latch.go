@@ -86,8 +86,8 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	return left, nil
 }
 
-// count returns the operations that write what is left. The last one opens the latch in the same transaction, so there
-// is no moment in which nothing is left and the latch is shut.
+// count returns the operations that write what is left. The last one opens the latch in the same transaction, so the
+// latch is never shut while nothing is left.
 func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	text := []byte(fmt.Sprintf("%d/%d", left, l.n))
 	if now.Exists {

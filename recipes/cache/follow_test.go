@@ -123,7 +123,7 @@ func TestWatch_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
 		c := ready(t, open(t, srv, cache.Tree))
 		told := follow(t, c)
 		require.Equal(t, []string{"created /app", "current "}, told())
-		srv.Refuse(watcher) // there is no next session yet
+		srv.Refuse(watcher) // the next session cannot open yet
 		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1},
 			zktest.Fail(zktest.CodeSessionExpired))
 		require.NoError(t, srv.Set(root, []byte("new")))
@@ -700,7 +700,7 @@ func TestTree_NodeThatMayNotBeRead_IsAnEntryWithAnError(t *testing.T) {
 		require.NoError(t, other.Delete(t.Context(), "/app/secret", -1))
 		create(t, srv, "/app/secret")
 		synctest.Wait()
-		time.Sleep(2 * time.Minute) // there is no watch on what cannot be read
+		time.Sleep(2 * time.Minute) // what cannot be read is not watched
 		require.Equal(t, truth(srv), content(c))
 		e, _ = c.Get("/app/secret")
 		require.NoError(t, e.Err)

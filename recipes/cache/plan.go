@@ -140,8 +140,8 @@ func (pl *plan) put(p part, how state) {
 // read returns the next part to be read, and marks it as requested.
 func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
 
-// rearm returns the next request to set watches, or nil. It takes parts until add reports that there is no room for
-// more.
+// rearm returns the next request to set watches, or nil. It takes parts until add returns false, because the request
+// has no more room.
 func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	r := &rearm{since: pl.since}
 	for room := true; room; {

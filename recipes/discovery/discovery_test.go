@@ -749,7 +749,7 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 	})
 }
 
-// Before the first registration there are no services.
+// Before the first registration, Names returns none.
 func TestNames_NoServices(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")

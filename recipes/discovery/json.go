@@ -144,7 +144,7 @@ func (r *reader) integer(name string, bits int) int64 {
 
 func (r *reader) port(name string) int { return int(r.integer(name, 32)) }
 
-// boolean returns otherwise if there is no such field. Null is false, and the only number that is false is zero.
+// boolean returns otherwise if the field is missing. Null is false, and the only number that is false is zero.
 func (r *reader) boolean(name string, otherwise bool) bool {
 	if _, ok := r.fields[name]; !ok {
 		return otherwise
@@ -163,7 +163,7 @@ func (r *reader) boolean(name string, otherwise bool) bool {
 	return n != 0
 }
 
-// object returns a reader of an object, which has no fields if there is no such object.
+// object returns a reader of an object, which has no fields if the object is missing.
 func (r *reader) object(name string) *reader {
 	o := &reader{failed: r.failed}
 	if field := r.fields[name]; field != nil && json.Unmarshal(field, &o.fields) != nil {

@@ -44,8 +44,8 @@ var errStandBack = errors.New("standing back for the candidate that the leader h
 //     therefore need not stand back.
 //   - The leader appoints another candidate in the meantime. Candidates ahead of that one stand back, including the one
 //     appointed first, whose Appoint fails.
-//   - The deletion of the candidate's own node is late, for example because there is no connection. The node blocks
-//     others until it is gone, as any abandoned node does. No acquisition waits on it, so it is granted to no one.
+//   - The deletion of the candidate's own node is late, for example without a connection. The node blocks others until
+//     it is gone, as any abandoned node does. No acquisition waits on it, so it is granted to no one.
 func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
 	if ctx == nil || !e.standsBack {
 		return e.queue.Acquire(ctx, e.entry())

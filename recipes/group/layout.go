@@ -15,10 +15,10 @@ const (
 	// are unique.
 	Curator Layout = iota
 	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id as its data. Several members may
-	// have the same id, and there are no payloads.
+	// have the same id, and they have no payloads.
 	KazooParty
 	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id. Several
-	// members may have the same id, and there are no payloads.
+	// members may have the same id, and they have no payloads.
 	KazooShallowParty
 )
 

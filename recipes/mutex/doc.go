@@ -79,6 +79,6 @@
 //
 // # Compatibility
 //
-// The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with
+// The nodes are those of Curator's InterProcessMutex, so both exclude each other, as does an election with
 // election.Selector on the same path. With the option [WithKazoo], Python programs that use kazoo share the path.
 package mutex

@@ -296,7 +296,7 @@ func TestSession_Expires(t *testing.T) {
 	})
 }
 
-// There is no storm of requests, and in the end the node exists.
+// The Node causes no storm of requests, and in the end its node exists.
 func TestSession_ExpiresEachSecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -440,7 +440,7 @@ func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// There is no storm of requests, and every state is reported.
+// The Node causes no storm of requests, and every state is reported.
 func TestDeleted_InALoop(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")

@@ -585,7 +585,7 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 				is(two, two, three, three, three, one)
 				release(t, one)
 				is(two, two, three, three, three)
-				if name == "limit node" { // the limit cannot be read, so the door shows who waits
+				if name == "limit node" { // the limit cannot be read, so the waiters are read at the door
 					refused := srv.Intercept(
 						zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")},
 						zktest.Fail(zktest.CodeNoAuth))

@@ -69,7 +69,7 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	for {
 		again, err := l.act(ctx)
 		switch {
-		case ctx.Err() != nil: // also if a write has failed with the term, so that its outcome is unknown
+		case ctx.Err() != nil: // even if a write has failed with the term, so that its outcome is unknown
 			return context.Cause(ctx)
 		case err != nil:
 			return err
@@ -212,7 +212,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 // write without a pause.
 const breath = 100 * time.Millisecond
 
-// due returns when a plan is to be written.
+// due returns the time at which to write a plan.
 func (l *leader) due(urgent bool) time.Time {
 	soonest, latest := l.settled.Add(l.quiet), l.pending.Add(l.most)
 	if latest.Before(soonest) {

@@ -114,8 +114,8 @@ type roster struct {
 }
 
 // next returns the plan that follows last. The plan is urgent if something waits for it: a shard that is no longer
-// served, or a member that wants to leave. It is not urgent if only the balance has changed, if there is no one to
-// serve, or if no member has a shard while members still join, because then all of them have just started.
+// served, or a member that wants to leave. It is not urgent if only the balance has changed, if no member can serve, or
+// if no member has a shard while members still join, because then all of them have just started.
 func (r roster) next(last plan) (next plan, urgent bool) {
 	owners, away := last.byShard(), r.away(last)
 	now := Situation{Owners: owners, Pins: r.pins}

@@ -185,7 +185,7 @@ func WithGiveUp(failures int) Option {
 }
 
 // WithTracerName sets the name by which tracers, and therefore metrics and traces, know the shards, their locks and the
-// election of the leader; by default there is no name. It is not sent to ZooKeeper.
+// election of the leader; by default they have no name. It is not sent to ZooKeeper.
 func WithTracerName(name string) Option {
 	return func(c *config) error {
 		c.tracerName = name

@@ -64,7 +64,7 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 }
 
 // Node is the set that [Shards.SetNames] writes to the node "shards" below the path: a list of names in JSON. While the
-// node is missing or cannot be read, the last set is kept. If there is no last set, no plan is made.
+// node is missing or cannot be read, the last set is kept. Without a last set, no plan is made.
 func Node() Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {

@@ -282,8 +282,8 @@ func TestAdd_NodeMadeAgain(t *testing.T) {
 
 var makes = zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "marker$"}
 
-// lateCopy creates the marker once more, late, in the session of c: when the server receives the next barrier of a,
-// which is as late as a copy can arrive, or some time later if there is no barrier.
+// lateCopy creates the marker a second time, late, in the session of c: when the server receives the next barrier of a,
+// which is as late as a copy can arrive, or some time later without a barrier.
 func lateCopy(t *testing.T, srv *zktest.Server, c *conn.Client, marker string) (came func() bool) {
 	t.Helper()
 	var err error
@@ -433,7 +433,7 @@ func TestNext_BlocksAreDistinct(t *testing.T) {
 }
 
 // Adders of three clients meet random faults. Every addition that returned nil counts once. One that failed does not
-// count, unless its error reports an unknown outcome. While no session ends, there are no such errors.
+// count, unless its error reports an unknown outcome. While no session ends, such errors do not occur.
 func TestAdd_UnderFaults(t *testing.T) {
 	for _, expire := range []bool{false, true} {
 		for seed := range uint64(20) {

@@ -121,8 +121,8 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 // Set replaces the value, whatever it was: the last writer wins.
 //
 // Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost, and another client has written
-// since or there is no node, so that it cannot be determined whether this call had written; otherwise the error of the
-// server.
+// since or the node does not exist, so that it cannot be determined whether this call had written; otherwise the error
+// of the server.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
@@ -210,8 +210,8 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
-// Delete deletes the node, whatever it holds, so that there is no value. It is not an error if there is none. Parents
-// are kept.
+// Delete deletes the node, whatever it holds, so that the value no longer exists. It is not an error if there is none.
+// Parents are kept.
 //
 // Errors: ErrUnknownOutcome if a reply was lost, and another client has written since or ctx has ended, so that it
 // cannot be determined whether this call has deleted the node; zk.ErrNotEmpty if the node has children, such as the

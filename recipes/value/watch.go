@@ -9,7 +9,7 @@ import (
 
 // View is the node as it was read, with its freshness.
 type View[T any] struct {
-	// Value is the zero value if there is no node, or if its data does not decode.
+	// Value is the zero value if the node does not exist, or if its data does not decode.
 	Value T
 	// Version is the version of the node; zero if there is none.
 	Version Version
