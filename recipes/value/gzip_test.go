@@ -38,7 +38,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// TestGzip_ReadsCurators: the bytes are those of GzipCompressionProvider of Curator 5.9.0.
+// The bytes are those of GzipCompressionProvider of Curator 5.9.0.
 func TestGzip_ReadsCurators(t *testing.T) {
 	for want, data := range map[string]string{
 		"":             "1f8b08000000000000ff03000000000000000000",
@@ -90,7 +90,9 @@ func TestGzip_Encode(t *testing.T) {
 	_, err := text.Encode(strings.Repeat("x", 16<<20+1))
 	require.ErrorContains(t, err, "want 16777216 at most")
 	why := errors.New("no")
-	_, err = value.Gzip(value.Codec[int]{Encode: func(int) ([]byte, error) { return nil, why }, Decode: value.JSON[int]().Decode}).Encode(1)
+	_, err = value.Gzip(value.Codec[int]{
+		Encode: func(int) ([]byte, error) { return nil, why }, Decode: value.JSON[int]().Decode,
+	}).Encode(1)
 	require.ErrorIs(t, err, why)
 	first, err := text.Encode("hello")
 	require.NoError(t, err)
@@ -105,7 +107,7 @@ func TestGzip_Encode(t *testing.T) {
 	all.Wait()
 }
 
-// TestGzip_SmallNode_TakesLittleMemory: a megabyte that would become a gigabyte takes a few times the limit.
+// A megabyte that would become a gigabyte takes a few times the limit.
 func TestGzip_SmallNode_TakesLittleMemory(t *testing.T) {
 	var megabyte bytes.Buffer
 	z := gzip.NewWriter(&megabyte)
@@ -122,7 +124,7 @@ func TestGzip_SmallNode_TakesLittleMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(128<<20))
 }
 
-// TestGzip_ValueAndCache: a value that would not fit in a node is shared, and read in a cache.
+// A value that would not fit in a node is shared, and read through a cache.
 func TestGzip_ValueAndCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -160,7 +162,7 @@ func decoded(t *testing.T, c *conn.Client, codec value.Codec[map[string]string])
 	return typed
 }
 
-// FuzzGzip: what is read of bytes from elsewhere is an error or a value within the limit, never a panic.
+// FuzzGzip checks that reading foreign bytes yields an error or a value within the limit, and never panics.
 func FuzzGzip(f *testing.F) {
 	f.Add(zipped(f, []byte("hello")))
 	f.Add(unhex(f, "1f8b08000000000000ff03000000000000000000"))
