@@ -8,7 +8,7 @@
 #ifndef OFF
 #define OFF 0
 #endif
-#define OWNED   (OFF != 1)  /* a list without the own contender never means "first" */
+#define OWNED   (OFF != 1)  /* a list without one's own contender never means "first" */
 #define STANDS  (OFF != 2)  /* a waiter is not granted if the watch on its own node has fired */
 #define DELETED (OFF != 3)  /* a watch that fires for a reason other than the deletion grants nothing */
 #define LAST    (OFF != 4)  /* a waiter is armed only if its predecessor is its only obstacle */
