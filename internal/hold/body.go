@@ -98,7 +98,7 @@ func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkr
 	}()
 	err = fn(inside, h)
 	cause = context.Cause(inside)
-	// this includes the loss of a hold that ctx descends from
+	// This includes the loss of a hold that ctx descends from.
 	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) {
 		err = withLoss(err, cause, true)
 	}

@@ -25,7 +25,7 @@ func shareOf(ctx context.Context) *share {
 // called before a write through c. A hold of zktest/fakehold has no client and is always accepted.
 func RequireClient(h *zkrecipes.Hold, c *client.Client) error {
 	sh := shareOf(h.Context())
-	// the context of a hold made for a test may descend from a real hold
+	// The context of a hold made for a test may descend from a real hold.
 	if sh == nil || sh.hold != h {
 		return nil
 	}
