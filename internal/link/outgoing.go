@@ -81,7 +81,8 @@ func (c *Connection) send(requests []Request, sent func()) bool {
 	return true
 }
 
-// withhold calls f while nobody may begin to write. The caller holds mu, which is released while f runs.
+// withhold calls f and keeps everyone from beginning to write in the meantime. The caller holds mu, which is released
+// while f runs.
 func (c *Connection) withhold(f func()) {
 	mine := !c.writing // a goroutine that is writing already checks the queue again
 	c.writing = true
