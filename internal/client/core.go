@@ -202,14 +202,14 @@ func (c *core) broadcast() {
 	c.changed = make(chan struct{})
 }
 
-// InTheWay returns why there is no connection, or nil if there is one.
+// InTheWay returns why the client is not connected, or nil if it is.
 func (c *core) InTheWay() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.obstacle()
 }
 
-// obstacle returns why there is no connection. The caller holds mu.
+// obstacle returns why the client is not connected, or nil if it is. The caller holds mu.
 func (c *core) obstacle() error {
 	switch {
 	case c.lastErr != nil:

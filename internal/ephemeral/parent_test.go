@@ -28,7 +28,7 @@ func TestPrefix_IsCurators(t *testing.T) {
 }
 
 // Of 3,000 locks with different names and deadlines, up to 509 left their parents for ever: a server keeps a container
-// that never had a child. So did a client that was closed right after such a call, or during it.
+// that never had a child. A client that was closed right after such a call, or during it, did the same.
 func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	container := func(of string, a func(cancel func()) zktest.Action) func(*zktest.Server, func()) {
 		return func(srv *zktest.Server, cancel func()) {

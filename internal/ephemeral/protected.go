@@ -35,7 +35,7 @@ func CreateProtected(
 	if err != nil {
 		return "", &session.OpError{Op: "create", Path: path, Err: err}
 	}
-	// So that a sync follows: if it is answered and the create is not, the connection ends.
+	// A sync then follows: if it is answered and the create is not, the connection ends.
 	defer s.Retain()()
 	for {
 		n, err := p.Create(ctx, s, want, nil)

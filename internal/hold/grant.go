@@ -318,7 +318,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	g.detach()
 	g.traceEnd()
-	// Nothing is sent if there is no connection, or if a late copy of the create may arrive: see ephemeral.Node.Remove.
+	// Nothing is sent without a connection, or if a late copy of the create may arrive: see ephemeral.Node.Remove.
 	if sent := n.Remove(); sent && handsOver && g.place != nil {
 		g.place.HandOver()
 	}

@@ -253,7 +253,7 @@ func TestTxn_SessionEnds(t *testing.T) {
 	}
 }
 
-// TestTxn_OpOfTheCallerFails: the guard held, so there are no further requests.
+// TestTxn_OpOfTheCallerFails: the guard held, so nothing more is requested.
 func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -9,8 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
-// Attempt is one acquisition observed by a tracer, or nil if there is no tracer. Only its caller's goroutine may use
-// it.
+// Attempt is one acquisition observed by a tracer, or nil without one. Only its caller's goroutine may use it.
 type Attempt struct {
 	tracers  *trace.Tracers
 	ctx      context.Context //nolint:containedctx // an attempt lives as long as one call

@@ -21,8 +21,8 @@ import (
 const readAfter = 50 * time.Millisecond
 
 // watch watches the nodes of the grant: one may be deleted by hand, and its data may request a release. The first node
-// may have a watch already. The other watches are set concurrently with the grant, not before it, because what they
-// report is news to the holder whenever it arrives.
+// may have a watch already. The other watches are set concurrently with the grant rather than before it, because what
+// they report is news to the holder whenever it arrives.
 func (g *Grant) watch(first *session.Watch) {
 	for i := range g.Node.Paths {
 		watch := first

@@ -58,7 +58,7 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 			return err
 		}
 	}
-	// So that a call admitted by the session comes after it.
+	// This precedes every call that the session admits.
 	l.traceConnect(a, nil)
 	c.Up(g.Timeout)
 	l.connectionUp()

@@ -31,7 +31,7 @@ type Owner interface {
 	Down(Report) (log func())
 	// Ended records that the session has ended. The next one may open when Done is closed, which is after this.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why there is no connection, or nil if there is one. It is called with or without the lock of the
+	// InTheWay returns why the client is not connected, or nil if it is. It is called with or without the lock of the
 	// lifetime held.
 	InTheWay() error
 }

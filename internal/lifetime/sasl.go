@@ -18,8 +18,8 @@ type exchange struct {
 	again bool   // whether a server has refused the exchange before
 }
 
-// startExchange begins an exchange for a connection to the server, or returns nil if there is no mechanism. There is no
-// connection yet, because a mechanism may have to query others and a server allows it little time.
+// startExchange begins an exchange for a connection to the server, or returns nil without a mechanism. The connection
+// is not open yet, because a mechanism may have to query others and a server allows it little time.
 func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	if l.opts.SASL == nil {
 		return nil, nil //nolint:nilnil // see above

@@ -186,7 +186,7 @@ func proofRule(timeout, lag time.Duration) rule {
 // tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the timeout
 // from the arrival of a report, and of a re-attachment.
 //
-// With six ticks or more per timeout, some attachments are to a leader that has been replaced at some time before: it
+// With six ticks or more per timeout, some attachments go to a leader that has been replaced at some time before: it
 // answers everything but writes for a tick and a half, and what it receives counts for nothing. Its replacement counts
 // from its own start.
 func simulate(seed uint64, r rule, timeout, tick time.Duration) error {

@@ -29,7 +29,7 @@ type Step struct {
 	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
 	// From then on nothing will have arrived for a whole timeout, and the session has ended.
 	Silent time.Time
-	Next   time.Time // when to query again at the latest point
+	Next   time.Time // query again by then
 }
 
 // Step returns what is due now. held means that there are holds, which end with the proof.

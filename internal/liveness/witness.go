@@ -15,7 +15,7 @@ const (
 )
 
 // WitnessOf returns the witness of an answer to the opcode. The code comes from applying the request ([wire.FromTree]):
-// other answers are no proof, because a follower may give them on its own.
+// other answers prove nothing, because a follower may give them on its own.
 func WitnessOf(op, code int32) Witness {
 	switch op {
 	case wire.OpSync:

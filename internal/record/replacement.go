@@ -70,9 +70,9 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 
 // fate determines the fate of w from what the node holds now.
 //
-// If the node has the version that was to be replaced, no copy was applied. If exactly one write followed that version,
-// with different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a
-// copy may have created it, and another client may have deleted it since.
+// If the node has the version to be replaced, no copy was applied. If exactly one write followed that version, with
+// different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a copy may
+// have created it, and another client may have deleted it since.
 //
 // No read is too old for that: a session reads nothing older than it has read, and neither does the next session.
 func (r Replacement) fate(w *write, now session.Node) fate {

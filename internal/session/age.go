@@ -19,7 +19,7 @@ type Age struct {
 	asOf time.Time
 }
 
-// NewAge is called before the request is sent. If there is no connection then, or a different one when the answer
+// NewAge is called before the request is sent. Without a connection then, or with a different one when the answer
 // arrives, the answer is never current, and has to be requested again.
 func (s *session) NewAge() *Age {
 	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}

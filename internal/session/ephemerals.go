@@ -214,8 +214,8 @@ func (s *Session) Found(prefix string, paths ...string) {
 	}
 }
 
-// Settled records that there are no nodes with the path prefix, and that none is in doubt. found are those that a
-// search had found before.
+// Settled records that no nodes with the path prefix exist, and that none is in doubt. found are those that a search
+// had found before.
 func (s *Session) Settled(prefix string, found ...string) {
 	e := &s.ephemerals
 	e.mu.Lock()

@@ -233,8 +233,8 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 }
 
 // RemoveWatches removes all watches of this connection on the path that no other feed needs. If other callers may have
-// one there too, they are notified of a change when it is done, so that they read and set theirs again. So is a feed
-// that began in the meantime.
+// one there too, they are notified of a change when it is done, so that they read and set theirs again. A feed that
+// began in the meantime is notified as well.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	r, some := s.removable(b.feed, abs)

@@ -197,7 +197,7 @@ func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
 	})
 }
 
-// A garbled answer to a sync proves nothing, but is no reason to give up.
+// A garbled answer to a sync proves nothing, but does not justify giving up.
 func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var forge atomic.Bool
@@ -234,7 +234,7 @@ func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 				return
 			}
 			if missing++; missing%2 == 0 { // the exists that follows each get
-				// According to the header it exists, but there is no Stat.
+				// According to the header it exists, but it lacks a Stat.
 				binary.BigEndian.PutUint32(frame[16:], 0)
 				if garbled++; garbled == 100 {
 					cancel()

@@ -227,7 +227,7 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 	}
 }
 
-// While there is no connection nothing is sent, and a call that waits succeeds afterwards.
+// While disconnected nothing is sent, and a call that waits succeeds afterwards.
 func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -637,8 +637,8 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 	}
 }
 
-// Connections that end occasionally are no reason to assume that a server has no containers. As on a bad network, the
-// answers are lost and not the requests: the server has containers.
+// Connections that end occasionally do not show that a server has no containers. As on a bad network, the answers are
+// lost and not the requests: the server has containers.
 func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -896,7 +896,7 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 		s := trial.Live(t, c)
 		srv.Refuse(trial.Ours)
 		srv.Cut(trial.Ours)
-		<-s.Done() // there is no session now
+		<-s.Done() // the session has ended
 		var op *zkrecipes.OpError
 		for name, err := range map[string]error{
 			"get":    func() error { _, _, err := c.Get(trial.Within(t, time.Second), "/a"); return err }(),

@@ -8,9 +8,9 @@ import (
 // turns bound the requests in flight of the calls that Bounded has marked. A call that has returned gives its turn back
 // only when its request is answered or the connection is gone: until then the server has the request.
 //
-// Requests that the library sends for itself take no turn. So neither pings and syncs, nor the grants and releases of
-// recipes, wait behind those of a program. They do not know the marked context: only the calls of package conn create
-// one.
+// Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of
+// recipes wait behind those of a program. Such requests do not have the marked context: only the calls of package conn
+// create one.
 type turns chan struct{}
 
 type bounded struct{}

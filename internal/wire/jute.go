@@ -221,7 +221,7 @@ func (d *decoder) string() string {
 	return string(d.take(max(n, 0))) // null is sent as -1
 }
 
-// data returns nil if there are no data.
+// data returns nil for null.
 func (d *decoder) data() []byte {
 	n := int(d.int32())
 	if n > len(d.body) {

@@ -70,8 +70,8 @@ func IsRead(op int32) bool {
 }
 
 // ConnectFrame requests the session with the id, or a new one if the id is 0. A server that has not seen lastZxid yet
-// hangs up. So does a server that is cut off and read-only, because we request one that accepts writes; servers log a
-// client that does not specify this.
+// hangs up, and so does one that is cut off and read-only, because we request a server that accepts writes. Servers log
+// a client that does not specify this.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)
