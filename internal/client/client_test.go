@@ -526,7 +526,8 @@ func TestClose_DuringAWrite_WaitsForIt(t *testing.T) {
 	})
 }
 
-// A client knows the latest of its earlier sessions: a client that loses one after another for a year keeps no more.
+// A client knows the latest of its earlier sessions: a client that loses one after another for a year does not remember
+// more.
 func TestWasOurs_TheNewest(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

@@ -73,7 +73,7 @@ func (q *logQueue) write(idle chan struct{}) {
 	}
 }
 
-// flush waits until everything is written, but not for long: a handler may block for ever.
+// flush waits until everything is written, but not for long: a handler may block forever.
 func (q *logQueue) flush() {
 	q.mu.Lock()
 	idle := q.idle

@@ -74,7 +74,7 @@ func (h *hosts) drawAmong(names []string) {
 }
 
 // kin returns the members of the ensemble or the other names, whichever group the server that last gave the session
-// belongs to: the other group may lead nowhere. A former member continues to serve, and clients may return to it, but it
+// belongs to: the other group may lead nowhere. A former member still serves, and clients may return to it, but it
 // leads to the present members. The caller holds mu.
 func (h *hosts) kin() []string {
 	if slices.Contains(h.members, h.good.Name) || h.left[h.good.Name] {

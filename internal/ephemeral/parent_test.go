@@ -27,7 +27,7 @@ func TestPrefix_IsCurators(t *testing.T) {
 	}
 }
 
-// Of 3,000 locks with different names and deadlines, up to 509 left their parents for ever: a server keeps a container
+// Of 3,000 locks with different names and deadlines, up to 509 left their parents forever: a server keeps a container
 // that never had a child. A client that was closed right after such a call, or during it, did the same.
 func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	container := func(of string, a func(cancel func()) zktest.Action) func(*zktest.Server, func()) {

@@ -153,8 +153,8 @@ func TestCreateProtected_SessionGone(t *testing.T) {
 	}
 }
 
-// TestCreateProtected_Counts: an ephemeral node uses some of what the session may have, and gives it back. A persistent
-// one uses none.
+// TestCreateProtected_Counts: an ephemeral node takes up some of what the session may have, and returns it. A
+// persistent one uses none.
 func TestCreateProtected_Counts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -128,7 +128,7 @@ func SaysEnded(err, cause error) bool {
 	if err == nil || cause == nil {
 		return false
 	}
-	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
+	switch e := err.(type) { //nolint:errorlint // what err wraps is examined in turn
 	case *session.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
 	case interface{ Unwrap() []error }:
 		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !SaysEnded(part, cause) })

@@ -44,7 +44,7 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 		l.traceConnect(a, errExpired)
 		return errExpired
 	}
-	// The server counts with the grant from now on, even if the credentials are never answered.
+	// The server applies the grant from now on, even if the credentials are never answered.
 	if !l.takeGrant(sent, g.Timeout) {
 		return nil
 	}

@@ -393,7 +393,7 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 }
 
 // A session created with 10 s is resumed on a server that grants no less than 20 s, because its configuration is being
-// changed. The next leader counts with the 10 s of the transaction that created the session.
+// changed. The next leader applies the 10 s of the transaction that created the session.
 func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {

@@ -50,7 +50,7 @@ type Listener interface {
 	Closing(ask func(...Request) bool, then func())
 }
 
-// Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends for ever.
+// Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends forever.
 type Lifetime struct {
 	owner    Owner
 	listener Listener

@@ -43,8 +43,7 @@ func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	return connects.All()[0].At
 }
 
-// A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server counts with the 4
-// s.
+// A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server applies the 4 s.
 func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *testing.T) {
 	tests := map[string]struct {
 		opts []conn.Option
@@ -75,8 +74,8 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 }
 
 // A follower requests the leader to resume the session, and loses the leader before the answer arrives. Then it closes
-// the connection in an orderly way, and the leader counts with what the follower grants. An end without an answer
-// therefore leaves the doubt, like a reset.
+// the connection in an orderly way, and the leader applies what the follower grants. An end without an answer therefore
+// leaves the doubt, like a reset.
 func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 	for name, end := range map[string]error{"in order": io.EOF, "by a reset": syscall.ECONNRESET} {
 		t.Run(name, func(t *testing.T) {

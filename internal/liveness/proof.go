@@ -30,10 +30,10 @@ import (
 // replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts from
 // its own start. A write that is answered afterwards shows that no successor had started when the session was touched.
 //
-// A server that resumes a session may grant a different timeout, if it is configured differently. The leader counts
-// with that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the
-// timeout of the transaction that created the session. Therefore the least of all grants counts, and an unknown grant
-// counts as the least that it can be:
+// A server that resumes a session may grant a different timeout, if it is configured differently. The leader applies
+// that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the timeout
+// of the transaction that created the session. Therefore the least of all grants counts, and an unknown grant counts as
+// the least that it can be:
 //
 //   - The client requests what it was granted. The server keeps that within its limits, so only its maximum can reduce
 //     it.
@@ -143,7 +143,7 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 		p.earlierBound = time.Time{}
 	}
 	// Contacts close together only take memory; leaving one out makes the proven one at most a 64th of the timeout older.
-	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it for ever.
+	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
 	n := len(p.contacts)
 	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
 		return

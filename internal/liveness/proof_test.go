@@ -179,8 +179,8 @@ func proofRule(timeout, lag time.Duration) rule {
 	}
 }
 
-// simulate plays a session in an ensemble of a leader and followers, in which contacts are recorded as in ZooKeeper, and
-// returns an error if the rule ever promised more than the leader would keep were the follower cut off at that moment.
+// simulate plays a session in an ensemble of a leader and followers that record contacts like ZooKeeper, and returns an
+// error if the rule ever promised more than the leader would keep were the follower cut off at that moment.
 //
 // A follower hears the client at some time between sending and answer; it reports whom it has heard at least twice a
 // tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the timeout

@@ -20,7 +20,7 @@ type Owner interface {
 	Root(at Chroot) zkrecipes.Root
 }
 
-// Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
+// Session is one ZooKeeper session: alive with proof, then dead forever. An operation issued on it runs in it or
 // fails; nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use, and its paths
 // are those of the client it came from.
 //
@@ -73,7 +73,7 @@ func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard})
 // Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
-// Closing removes the containers that would otherwise stay for ever.
+// Closing removes the containers that would otherwise stay forever.
 func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
 // What a session sends and receives.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// turns bound the requests in flight of the calls that Bounded has marked. A call that has returned gives its turn back
+// turns bound the requests in flight of the calls that Bounded has marked. A call that has returned returns its turn
 // only when its request is answered or the connection is gone: until then the server has the request.
 //
 // Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of

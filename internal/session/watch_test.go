@@ -344,7 +344,7 @@ func TestUnwatch(t *testing.T) {
 	})
 }
 
-// TestUnwatch_ServerHangsUp: a server that does not know the request does not get it for ever. A single lost connection
+// TestUnwatch_ServerHangsUp: a server that does not know the request does not get it forever. A single lost connection
 // proves nothing.
 func TestUnwatch_ServerHangsUp(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

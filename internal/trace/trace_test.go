@@ -403,14 +403,14 @@ func TestTracer_RequestsOfAnAcquisition_HaveItsContext(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "create", r.requests[0].Op)
 		require.Equal(t, "mutex", r.within[0])
-		// The watch on the own node is set concurrently with the hold, and may be requested as the hold is released.
+		// The watch on the contender is set concurrently with the hold, and may be requested as the hold is released.
 		deletes := slices.DeleteFunc(slices.Clone(r.requests), func(q zkrecipes.Request) bool { return q.Op != "delete" })
 		require.Len(t, deletes, 1)
 		require.Equal(t, h.Path(), deletes[0].Path)
 	})
 }
 
-// In every call the tracer takes the locks of the session and of the client, which would block for ever if one were
+// In every call the tracer takes the locks of the session and of the client, which would block forever if one were
 // held.
 func TestTracer_IsCalledWithoutALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,41 +19,43 @@ import (
 //  1. The server numbers the contenders, and numbers only grow, so all that are ahead of the waiter came before it. The
 //     exception is a reader that takes the place of its writer. It is not an obstacle for a reader, and no writer is
 //     armed behind a writer.
-//  2. The list was read in this session and shows the own node, so it shows all contenders that are ahead and have not
-//     left. It shows that the rule would grant the waiter at the place of the predecessor, so no other contender is an
-//     obstacle.
-//  3. While the own node exists, its parent is the same one, so neither numbers nor names recur: a node with the
+//  2. The list was read in this session and shows the waiter's own node, so it shows all contenders that are ahead and
+//     have not left. It shows that the rule would grant the waiter at the place of the predecessor, so no other
+//     contender is an obstacle.
+//  3. While that node exists, its parent is the same one, so neither numbers nor names recur: a node with the
 //     predecessor's name is the predecessor.
 //  4. The predecessor has left if the server has reported its deletion, or has answered that the node does not exist. A
 //     watch that fires for another reason (a change, a new connection, the removal of the watch) grants nothing.
-//  5. The own node was read in this session, and has the czxid of the create. The events of a connection arrive in the
-//     order of the transactions, so while its watch has not fired, it existed when the predecessor was deleted. The
-//     waiter checks its own watch after that of the predecessor.
+//  5. The waiter's own node was read in this session, and has the czxid of the create. The events of a connection
+//     arrive in the order of the transactions, so while its watch has not fired, it existed when the predecessor was
+//     deleted. The waiter checks its own watch after that of the predecessor.
 //  6. A new connection fires both watches before anything is received on it.
-//  7. One transaction may delete both nodes. If the event of the own node is second, it ends the hold when it arrives.
+//  7. One transaction may delete both nodes. If the event of the waiter's own node is second, it ends the hold when it
+//     arrives.
 //  8. hold.Give proves the session, as for every grant. While it requests the proof, the connection may be lost and the
-//     own node deleted without an event. The next connection fires the own watch, and hold.Give then checks whether the
-//     node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not return.
+//     waiter's node deleted without an event. The next connection fires the watch on it, and hold.Give then checks
+//     whether the node exists. If it does, 2 to 4 still hold: its parent is the same one, and the predecessor does not
+//     return.
 //
-// An eager waiter looks early if its predecessor is of another session and has others ahead of it (see
+// An eager waiter looks early if its predecessor belongs to another session and has others ahead of it (see
 // Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
 // predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
 //  9. The contender two ahead is proven to have left by 4 and 5, like a predecessor. If it cannot be read, the waiter
-//     waits for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists, the
-//     waiter does not have its turn, so nothing is missed if the predecessor leaves first. The grant itself follows
-//     from the predecessor, so 8 covers it.
+//     waits for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists, it is
+//     not the waiter's turn, so nothing is missed if the predecessor leaves first. The grant itself follows from the
+//     predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.
 //  11. The list and the read of the predecessor are in flight together, and only the list decides whether that is the
 //      contender to wait for. The order in which the server answers them does not matter: a deleted name does not recur
 //      (3). For the same reason, a waiter behind a contender of its own session reads that one concurrently with its
 //      first list (Waiter.lookBesideList).
-//  12. The own node is read again along with the predecessor, as for every armed waiter, so both watches belong to one
-//      read, and a server that has lost the first own watch does no harm. The first own watch shows whether the
-//      connection is still the one from before the first event.
+//  12. The waiter's own node is read again along with the predecessor, as for every armed waiter, so both watches
+//      belong to one read, and a server that has lost the first watch on it does no harm. The first one shows whether
+//      the connection is still the one from before the first event.
 //
-// In any doubt the waiter reads the list again. Only then does it see a foreign contender, so one that has come since
+// In any doubt the waiter reads the list again. Only then does it see a foreign contender, so one that has joined since
 // the last list is not refused.
 //
 // Queues that kazoo shares are not armed, because it counts contenders that this library did not number. Nor is the
@@ -131,7 +133,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		switch {
 		case isHandedOver(handedOver):
 		case o.alone && ahead.SaysDeleted():
-			// Before the own watch is checked: a connection that comes after this knows.
+			// Before the waiter's own watch is checked: a connection that comes after this knows.
 			w.session.LeanOnEvent()
 		default:
 			return false, nil
@@ -164,7 +166,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 }
 
 // lookBesideList reads the predecessor while the list is in flight, if it is a contender of this session. A list that
-// waits for another one takes up to two round trips, so callers that come together would wait for three. A list that
+// waits for another one takes up to two round trips, so callers that arrive together would wait for three. A list that
 // was sent with the create takes one: its answer follows right behind.
 func (w *Waiter) lookBesideList() {
 	l := w.listing
@@ -184,11 +186,11 @@ func (w *Waiter) lookBesideList() {
 	}
 }
 
-// stands reports whether the own node existed at the latest event, as far as the client knows.
+// stands reports whether the waiter's node existed at the latest event, as far as the client knows.
 func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 
-// look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the own node is not
-// watched, look reads and watches that too. If the own node cannot be read, the waiter is not armed.
+// look reads and watches the predecessor. If the end of the predecessor can grant the waiter, and the waiter's own node
+// is not watched, look reads and watches that too. If its own node cannot be read, the waiter is not armed.
 func (w *Waiter) look(ctx context.Context, o obstacle) (ahead *session.Watch, err error) {
 	early := w.glance
 	w.glance = nil

@@ -211,7 +211,7 @@ func TestArmed_OwnNodeCannotBeRead_IsNotArmed(t *testing.T) {
 	})
 }
 
-// TestArmed_OwnNodeMadeAgain: if the own node was created again by the time it is read, it is a different one.
+// TestArmed_OwnNodeMadeAgain: a node that was created again by the time it is read is a different one.
 func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		var own string
@@ -325,7 +325,7 @@ func TestArmed_WithKazoo_Lists(t *testing.T) {
 	})
 }
 
-// TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone: the own node was read on the previous connection.
+// TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone: its own node was read on the previous connection.
 func TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)

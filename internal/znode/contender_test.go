@@ -25,8 +25,8 @@ func TestArrange_OrdersAsCurator(t *testing.T) {
 	require.Equal(t, []string{"0", "_c_x"}, foreign)
 }
 
-// TestArrangeAhead: the contenders ahead are in order and the own one follows, as if everything had been sorted. The
-// others are all still present. A contender that is missing has no index.
+// TestArrangeAhead: the contenders ahead are in order and the waiter's own follows, as if everything had been sorted.
+// The others are all still present. A contender that is missing has no index.
 func TestArrangeAhead(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

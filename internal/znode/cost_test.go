@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestAcquire_AgainAndAgain_IsThreeRequests: create, watch on the own node, delete. The watch on the parent is set
+// TestAcquire_AgainAndAgain_IsThreeRequests: create, watch on the contender, delete. The watch on the parent is set
 // once.
 func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -28,8 +28,8 @@ func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	})
 }
 
-// TestAcquire_FirstOnItsPath: the create and the list are sent twice, the watch on the own node and the delete once. In
-// between, the parents are created: one request if only the queue's own path is missing, two more for each that is
+// TestAcquire_FirstOnItsPath: the create and the list are sent twice, the watch on the contender and the delete once.
+// In between, the parents are created: one request if only the queue's own path is missing, two more for each that is
 // missing above it.
 func TestAcquire_FirstOnItsPath(t *testing.T) {
 	for there, want := range map[string]int{path: 4, "/app": 7, "": 9} {

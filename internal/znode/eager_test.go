@@ -163,7 +163,7 @@ func TestEager_OthersGiveUp(t *testing.T) {
 	}
 }
 
-// TestEager_InDoubt: only its deletion shows that the contender two ahead has left. In doubt about it or about the own
+// TestEager_InDoubt: only its deletion shows that the contender two ahead has left. In doubt about it or about its own
 // node, the waiter lists.
 func TestEager_InDoubt(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, f file){
@@ -404,9 +404,9 @@ func TestEager_OtherQueues(t *testing.T) {
 	}
 }
 
-// TestEager_OwnWatchLost: the server loses the watch on the own node, which is older than the one on the predecessor.
-// Then the node is deleted by hand. The look reads it again, so a waiter that received no event is not granted a node
-// that is gone.
+// TestEager_OwnWatchLost: the server loses the watch on the waiter's node, which is older than the one on the
+// predecessor. Then the node is deleted by hand. The look reads it again, so a waiter that received no event is not
+// granted a node that is gone.
 func TestEager_OwnWatchLost(t *testing.T) {
 	for _, others := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(others), func(t *testing.T) {
@@ -429,8 +429,8 @@ func TestEager_OwnWatchLost(t *testing.T) {
 	}
 }
 
-// The own node is deleted before it is watched. The waiter creates another at once, without first waiting behind its
-// place.
+// The waiter's node is deleted before it is watched. The waiter creates another at once, without first waiting behind
+// its place.
 func TestEager_OwnNodeDeletedBeforeItIsWatched_QueuesAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData,

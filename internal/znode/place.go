@@ -15,8 +15,8 @@ import (
 //
 //  1. The hold was granted, so no other contender was an obstacle to it. The list of the waiter shows no other between
 //     the two, or it shows that this contender is its only obstacle.
-//  2. Both nodes are of this session, so no other session can have its turn while either exists. If the session ends,
-//     both holds have ended.
+//  2. Both nodes belong to this session, so no other session can have its turn while either exists. If the session
+//     ends, both holds have ended.
 //  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If a
 //     connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
@@ -34,9 +34,9 @@ import (
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
 	mu sync.Mutex
-	// By contender name: closed when its place is handed over; nil until a waiter looks for it.
+	// By contender name: closed when its place is handed over; nil until a waiter requests it.
 	handedOver map[string]chan struct{}
-	// The latest contender to hand its place over before a waiter had looked for it.
+	// The latest contender to hand its place over before a waiter had requested its channel.
 	last Contender
 
 	names map[string]string // contender names by number
@@ -50,7 +50,7 @@ type place struct {
 	shared     *sharedQueue
 	contender  [1]Contender // an array, so that the waiter can use it as a list
 	czxid      int64
-	handedOver chan struct{} // nil unless a waiter looked for it before the deletion
+	handedOver chan struct{} // nil unless a waiter requested it before the deletion
 	// Set before the deletion; see shortcut.
 	parentWatch *session.Watch
 }
@@ -67,7 +67,7 @@ func (p *place) Deleted() { p.shared.shortcut.vacate(p.contender[0], p.czxid, p.
 // HandOver passes the place to the waiter of the session just behind.
 func (p *place) HandOver() { p.shared.places.handOver(p.contender[0], p.handedOver) }
 
-// alreadyHandedOver is the channel of a place that was handed over before a waiter looked for it.
+// alreadyHandedOver is the channel of a place that was handed over before a waiter requested it.
 var alreadyHandedOver = func() chan struct{} {
 	handedOver := make(chan struct{})
 	close(handedOver)
@@ -90,7 +90,7 @@ func (p *places) add(c Contender) {
 }
 
 // remove records that a contender is about to be deleted. It returns the channel to close when its place is handed
-// over, or nil if no waiter has looked for it.
+// over, or nil if no waiter has requested it.
 func (p *places) remove(c Contender) (handedOver chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

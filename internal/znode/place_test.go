@@ -462,7 +462,7 @@ func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	})
 }
 
-// Three callers come together. The list of the last two is sent when the first list has been answered. Meanwhile they
+// Three callers arrive together. The list of the last two is sent when the first list has been answered. Meanwhile they
 // read the contender ahead of them. After two round trips all are ready for a hand-over.
 func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -542,7 +542,7 @@ func TestPlace_HandedOver_TheNumberIsAnothersUnderANewParent(t *testing.T) {
 	})
 }
 
-// The contender with the number before is of another client. The waiter waits for its list, but no longer than its
+// The contender with the number before belongs to another client. The waiter waits for its list, but no longer than its
 // context.
 func TestPlace_WaitsForTheOneJustAhead_NoLongerThanItsContext(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {

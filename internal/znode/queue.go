@@ -72,7 +72,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
-	// A rule for several kinds only says who is in the way.
+	// A rule for several kinds only reveals who is in the way.
 	q.eager = config.Eager && q.arms && len(kinds) == 1
 	return q, nil
 }

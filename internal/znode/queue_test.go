@@ -340,7 +340,7 @@ func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
 }
 
 // TestAcquire_ReplyLostAndTheNextServerLags: the list goes to a server that has not applied the create yet. A list
-// without the own contender shows neither that it is first nor that it is gone.
+// without the waiter's contender shows neither that it is first nor that it is gone.
 func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, dial(t, srv, "other").CreateAll(t.Context(), path, nil))
@@ -568,7 +568,7 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		b.Waits(t)
 		srv.Freeze() // otherwise b may return before everything is gone
-		// B's own node first: between the two events it may have its turn.
+		// b's own node first: between the two events it may have its turn.
 		for _, name := range srv.Children("/app/lock") {
 			if path := "/app/lock/" + name; path != holder.Path() {
 				require.NoError(t, srv.Delete(path))

@@ -82,7 +82,7 @@ func (s *shortcut) noteFirst(w *Waiter) {
 	s.watchParent()
 }
 
-// watchParent sets the watch once it is wanted for the second time in a session: a caller that comes once has no use
+// watchParent sets the watch once it is wanted for the second time in a session: a caller that acquires once has no use
 // for it. A session that uses very many paths has none on some of them. The caller holds mu.
 func (s *shortcut) watchParent() {
 	if s.parentWatch != nil && s.parentWatch.HasFired() {

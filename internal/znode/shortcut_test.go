@@ -211,8 +211,8 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 	}
 }
 
-// replaceAtOnce replaces the parent and everything below it in two transactions, with one remaining contender out of
-// made created ones.
+// replaceAtOnce replaces the parent and everything below it in two transactions, creating made contenders of which one
+// remains.
 func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) (contender string) {
 	t.Helper()
 	var ops []zkrecipes.Op

@@ -31,10 +31,10 @@ type Waiter struct {
 	listing    *listing    // requested with the create, until it is used; may be nil
 
 	seen sight // for the error if the waiter gives up
-	// On its own node, if the end of the predecessor can grant the waiter; the hold takes it over.
+	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
 	own *session.Watch
 
-	// Fires when a connection comes up after the latest request that showed the own node; see hold.Turn.
+	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
 	since *session.Watch
 
 	glance *glance // the result of an early look, until it is used; may be nil
@@ -159,7 +159,8 @@ func (w *Waiter) list() *listing {
 	return w.shared.list()
 }
 
-// lookAnew is called before a listing is requested. The listing settles what a watch on the own node has left open.
+// lookAnew is called before a listing is requested. The listing settles what a watch on the waiter's node has left
+// open.
 func (w *Waiter) lookAnew() {
 	w.since = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {
