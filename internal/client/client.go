@@ -347,7 +347,7 @@ var errGone = errors.New("the node is gone")
 // guard prevents a write from being applied twice.
 type guard struct {
 	version int32
-	of      func(zk.Stat) int32 // what the version counts
+	of      func(zk.Stat) int32 // returns the version to compare
 	czxid   int64               // 0 means any node; then the version -1 means any
 }
 

@@ -78,7 +78,7 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	names, err := h.source.Servers(limited)
 	if err != nil && ctx.Err() != nil {
-		return err // the session has ended, or Dial: that does not reflect on the source
+		return err // the session has ended, or Dial, which proves nothing about the source
 	}
 	judged := h.judge(names)
 	h.mu.Lock()

@@ -129,7 +129,7 @@ func TestConnect_SessionOver(t *testing.T) {
 	})
 }
 
-// TestConnect_ClosedMeanwhile: an attempt that the client itself gives up does not reflect on a server.
+// TestConnect_ClosedMeanwhile: an attempt that the client itself gives up proves nothing about a server.
 func TestConnect_ClosedMeanwhile(t *testing.T) {
 	for name, dial := range map[string]conn.DialFunc{
 		"dialing": func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -28,7 +28,7 @@ func (l *Lifetime) connectFrame() []byte {
 func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, a *attempt) error {
 	g, err := c.Granted()
 	// Only an orderly end, between two frames, comes from a server that lags behind; see lastZxid. If this client has
-	// closed the connection, its end does not reflect on the server: some connections then read as ended.
+	// closed the connection, its end proves nothing about the server: some connections then read as ended.
 	if err == io.EOF && c.Reason() == nil { //nolint:errorlint // see above
 		l.ensemble.refused()
 	}

@@ -35,7 +35,7 @@ func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testin
 }
 
 // A ClickHouse server without a leader answers a connect request with the protocol version 42 and the session -1. This
-// does not reflect on our session: the next server, or the same one later, resumes it.
+// proves nothing about our session: the next server, or the same one later, resumes it.
 func TestHandshake_OtherProtocolVersion_IsNoAnswerAboutTheSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var tries atomic.Int32

@@ -128,8 +128,8 @@ func (l *Lifetime) Timeout() time.Duration {
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// This is only true once all loss callbacks have returned: a caller that checked earlier would mistake it for a
-	// deadline that has passed.
+	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would mistake
+	// it for a deadline that has passed.
 	until := l.upkeep.ValidUntil()
 	if l.over() && l.lost.At.Before(until) {
 		return l.lost.At

@@ -149,7 +149,7 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 }
 
 // Data versions wrap, and servers take -1 in a request to mean any version. A write that replaces version beforeAny
-// would leave a node with that version.
+// would leave the node with version -1.
 const (
 	anyVersion = -1
 	beforeAny  = -2

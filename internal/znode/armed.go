@@ -22,8 +22,8 @@ import (
 //  2. The list was read in this session and shows the waiter's own node, so it shows all contenders that are ahead and
 //     have not left. It shows that the rule would grant the waiter at the place of the predecessor, so no other
 //     contender is an obstacle.
-//  3. While that node exists, its parent is the same one, so neither numbers nor names recur: a node with the
-//     predecessor's name is the predecessor.
+//  3. While the waiter's own node exists, its parent is the same one, so neither numbers nor names recur: a node with
+//     the predecessor's name is the predecessor.
 //  4. The predecessor has left if the server has reported its deletion, or has answered that the node does not exist. A
 //     watch that fires for another reason (a change, a new connection, the removal of the watch) grants nothing.
 //  5. The waiter's own node was read in this session, and has the czxid of the create. The events of a connection
