@@ -20,7 +20,7 @@ import (
 type Parent struct {
 	Client *client.Client
 	Path   string
-	// A missing parent is created as a plain node; otherwise as a container.
+	// Whether a missing parent is created as a plain node; otherwise it is created as a container.
 	Plain bool
 	Seed  []byte // the data of a plain one that is created
 	Given bool   // a missing parent is not created
