@@ -1,4 +1,4 @@
-// Package session implements the operations, watches and feeds of one ZooKeeper session.
+// Package session implements one ZooKeeper session: its operations, watches and feeds.
 package session
 
 import (
