@@ -196,7 +196,7 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) 
 	return sh.hold, true
 }
 
-// revokeOnce notifies the holders that they are requested to release.
+// revokeOnce notifies the holders of a request to release.
 func (g *Grant) revokeOnce() { g.revoking.Do(func() { close(g.revocation()) }) }
 
 // revocation returns the channel that revokeOnce closes.

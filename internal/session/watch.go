@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Watch fires once, at the first change after the read that set it. It also fires without a change when a new
+// Watch fires once, at the first change after the read that returned it. It also fires without a change when a new
 // connection has come up (fireAll; the loss of the old one fires nothing) and when the watch is removed. When it fires,
 // a waiter therefore reads again and decides by what it reads, unless SaysDeleted is sufficient.
 //
@@ -278,7 +278,7 @@ func (s *session) onEvent(e zk.Event) {
 	}
 }
 
-// Unwatch means that the caller no longer waits for a watch, which may be nil. Once all callers have called it, the
+// Unwatch declares that the caller no longer waits for a watch, which may be nil. Once all callers have called it, the
 // watch is removed from the server. Not calling it is not a mistake: the watch then stays until it fires.
 func (s *Session) Unwatch(w *Watch) {
 	if w == nil || !s.watches.drop(w) {
@@ -289,9 +289,9 @@ func (s *Session) Unwatch(w *Watch) {
 	}
 }
 
-// removeWatches removes watches of this connection. No caller relies on them from before the request is sent. A caller,
-// or a feed, that sets its watch again in the meantime is notified of a change when the answer arrives, because the
-// server may have served its read before the removal. Without a connection there is nothing to remove.
+// removeWatches removes watches of this connection. Even before the request is sent, no caller relies on them any more.
+// A caller, or a feed, that sets its watch again in the meantime is notified of a change when the answer arrives,
+// because the server may have served its read before the removal. Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
 	if s.ensemble.removalsLost.Load() > 1 {
 		return

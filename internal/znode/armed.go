@@ -41,9 +41,9 @@ import (
 // Waiter.lookEarly): it watches the contender two ahead, and its own node. When that contender has left, it reads the
 // predecessor, which still holds, and the list, so it is armed before its predecessor leaves. What the early look adds:
 //
-//  9. The contender two ahead is proven to have left by 4 and 5, like a predecessor. If it cannot be read, the waiter
-//     waits for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists, it is
-//     not the waiter's turn, so nothing is missed if the predecessor leaves first. The grant itself follows from the
+//  9. 4 and 5 prove that the contender two ahead has left, as for a predecessor. If it cannot be read, the waiter waits
+//     for the predecessor. If it only changed, or the connection did, the waiter lists. While it exists, it is not the
+//     waiter's turn, so nothing is missed if the predecessor leaves first. The grant itself follows from the
 //     predecessor, so 8 covers it.
 //  10. The list may be omitted if the waiter was third in its last one: then only the predecessor is left. Further
 //      back, those at the head may remain when one in the middle gives up. Then the list shows the obstacles.

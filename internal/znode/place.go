@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// places are the contenders of one Queue in one session, as its waiters see them. When the hold of one is released, it
-// is the turn of the waiter just behind it at once, without waiting for the deletion.
+// places are the contenders of one Queue in one session, as its waiters see them. When the hold of one is released, the
+// turn passes at once to the waiter just behind it, without waiting for the deletion.
 //
 // Why that is safe:
 //
@@ -26,7 +26,8 @@ import (
 //     known here.
 //  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses its
 //     guarded writes. A hold that was released without a connection hands nothing over either.
-//  6. If the deletion is refused, the next hold holds nevertheless. Contenders behind it wait for the old node as well.
+//  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
+//     as well.
 //  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
 //     takes it only if the list shows that contender, by its name: under a parent that was created again, a contender
 //     of another client may have its number.

@@ -20,7 +20,7 @@ import (
 //
 //  1. Shortcuts are for queues of one kind, where the server numbers every contender and numbers only grow.
 //  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. All
-//     ahead of it had left, or had been released by this session, and none came ahead of it later.
+//     contenders ahead of it had left, or had been released by this session, and none came ahead of it later.
 //  3. The new one has the next number, so none was created in between.
 //
 // Why the parent is the same, since a new parent would count from 0 again:
@@ -134,7 +134,7 @@ func (s *shortcut) take() vacancy {
 }
 
 // reliable reports whether the next vacancy will probably be filled, because the last two were. Otherwise the caller
-// requests the list with its create, as it might wait another round trip for it.
+// requests the list with its create, since it would otherwise wait another round trip for it.
 func (s *shortcut) reliable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

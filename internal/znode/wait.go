@@ -218,8 +218,8 @@ func (w *Waiter) Path() string { return w.node.Paths[0] }
 // Session returns the session of the acquisition.
 func (w *Waiter) Session() *session.Session { return w.session }
 
-// Own reads the waiter's own node and watches it. It returns an error for [Queue.AcquireBy] if the contender was
-// deleted.
+// Own reads the waiter's own node and watches it. Errors: ErrGone, which [Queue.AcquireBy] handles, if the contender
+// was deleted.
 func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
 	data, stat, changed, err := w.session.GetW(w.ctx, w.Path())
 	return data, stat, changed, requeueIfGone(err)
