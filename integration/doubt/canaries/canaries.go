@@ -86,8 +86,8 @@ var canaries = []canary{
 	{"election: an appointment counts also if its candidate has left", quick + "./recipes/election", []edit{{"recipes/election", "Election.readNext", "!exists || stat.Czxid != a.czxid", "!exists && stat.Czxid != a.czxid"}}},
 	{"log: the caller waits for the handler", clientTests, []edit{{"internal/client", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}}},
 	// C11 Bad input.
-	{"session: any number of ephemeral nodes", clientTests, []edit{{"internal/session", "session.admit", "if now > limit {", "if now < 0 {"}}},
-	{"session: a create in doubt does not count at its end", clientTests, []edit{{"internal/session", "ephemerals.created", "case outcomeOf(err) == unknown:\n\t\te.doubt(node)", ""}}},
+	{"session: any number of ephemeral nodes", clientTests, []edit{{"internal/tally", "Tally.Admit", "if now > limit {", "if now < 0 {"}}},
+	{"session: a create in doubt does not count at its end", clientTests, []edit{{"internal/tally", "Tally.created", "case outcome.Of(err) == outcome.Unknown:", "case outcome.Of(err) == outcome.Unknown && false:"}}},
 	{"session: the data version -1 that was read is any", clientTests + ";" + recordTests, []edit{{"internal/session", "versioned", "case r.Version == anyVersion && exact:", "case false:"}}},
 	// C12 Views.
 	{"node: a state is current until the next one is read", "-timeout=20s -short -run=TestState ./recipes/node", []edit{{"internal/session", "Age.Current", "case <-a.down:\n\t\treturn false", "case <-a.down:\n\t\treturn true"}, {"internal/session", "Age.Current", "return a.session.Hears()", "return true"}}},
