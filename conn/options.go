@@ -77,8 +77,10 @@ func WithSessionTimeout(d time.Duration) Option {
 
 // WithConnectTimeout bounds each attempt to connect to an address, until its server has granted the session and
 // accepted the credentials; the default is 1 s or a sixth of the session timeout, whichever is larger. Once the
-// granted timeout is known, the sixth is of that. The same bound applies to resolving the names before each
-// round over the addresses.
+// granted timeout is known, the sixth is of that. The default doubles while all servers accept connections but
+// grant no session in time, up to two thirds of the session timeout: thousands of clients that return at once
+// need that. The same bound, without the doubling, applies to resolving the names before each round over the
+// addresses.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
