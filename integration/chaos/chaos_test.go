@@ -22,7 +22,7 @@ const ticks = 6
 // The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
 // some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
 // CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
-// With CHAOS_EAGER=true, mutex and election are made WithEagerHandOver.
+// With CHAOS_EAGER=true, mutex and election are made WithHandOver(zkrecipes.HandOverEager).
 // CHAOS_SESSION is the session timeout: a busy machine needs a longer one than three seconds.
 // CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
 // grants fall into the time between. With CHAOS_KERBEROS=true, the servers want Kerberos: see realm.

@@ -40,7 +40,7 @@ type Config struct {
 	Session  time.Duration // timeout of the clients'
 	Section  time.Duration // the longest section of a lock
 	Mates    int           // callers beside the one that reports, in each client of a lock
-	Eager    bool          // mutex and election are made WithEagerHandOver
+	Eager    bool          // mutex and election are made WithHandOver(zkrecipes.HandOverEager)
 	Peace    time.Duration // how long all clients work before the next fault
 	Tick     time.Duration // of the servers, to report
 	Kinds    []Kind

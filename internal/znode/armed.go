@@ -97,7 +97,7 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 			o.handedOver = seen.handedOver
 		}
 	}
-	if q.eager && !alone && o.handedOver == nil {
+	if w.shared.sections.looksEarly(q.handOver) && !alone && o.handedOver == nil {
 		o.ahead = q.Child(queue[ahead].Name)
 		_, o.third = rule(queue, ahead)
 	}

@@ -30,7 +30,9 @@ type Waiter struct {
 	contenders []Contender // those of the node: one, or several leases
 	listing    *listing    // requested with the create, until it is used; may be nil
 
-	seen sight // for the error if the waiter gives up
+	creation time.Duration // the round trip of the contender's creation
+	wait     *wait         // nil unless others are ahead of the predecessor
+	seen     sight         // for the error if the waiter gives up
 	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
 	own *session.Watch
 
@@ -68,12 +70,14 @@ func (q *Queue) join(
 		}
 	}
 	w.retain()
+	begun := time.Now()
 	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
 		w.relax()
 		return nil, err
 	}
 	w.node = n
+	w.creation = time.Since(begun)
 	w.place = &place{shared: w.shared, czxid: n.Czxid}
 	w.contenders = w.place.contender[:0]
 	for _, path := range n.Paths {
@@ -277,6 +281,9 @@ func (w *Waiter) saw(l *listing, me int) {
 		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
 	}
 	w.attempt.At(w.seen.position - 1)
+	if w.wait == nil && me >= 2 {
+		w.wait = &wait{time.Now(), me}
+	}
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.

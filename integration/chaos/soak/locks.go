@@ -26,7 +26,7 @@ var kinds = []struct {
 		return m.Lock, err
 	}},
 	{"eager", func(c *conn.Client, path string) (acquire, error) {
-		m, err := mutex.New(c, path, mutex.WithEagerHandOver())
+		m, err := mutex.New(c, path, mutex.WithHandOver(zkrecipes.HandOverEager))
 		return m.Lock, err
 	}},
 	{"election", func(c *conn.Client, path string) (acquire, error) {

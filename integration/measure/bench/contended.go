@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
@@ -16,7 +17,7 @@ type variant struct {
 
 var (
 	plainMutex = variant{"zkrecipes", nil}
-	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithEagerHandOver()}}
+	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithHandOver(zkrecipes.HandOverEager)}}
 )
 
 // ofCurator is the required multiple of Curator's rate, with so many sessions.

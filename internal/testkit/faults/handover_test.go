@@ -55,12 +55,13 @@ func relayed() []*recipe {
 	return list
 }
 
-// eager lists the recipes whose waiters may look early.
+// eager lists the recipes whose waiters may look early. With HandOverAuto, some of a crowd do.
 func eager() []*recipe {
 	list := []*recipe{
-		{name: "mutex", open: openMutex(mutex.WithEagerHandOver())},
-		{name: "latch", open: openElection(election.Latch, election.WithEagerHandOver())},
-		{name: "selector", open: openElection(election.Selector, election.WithEagerHandOver())},
+		{name: "mutex", open: openMutex(mutex.WithHandOver(zkrecipes.HandOverEager))},
+		{name: "mutex, auto", open: openMutex(mutex.WithHandOver(zkrecipes.HandOverAuto))},
+		{name: "latch", open: openElection(election.Latch, election.WithHandOver(zkrecipes.HandOverEager))},
+		{name: "selector", open: openElection(election.Selector, election.WithHandOver(zkrecipes.HandOverEager))},
 	}
 	for _, r := range list {
 		r.weight, r.limit, r.rival = 1, 1, r
