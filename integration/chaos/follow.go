@@ -77,7 +77,8 @@ func (s *shown) differs(truth map[string]journal.Node) string {
 		switch {
 		case !ok:
 			return "lacks " + path
-		case got.Czxid != want.Czxid, got.Mzxid != 0 && got.Mzxid != want.Mzxid, got.Data != nil && string(got.Data) != string(want.Data):
+		case got.Czxid != want.Czxid, got.Mzxid != 0 && got.Mzxid != want.Mzxid,
+			got.Data != nil && string(got.Data) != string(want.Data):
 			return fmt.Sprintf("shows %+v: it is %+v", got, want)
 		}
 	}
@@ -269,7 +270,8 @@ func (t *trial) known(asOf int64) int64 {
 // fresh checks that a view that says that it is current is not too old: without an answer for a whole session timeout the
 // client cannot know that its session lives.
 func (t *trial) fresh(id string, v view) {
-	if age := time.Duration(v.at - v.AsOf); v.Current && v.Change == "" && age > t.session+slack && !t.pausedBetween(id, v.AsOf, v.at) {
+	if age := time.Duration(v.at - v.AsOf); v.Current && v.Change == "" && age > t.session+slack &&
+		!t.pausedBetween(id, v.AsOf, v.at) {
 		t.violated("%s: C12: at %d it is told a current view that is %v old", id, v.at, age)
 	}
 }

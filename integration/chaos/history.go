@@ -62,7 +62,8 @@ type history struct {
 
 func newHistory() *history {
 	return &history{
-		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{}, shown: map[string]*shown{}, used: map[string]int64{}, acts: map[string][]act{},
+		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{},
+		shown: map[string]*shown{}, used: map[string]int64{}, acts: map[string][]act{},
 		deleted: map[string]int64{},
 	}
 }

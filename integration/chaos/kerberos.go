@@ -31,7 +31,8 @@ func (k *Kerberos) worker(place int) []string {
 		return nil
 	}
 	return []string{
-		"-keytab", k.Keytab, "-principal", k.Principals[place%len(k.Principals)], "-server", k.Server, "-acl", strings.Join(k.Principals, ","),
+		"-keytab", k.Keytab, "-principal", k.Principals[place%len(k.Principals)], "-server", k.Server,
+		"-acl", strings.Join(k.Principals, ","),
 	}
 }
 

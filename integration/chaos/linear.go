@@ -205,7 +205,8 @@ func linearize(history []porcupine.Operation, picture string, limit time.Duratio
 	case porcupine.Illegal:
 	}
 	first, culprit := shortest(history)
-	err := fmt.Errorf("not linearizable: no order of %d operations explains: %s", len(first), describe(culprit.Input, culprit.Output))
+	err := fmt.Errorf("not linearizable: no order of %d operations explains: %s", len(first),
+		describe(culprit.Input, culprit.Output))
 	_, info := porcupine.CheckOperationsVerbose(registerModel, first, limit)
 	if e := os.MkdirAll(filepath.Dir(picture), 0o755); e != nil {
 		return errors.Join(err, e)
@@ -221,7 +222,8 @@ func shortest(history []porcupine.Operation) (first []porcupine.Operation, culpr
 	answers := slices.DeleteFunc(slices.Clone(history), func(op porcupine.Operation) bool { return op.Return == never })
 	slices.SortFunc(answers, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	n := sort.Search(len(answers)-1, func(i int) bool {
-		return porcupine.CheckOperationsTimeout(registerModel, until(history, answers[i].Return), undecidedAfter) == porcupine.Illegal
+		return porcupine.CheckOperationsTimeout(registerModel, until(history, answers[i].Return),
+			undecidedAfter) == porcupine.Illegal
 	})
 	return until(history, answers[n].Return), answers[n]
 }

@@ -170,8 +170,10 @@ func TestLinearize_WhatReadsPromise(t *testing.T) {
 	stale := func(how journal.How) recording {
 		write := func(op, at int64, number int64) recording {
 			return recording{
-				{Event: check.Event{Kind: check.Called, Client: "w", Op: op, At: at}, Access: &journal.Access{Key: "k", How: journal.Set, N: 1}},
-				{Event: check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1}, Register: &journal.Register{Number: number}},
+				{Event: check.Event{Kind: check.Called, Client: "w", Op: op, At: at},
+					Access: &journal.Access{Key: "k", How: journal.Set, N: 1}},
+				{Event: check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1},
+					Register: &journal.Register{Number: number}},
 			}
 		}
 		var r recording
@@ -209,7 +211,8 @@ func TestLinearize_Undecided(t *testing.T) {
 	blocked := make(chan struct{})
 	defer close(blocked)
 	registerModel.Step = func(_, _, _ any) (bool, any) { <-blocked; return false, nil }
-	err := linearize([]porcupine.Operation{{Input: ask{}, Output: outcome{}, Return: 1}}, t.TempDir()+"/p.html", time.Millisecond)
+	err := linearize([]porcupine.Operation{{Input: ask{}, Output: outcome{}, Return: 1}},
+		t.TempDir()+"/p.html", time.Millisecond)
 	if !errors.Is(err, errUndecided) {
 		t.Error(err)
 	}

@@ -37,9 +37,11 @@ func (t *trial) present(id string, v view, n journal.Node) {
 	case was == nil:
 		t.violated("%s: C13: at %d it says that %s is there since %#x: it never was", id, v.at, n.Path, n.Czxid)
 	case was.owner != n.Session || was.maker != n.Session:
-		t.violated("%s: C13: at %d it says that session %#x has %s since %#x: it is of session %#x", id, v.at, n.Session, n.Path, n.Czxid, was.owner)
+		t.violated("%s: C13: at %d it says that session %#x has %s since %#x: it is of session %#x", id, v.at, n.Session,
+			n.Path, n.Czxid, was.owner)
 	case v.Current && was.gone != 0 && v.AsOf > t.lag(was.goneAt):
-		t.violated("%s: C12: at %d it says that %s was there at %d: it was gone %v before", id, v.at, n.Path, v.AsOf, time.Duration(v.AsOf-was.goneAt))
+		t.violated("%s: C12: at %d it says that %s was there at %d: it was gone %v before", id, v.at, n.Path, v.AsOf,
+			time.Duration(v.AsOf-was.goneAt))
 	}
 }
 

@@ -94,7 +94,8 @@ func (rep *Report) String() string {
 		row(name, o.Calls, o.Holds, o.Busy, o.Lost)
 	}
 	row()
-	row("follower", "done", "refused", "unknown", "of them applied", "views told", fmt.Sprint("compared at rest: ", rep.Stills))
+	row("follower", "done", "refused", "unknown", "of them applied", "views told",
+		fmt.Sprint("compared at rest: ", rep.Stills))
 	for _, name := range slices.Sorted(maps.Keys(rep.Follows)) {
 		f := rep.Follows[name]
 		row(name, f.Done, f.Refused, f.Unknown, f.Applied, f.Views)

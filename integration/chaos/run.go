@@ -113,7 +113,8 @@ func (r *run) open() (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), r.Kerberos.operator(conn.WithSessionTimeout(10*time.Second))...); err != nil {
+	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(),
+		r.Kerberos.operator(conn.WithSessionTimeout(10*time.Second))...); err != nil {
 		return err
 	}
 	if err := r.makeRegisters(ctx); err != nil {
@@ -140,7 +141,8 @@ func (r *run) command(id string, c *client) *exec.Cmd {
 		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most write much
 	}
 	args := []string{
-		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
+		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(),
+		"-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
 		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed + uint64(c.place)),
 	}
@@ -201,7 +203,8 @@ func (r *run) round(number int, step Step) error {
 	if err := r.still(); err != nil {
 		r.trouble = append(r.trouble, fmt.Errorf("after round %d (%s): %w", number, step.Kind, err))
 	}
-	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
+	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault",
+		time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
 	return r.last(r.Peace, nil)
 }

@@ -45,7 +45,8 @@ func (t *trial) counter(g Group) {
 		ops := t.clients[id]
 		for i, op := range ops {
 			if op.answer.Kind != check.Granted && op.answer.Kind != check.Failed && !op.orphaned && i < len(ops)-1 {
-				t.violated("%s: the outcome of operation %d is unknown, and the session was alive: %s", id, op.number, op.answer.Reason)
+				t.violated("%s: the outcome of operation %d is unknown, and the session was alive: %s", id,
+					op.number, op.answer.Reason)
 			}
 		}
 	}
@@ -78,10 +79,12 @@ func (t *trial) sums(g Group) {
 			case other >= 0: // the session ended between the answer and the line
 				strangers = slices.Delete(strangers, other, other+1)
 			default:
-				t.violated("%s: operation %d added %d and made %d, and the servers have not done that", id, op.number, op.called.Weight, op.answer.Number)
+				t.violated("%s: operation %d added %d and made %d, and the servers have not done that", id, op.number,
+					op.called.Weight, op.answer.Number)
 			}
 			if extra > open {
-				t.violated("%s: up to operation %d the servers have applied %d additions more than confirmed, and %d were unknown", id, op.number, extra, open)
+				t.violated("%s: up to operation %d the servers have applied %d additions more than confirmed, and %d were unknown",
+					id, op.number, extra, open)
 				extra = open // said once
 			}
 		}
@@ -91,7 +94,8 @@ func (t *trial) sums(g Group) {
 		unknown, more = unknown+open, more+extra
 	}
 	if more += len(strangers); more > unknown {
-		t.violated("%s: the servers have applied %d additions more than confirmed, and %d were unknown", g.Recipe, more, unknown)
+		t.violated("%s: the servers have applied %d additions more than confirmed, and %d were unknown",
+			g.Recipe, more, unknown)
 	}
 	f.Applied = more
 	t.Follows[g.Recipe] = f

@@ -15,8 +15,9 @@ const writer = 1 << 20
 // judge checks everything once the run is over.
 func (r *run) judge(took time.Duration, p *past) *Report {
 	rep := &Report{
-		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Servers: r.Kerberos.String(), Faults: map[Kind]int{}, Operations: map[string]Operations{},
-		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
+		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Servers: r.Kerberos.String(), Faults: map[Kind]int{},
+		Operations: map[string]Operations{},
+		Losses:     map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
 		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Linear: map[string]Linear{}, Stills: r.stills,
 	}
 	for _, err := range r.trouble {
@@ -127,12 +128,14 @@ func (r *run) margins(rep *Report, spans []span, limit int) {
 		case endLost:
 			m.Told = append(m.Told, margin)
 			if margin < 0 {
-				rep.violated("%s: C2: %v was told of its loss %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+				rep.violated("%s: C2: %v was told of its loss %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin,
+					next.Hold, rd.Number, rd.Kind)
 			}
 		case endFrozen:
 			m.Frozen = append(m.Frozen, margin)
 			if margin < 0 {
-				rep.violated("%s: C2: %v ended %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+				rep.violated("%s: C2: %v ended %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold,
+					rd.Number, rd.Kind)
 			}
 		}
 		rep.Margins[rd.Kind] = m

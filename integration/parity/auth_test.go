@@ -24,7 +24,8 @@ var authCases = []struct {
 	opts       []zktest.Option
 }{
 	{"no access lists", []string{"zookeeper.skipACL=yes"}, []zktest.Option{zktest.WithoutACLs()}},
-	{"no digest", []string{"zookeeper.DigestAuthenticationProvider.enabled=false"}, []zktest.Option{zktest.WithDigest(nil)}},
+	{"no digest", []string{"zookeeper.DigestAuthenticationProvider.enabled=false"},
+		[]zktest.Option{zktest.WithDigest(nil)}},
 	{
 		"super user",
 		[]string{"zookeeper.DigestAuthenticationProvider.superDigest=" + digest("root:secret")},
@@ -73,7 +74,10 @@ const (
 
 func authRequests() (ops []Op) {
 	for _, name := range []string{"open", "digest", "auth", "sasl"} {
-		list := slices.IndexFunc(acls, func(list []acl) bool { return len(list) == 1 && list[0].scheme == name && list[0].perms == 31 })
+		list := slices.IndexFunc(acls, func(list []acl) bool {
+			return len(list) == 1 && list[0].scheme == name &&
+				list[0].perms == 31
+		})
 		node := "/" + name
 		ops = append(ops,
 			Op{Code: opCreate, Path: node, ACL: max(0, list)},
@@ -93,7 +97,8 @@ func authRequests() (ops []Op) {
 func TestAuth_ZktestAgreesWithReal(t *testing.T) {
 	for _, c := range authCases {
 		t.Run(c.name, func(t *testing.T) {
-			timeouts := zkserver.WithSessionTimeouts(time.Second, time.Hour) // no session expires meanwhile, for that takes a zxid
+			timeouts := zkserver.WithSessionTimeouts(time.Second,
+				time.Hour) // no session expires meanwhile, for that takes a zxid
 			opts := []zkserver.Option{timeouts}
 			if slices.Contains(c.properties, saslProvider) {
 				opts = append(opts, zkserver.WithProperty("java.security.auth.login.config", loginConfig(t)),
@@ -104,7 +109,8 @@ func TestAuth_ZktestAgreesWithReal(t *testing.T) {
 				opts = append(opts, zkserver.WithProperty(name, value))
 			}
 			s := zkserver.Start(t, opts...)
-			z := zktest.Run(t, append(c.opts, zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour))...)
+			z := zktest.Run(t, append(c.opts, zktest.WithRelease(release(t, s)),
+				zktest.WithSessionTimeouts(time.Second, time.Hour))...)
 			granted := 0
 			for _, login := range logins {
 				theirs, ours := converse(t, s.Addr(), login), converse(t, z.Addr(), login)
@@ -197,8 +203,11 @@ func (r *run) logIn(t *testing.T, o Op) int32 {
 	hex := func(text string) string { return fmt.Sprintf("%x", hash(text)) }
 	a1 := fmt.Sprintf("%s:%s:%s", hash(user+":"+realm+":"+password), nonce[1], cnonce)
 	response := hex(fmt.Sprintf("%s:%s:00000001:%s:auth:%s", hex(a1), nonce[1], cnonce, hex("AUTHENTICATE:"+uri)))
-	_, code = r.token(t, fmt.Appendf(nil, `charset=utf-8,username=%q,realm=%q,nonce="%s",nc=00000001,cnonce=%q,digest-uri=%q,maxbuf=65536,response=%s,qop=auth`,
-		user, realm, nonce[1], cnonce, uri, response))
+	_,
+		code = r.token(t,
+		fmt.Appendf(nil,
+			`charset=utf-8,username=%q,realm=%q,nonce="%s",nc=00000001,cnonce=%q,digest-uri=%q,maxbuf=65536,response=%s,qop=auth`,
+			user, realm, nonce[1], cnonce, uri, response))
 	if o.Scheme == twice {
 		_, code = r.token(t, nil)
 	}

@@ -65,7 +65,8 @@ func (g *generator) step(pipelined bool) []Op {
 // lagging reports whether the answers to the next requests depend on when they arrive. A real server checks the old
 // ACL until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
-	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
+	return o.Code == opSetACL || slices.ContainsFunc(o.Ops,
+		func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
 }
 
 // unreadable reports whether the server fails on a list: an id is null, and not of scheme auth.
@@ -115,7 +116,8 @@ func (g *generator) reconnect(slot int) Op {
 	if n < 40 || g.sessions == 0 {
 		return g.connect(slot)
 	}
-	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000, Flag: Flag(g.IntN(3))}
+	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000,
+		Flag: Flag(g.IntN(3))}
 	if n > 85 {
 		o.Handshake = pick(g, wrongPassword, unknownSession, fromTheFuture)
 	}
@@ -132,7 +134,8 @@ func (g *generator) reconnect(slot int) Op {
 }
 
 func (g *generator) connect(slot int) Op {
-	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000), Flag: Flag(g.IntN(3))}
+	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000),
+		Flag: Flag(g.IntN(3))}
 	g.alive[slot], g.attached[slot] = true, g.sessions
 	g.sessions++
 	g.closed = append(g.closed, false)
@@ -291,7 +294,8 @@ var badPaths = []string{
 }
 
 func (g *generator) node() string {
-	return pick(g, "", "/a", "/a", "/b", "/b", "/c", "/a/x", "/a/x", "/a/y", "/b/x", "/b/y", "/c/x", "/a/x/1", "/a/x/2", "/b/x/1",
+	return pick(g, "", "/a", "/a", "/b", "/b", "/c", "/a/x", "/a/x", "/a/y", "/b/x", "/b/y", "/c/x", "/a/x/1",
+		"/a/x/2", "/b/x/1",
 		"/s-~", "/a/s-~", "/b/~", "/a/x/s-~", "/a/x~", "/c/s-~")
 }
 

@@ -94,7 +94,8 @@ var oddities = []oddity{
 	{"delete: null path", opDelete, nullPath(number(-1))},
 	{"setData: null path", opSetData, nullPath((*writer).null, number(-1))},
 	{"setACL: null path", opSetACL, nullPath((*writer).openACL, number(-1))},
-	{"setACL: null id of scheme auth", opSetACL, path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
+	{"setACL: null id of scheme auth", opSetACL,
+		path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
 	{"exists: null path", opExists, nullPath(flag(false))},
 	{"exists: null path, watch", opExists, nullPath(flag(true))},
 	{"getData: null path", opGetData, nullPath(flag(true))},
@@ -114,7 +115,8 @@ var oddities = []oddity{
 	{"removeWatches: null path, any", opRemoveWatches, nullPath(number(3))},
 	{"setWatches: null lists", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.null(); w.null() }},
 	{"setWatches: null data list", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist list", opSetWatches, func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
+	{"setWatches: null exist list", opSetWatches,
+		func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
 	{"setWatches: null child list", opSetWatches, func(w *writer, root string) {
 		w.long(0)
 		w.strings([]string{root})
@@ -141,9 +143,12 @@ var oddities = []oddity{
 		}
 		w.null()
 	}},
-	{"setWatches: null data path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
-	{"setWatches: null child path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
+	{"setWatches: null data path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
+	{"setWatches: null exist path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
+	{"setWatches: null child path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
 	{"setWatches: invalid UTF-8", opSetWatches, func(w *writer, _ string) {
 		w.long(0)
 		w.strings([]string{"/\xff\xfe"})
@@ -190,7 +195,8 @@ var oddities = []oddity{
 	{"createTTL: -1, sequential", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(6), long(-1))},
 	{"createTTL: -2", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-2))},
 	{"createTTL: 1, not of that mode", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(1), long(1))},
-	{"multi: createTTL of -1", opMulti, multi(opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-1)))},
+	{"multi: createTTL of -1", opMulti, multi(opCreateTTL,
+		path("/new", (*writer).null, (*writer).openACL, number(5), long(-1)))},
 	{"sasl: null token", opSASL, func(w *writer, _ string) { w.null() }},
 	{"sasl: empty body", opSASL, func(*writer, string) {}},
 	{"sasl: token", opSASL, func(w *writer, _ string) { w.string("x") }},
@@ -267,7 +273,8 @@ func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
 			// No session expires meanwhile, for that takes a zxid.
-			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)), zkserver.WithSessionTimeouts(time.Second, time.Hour))
+			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)),
+				zkserver.WithSessionTimeouts(time.Second, time.Hour))
 			opts := []zktest.Option{zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)}
 			if p.extended {
 				opts = append(opts, zktest.WithExtendedTypes())
@@ -331,7 +338,8 @@ func (o oddity) ask(t *testing.T, r *run) (got []string) {
 			}
 			return append(got, "alive")
 		}
-		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code, bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))
+		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code,
+			bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))
 		if code == -6 { // the server is about to close, and the ping may or may not overtake that
 			return got
 		}

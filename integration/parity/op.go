@@ -49,11 +49,15 @@ const (
 
 var names = map[Code]string{
 	opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "getData", opSetData: "setData",
-	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping", opGetChildren2: "getChildren2",
-	opCheck: "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
-	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead", opReconfig: "reconfig",
-	opAuth: "auth", opSASL: "sasl", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opChildrenNumber: "getAllChildrenNumber",
-	opSetWatches2: "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown", opClose: "closeSession",
+	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping",
+	opGetChildren2: "getChildren2",
+	opCheck:        "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
+	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead",
+	opReconfig: "reconfig",
+	opAuth:     "auth", opSASL: "sasl", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals",
+	opChildrenNumber: "getAllChildrenNumber",
+	opSetWatches2:    "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown",
+	opClose:     "closeSession",
 	stepConnect: "connect", stepCut: "cut", stepOversize: "oversize",
 }
 

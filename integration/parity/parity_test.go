@@ -84,11 +84,12 @@ func release(t *testing.T, s *zkserver.Server) zktest.Release {
 
 func (p profile) zktest(t *testing.T, r zktest.Release) Target {
 	t.Helper()
-	opts := []zktest.Option{zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest), zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
-		if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
-			t.Errorf("zktest: %v", err)
-		}
-	})}
+	opts := []zktest.Option{zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
+		zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
+			if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
+				t.Errorf("zktest: %v", err)
+			}
+		})}
 	if p.extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
@@ -158,7 +159,8 @@ func handshakes(t *testing.T, a, b Target) {
 			[]Op{{Code: stepConnect, Session: i, Handshake: wrongPassword, Timeout: timeout}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000 - timeout%2}},
 			[]Op{{Code: opGetData, Path: "/a"}},
-			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach, Timeout: 30_000}}, // the server closes the connection of slot 0
+			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach,
+				Timeout: 30_000}}, // the server closes the connection of slot 0
 			[]Op{{Slot: 1, Code: opClose}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000}}, // the session has ended
 			[]Op{{Code: stepConnect, Session: i, Handshake: unknownSession, Timeout: 30_000}},

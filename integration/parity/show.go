@@ -22,7 +22,8 @@ func (r *reader) left() string {
 func (r *run) showEvent(in *reader) string {
 	zxid, code := in.long(), in.int()
 	kind, state, path := in.int(), in.int(), string(in.buffer())
-	return fmt.Sprintf("event zxid=%s err=%d type=%d state=%d path=%s%s", r.showZxid(zxid), code, kind, state, r.showPath(path), in.left())
+	return fmt.Sprintf("event zxid=%s err=%d type=%d state=%d path=%s%s", r.showZxid(zxid), code, kind, state,
+		r.showPath(path), in.left())
 }
 
 // showReply shows a reply whose xid has been read.
@@ -201,7 +202,8 @@ func (r *run) showStat(path string, in *reader) string {
 		r.stats[path] = s
 	}
 	return fmt.Sprintf(" stat{cz=%s mz=%s pz=%s v=%d cv=%d av=%d owner=%s len=%d children=%d%s%s}",
-		r.showZxid(s.czxid), r.showZxid(s.mzxid), r.showZxid(s.pzxid), s.version, s.cversion, s.aversion, r.showSession(s.owner),
+		r.showZxid(s.czxid), r.showZxid(s.mzxid), r.showZxid(s.pzxid), s.version, s.cversion, s.aversion,
+		r.showSession(s.owner),
 		s.dataLength, s.numberOfChildren, r.showTime(" ctime", s.czxid, s.ctime), r.showTime(" mtime", s.mzxid, s.mtime))
 }
 

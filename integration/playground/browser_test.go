@@ -59,7 +59,9 @@ func open(t *testing.T, handler http.Handler, fragment string) *tab {
 // scene begins the world of a link, and stops its clock.
 func (p *tab) scene(hash string) {
 	p.Helper()
-	browser.Evaluate[bool](p.Tab, fmt.Sprintf(`history.replaceState(null, '', %q); playground.begin().then(() => { playground.play(false); playground.mine = %q; }); true`, hash, hash))
+	browser.Evaluate[bool](p.Tab,
+		fmt.Sprintf(
+			`history.replaceState(null, '', %q); playground.begin().then(() => { playground.play(false); playground.mine = %q; }); true`, hash, hash))
 	p.Await(fmt.Sprintf(`playground.ready && playground.mine === %q`, hash))
 }
 

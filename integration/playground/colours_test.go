@@ -83,8 +83,10 @@ var told = []struct {
 func TestColours_AreToldApart(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	browser.Evaluate[bool](p.Tab, `document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
-	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia"}
+	browser.Evaluate[bool](p.Tab,
+		`document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
+	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia",
+		"tritanopia", "achromatopsia"}
 	found := map[string][]patch{} // by scheme and vision
 	for _, moment := range told {
 		p.scene(moment.link)
@@ -96,7 +98,8 @@ func TestColours_AreToldApart(t *testing.T) {
 			browser.Evaluate[bool](p.Tab, fmt.Sprintf(`playground.moveTo(%d); true`, moment.at))
 			patches := browser.Evaluate[[]patch](p.Tab, fmt.Sprintf(`(%s)(%s)`, find, states))
 			for _, vision := range visions {
-				_, err := chromedp.Call(p.Context, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
+				_, err := chromedp.Call(p.Context, emulation.SetEmulatedVisionDeficiency,
+					emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
 				require.NoError(t, err)
 				before := patches[1].mean
 				p.measure(patches)
@@ -113,8 +116,10 @@ func TestColours_AreToldApart(t *testing.T) {
 				if a.Row != b.Row || a.State == b.State {
 					continue
 				}
-				colours, hatches := 100*a.mean.DistanceCIEDE2000(b.mean), max(math.Abs(a.spread-b.spread), math.Abs(a.steep-b.steep))
-				said := fmt.Sprintf("%-21s %s: %s, %s: colours %.1f apart, hatches %.1f", reader, a.Row, b.State, a.State, colours, hatches)
+				colours, hatches := 100*a.mean.DistanceCIEDE2000(b.mean),
+					max(math.Abs(a.spread-b.spread), math.Abs(a.steep-b.steep))
+				said := fmt.Sprintf("%-21s %s: %s, %s: colours %.1f apart, hatches %.1f", reader, a.Row, b.State,
+					a.State, colours, hatches)
 				t.Log(said)
 				assert.True(t, colours >= apart || hatches >= hatched, said)
 			}

@@ -36,7 +36,8 @@ func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 		}
 		files.ServeHTTP(w, r)
 	}), "")
-	p.Await(`document.getElementById('sentence').textContent.includes('cut off') && document.querySelectorAll('#scenes a').length === 8`)
+	p.Await(
+		`document.getElementById('sentence').textContent.includes('cut off') && document.querySelectorAll('#scenes a').length === 8`)
 	p.Await(`performance.getEntriesByName('first-contentful-paint').length === 1`)
 	require.False(t, browser.Evaluate[bool](p.Tab, `playground.ready`))
 	require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('loading').checkVisibility()`))
@@ -53,7 +54,8 @@ func TestPage_IsFitToRead(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
 	// Everything that can be drawn: all are here, and each in another state.
-	p.scene(`#recipe=mutex&n=8&rule=1&do=300.take.anna,600.take.ben,900.take.cleo,2000.cut.anna,1200.take.dora,11000.freeze.ben,2500.cut.dora,3000.stop.emil,3200.kill.finn,3500.lose.gina`)
+	p.scene(
+		`#recipe=mutex&n=8&rule=1&do=300.take.anna,600.take.ben,900.take.cleo,2000.cut.anna,1200.take.dora,11000.freeze.ben,2500.cut.dora,3000.stop.emil,3200.kill.finn,3500.lose.gina`)
 	browser.Evaluate[bool](p.Tab, `playground.moveTo(12000); true`)
 	for _, width := range []int64{390, 1280} {
 		for _, dark := range []bool{false, true} {
@@ -65,7 +67,8 @@ func TestPage_IsFitToRead(t *testing.T) {
 			p.Picture(browser.Seen, fmt.Sprintf("fit-%d-%v", width, browser.Scheme(dark)))
 		}
 	}
-	require.GreaterOrEqual(t, browser.Evaluate[float64](p.Tab, `Math.min(...[...document.querySelectorAll('button, select, #who label')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height))`),
+	require.GreaterOrEqual(t, browser.Evaluate[float64](p.Tab,
+		`Math.min(...[...document.querySelectorAll('button, select, #who label')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height))`),
 		34.0, "a finger finds each button")
 }
 
@@ -98,11 +101,13 @@ func TestPage_Keyboard(t *testing.T) {
 	require.Greater(t, browser.Evaluate[float64](p.Tab, `playground.now`), at+3000)
 	keys("c", "k")
 	move(8000)
-	require.Equal(t, "stopped,holds,idle", browser.Evaluate[string](p.Tab, `playground.view.Lanes.map((l) => l.State).join()`))
+	require.Equal(t, "stopped,holds,idle", browser.Evaluate[string](p.Tab,
+		`playground.view.Lanes.map((l) => l.State).join()`))
 	now := browser.Evaluate[float64](p.Tab, `playground.now`)
 	grants := func() (found []grant) {
 		t.Helper()
-		return browser.Evaluate[[]grant](p.Tab, `playground.view.Lanes.flatMap((l) => (l.Spans ?? []).map((s) => ({ Who: l.Name, Kind: s.Kind, Why: s.Why, From: s.From })))`)
+		return browser.Evaluate[[]grant](p.Tab,
+			`playground.view.Lanes.flatMap((l) => (l.Spans ?? []).map((s) => ({ Who: l.Name, Kind: s.Kind, Why: s.Why, From: s.From })))`)
 	}
 	before := grants()
 	require.Len(t, before, 4)
@@ -122,7 +127,8 @@ func TestPage_Keyboard(t *testing.T) {
 	reached := map[string]bool{}
 	for range 60 {
 		keys(kb.Tab)
-		reached[browser.Evaluate[string](p.Tab, `document.activeElement.closest('nav, #time, #who, #actions, #story, form')?.id || document.activeElement.tagName`)] = true
+		reached[browser.Evaluate[string](p.Tab,
+			`document.activeElement.closest('nav, #time, #who, #actions, #story, form')?.id || document.activeElement.tagName`)] = true
 	}
 	for _, place := range []string{"scenes", "time", "who", "actions", "story"} {
 		require.True(t, reached[place], "%s: %v", place, reached)
@@ -138,7 +144,8 @@ func TestPage_SaysWhatIsWrong(t *testing.T) {
 	p.Await(`document.getElementById('loading').textContent.includes('want mutex, rwlock')`)
 	p.Do(chromedp.Click("#scenes a:nth-child(2)"))
 	p.Await(`playground.ready && playground.now > 100`) // a scene plays by itself
-	require.True(t, browser.Evaluate[bool](p.Tab, `document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
+	require.True(t, browser.Evaluate[bool](p.Tab,
+		`document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
 }
 
 // grant is a time in which a process waits or holds.

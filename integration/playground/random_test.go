@@ -57,12 +57,14 @@ func TestRandom(t *testing.T) {
 				Memory                        int64
 			}](p.Tab, fmt.Sprintf(`(%s)(400)`, act))
 			memory = append(memory, seen.Memory)
-			actions, done, holds, refused, virtual = actions+seen.Actions, done+seen.Done, holds+seen.Holds, refused+seen.Refused, seen.Virtual
+			actions, done, holds, refused, virtual = actions+seen.Actions, done+seen.Done, holds+seen.Holds,
+				refused+seen.Refused, seen.Virtual
 		}
 		require.Positive(t, done)
 		require.Positive(t, holds)
 		half, last := memory[len(memory)/2], memory[len(memory)-1]
-		t.Logf("%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; the program has %.1f MB at half time, and %.1f MB at the end",
+		t.Logf(
+			"%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; the program has %.1f MB at half time, and %.1f MB at the end",
 			recipe, actions, virtual, done, holds, refused, float64(half)/1e6, float64(last)/1e6)
 		if len(memory) > 20 {
 			require.LessOrEqual(t, last, half+half/8, "memory grows: %v", memory)

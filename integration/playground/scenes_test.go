@@ -110,7 +110,8 @@ func all(frames []frame, who string, kinds ...string) (found []item) {
 	for _, f := range frames {
 		for _, i := range f.of(who, kinds...) {
 			same := func(other item) bool {
-				return other.Kind == i.Kind && other.Who == i.Who && other.Op == i.Op && other.From == i.From && other.At == i.At && other.Token == i.Token
+				return other.Kind == i.Kind && other.Who == i.Who && other.Op == i.Op && other.From == i.From && other.At == i.At &&
+					other.Token == i.Token
 			}
 			if at := slices.IndexFunc(found, same); at >= 0 {
 				found[at] = i
@@ -135,7 +136,8 @@ func names(items []item) (found []string) {
 func TestScenes(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	links := browser.Evaluate[map[string]string](p.Tab, `Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
+	links := browser.Evaluate[map[string]string](p.Tab,
+		`Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
 	require.Len(t, links, len(promises))
 	for title, promise := range promises {
 		require.Contains(t, links, title)
@@ -150,7 +152,8 @@ func TestScenes(t *testing.T) {
 		if !known {
 			verdict = "Never two holders."
 		}
-		require.Equal(t, verdict, browser.Evaluate[string](p.Tab, `document.getElementById('verdict').innerText.trim().replace(/\s+/g, ' ')`), title)
+		require.Equal(t, verdict, browser.Evaluate[string](p.Tab,
+			`document.getElementById('verdict').innerText.trim().replace(/\s+/g, ' ')`), title)
 		name := strings.ToLower(strings.NewReplacer(" ", "-", "’", "", ",", "").Replace(title))
 		p.look(1280, 900, false)
 		p.Picture(browser.Seen, name)
@@ -212,7 +215,8 @@ var promises = map[string]func(*testing.T, []frame){
 		for _, write := range all(frames, "anna", "write") {
 			require.Less(t, write.At, frozen[0].From)
 		}
-		require.True(t, slices.ContainsFunc(frames[len(frames)-1].Story, func(line string) bool { return strings.Contains(line, "refuses it") }))
+		require.True(t, slices.ContainsFunc(frames[len(frames)-1].Story,
+			func(line string) bool { return strings.Contains(line, "refuses it") }))
 	},
 	"The lost reply": func(t *testing.T, frames []frame) {
 		for _, f := range frames {
@@ -224,7 +228,8 @@ var promises = map[string]func(*testing.T, []frame){
 			}
 			require.LessOrEqual(t, of, 1, "at %v", f.Now)
 		}
-		require.True(t, slices.ContainsFunc(all(frames, "anna", "request"), func(i item) bool { return i.Op == "create" && i.Lost == "true" }))
+		require.True(t, slices.ContainsFunc(all(frames, "anna", "request"),
+			func(i item) bool { return i.Op == "create" && i.Lost == "true" }))
 		require.Len(t, all(frames, "anna", "unanswered"), 1, "the reply that is lost is in the picture")
 		creates := 0
 		for _, i := range all(frames, "anna", "request") {
@@ -288,7 +293,8 @@ var promises = map[string]func(*testing.T, []frame){
 		require.Equal(t, 2, most)
 		over := all(frames, "ben", "over")
 		require.Len(t, over, 1)
-		require.GreaterOrEqual(t, holds[3].From, over[0].At, "the lease of a process that was killed comes back with the end of its session")
+		require.GreaterOrEqual(t, holds[3].From, over[0].At,
+			"the lease of a process that was killed comes back with the end of its session")
 	},
 	"An election": func(t *testing.T, frames []frame) {
 		holds := all(frames, "", "holds")

@@ -44,7 +44,8 @@ say end
 
 // plans are the nights on which something happens. The others go well.
 var plans = map[int]string{
-	2: "slow", 4: "dies", 7: "away", 9: "fails", 12: "dies-late", 15: "freezes", 18: "dies", 21: "restarts", 24: "slow", 27: "off",
+	2: "slow", 4: "dies", 7: "away", 9: "fails", 12: "dies-late", 15: "freezes", 18: "dies", 21: "restarts",
+	24: "slow", 27: "off",
 }
 
 // jobs are the nights on which the job itself does something else than the night is called.
@@ -73,7 +74,8 @@ type firing struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	need.Program(t, "faketime", "apt-get install faketime")
-	srv := zkserver.Start(t, zkserver.WithTickTime(100*time.Millisecond), zkserver.WithSessionTimeouts(time.Second, time.Minute))
+	srv := zkserver.Start(t, zkserver.WithTickTime(100*time.Millisecond),
+		zkserver.WithSessionTimeouts(time.Second, time.Minute))
 	client, err := conn.Dial(t.Context(), srv.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
@@ -82,10 +84,12 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nightly"), []byte(job), 0o700))
 	w := &world{
-		t: t, srv: srv, client: client, line: crontab(t), notes: filepath.Join(dir, "notes"), plan: filepath.Join(dir, "plan"),
+		t: t, srv: srv, client: client, line: crontab(t), notes: filepath.Join(dir, "notes"),
+		plan:   filepath.Join(dir, "plan"),
 		random: rand.New(rand.NewPCG(1, 1)),
 	}
-	w.env = append(os.Environ(), "TZ=UTC", "PATH="+dir+":"+filepath.Dir(zkr)+":"+os.Getenv("PATH"), "NOTES="+w.notes, "PLAN="+w.plan, "ZKR_SERVERS="+srv.Addr())
+	w.env = append(os.Environ(), "TZ=UTC", "PATH="+dir+":"+filepath.Dir(zkr)+":"+os.Getenv("PATH"), "NOTES="+w.notes,
+		"PLAN="+w.plan, "ZKR_SERVERS="+srv.Addr())
 	return w
 }
 

@@ -41,9 +41,11 @@ func browse(t *testing.T, url string) *tab { t.Helper(); return &tab{browser.Ope
 func (p *tab) shows(selector, text string) time.Duration {
 	p.Helper()
 	began := time.Now()
-	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text)
+	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`,
+		selector, text)
 	if err := p.Poll(has); err != nil {
-		require.NoError(p, err, "%s does not show %q:\n%s", selector, text, browser.Evaluate[string](p.Tab, `document.body.innerText`))
+		require.NoError(p, err, "%s does not show %q:\n%s", selector, text,
+			browser.Evaluate[string](p.Tab, `document.body.innerText`))
 	}
 	return time.Since(began)
 }
@@ -80,7 +82,8 @@ func serve(t *testing.T, servers string, args ...string) (url, key string, kill 
 	if slices.Contains(args, "--allow-break") {
 		args = append(args, "--break-key-file", keyFile)
 	}
-	z := program(t)(t.Context(), append([]string{"serve", "-v", "--log=json", "--http=127.0.0.1:0", "--servers", servers}, args...)...)
+	z := program(t)(t.Context(), append([]string{"serve", "-v", "--log=json", "--http=127.0.0.1:0", "--servers", servers},
+		args...)...)
 	log, err := z.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, z.Start())
@@ -169,7 +172,8 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".queue .waiting", "1 waits") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
-	t.Logf("the next holder is on the page %v after its grant", p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
+	t.Logf("the next holder is on the page %v after its grant",
+		p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
 	p.shows("#changes li", "web1/42 → web2/7")
 
 	// A click into the row shows the contenders. Only the second button deletes, and only with the key.
@@ -217,7 +221,8 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
 	p.Picture(browser.Seen, "time")
-	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`) // the bar of the present hold grows beyond the others
+	p.Await(
+		`parseFloat(document.querySelector('.held .now').style.width) > 50`) // the bar of the present hold grows beyond the others
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.
@@ -303,7 +308,8 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	for i := range 10000 {
 		path := fmt.Sprintf("/jobs/job%04d", i)
 		ops = append(ops, zkrecipes.OpCreate(path, nil, 0),
-			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i), zk.FlagEphemeral|zk.FlagSequence))
+			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i),
+				zk.FlagEphemeral|zk.FlagSequence))
 	}
 	for some := range slices.Chunk(ops, 1000) { // a server takes no request beyond 1 MB
 		_, err := c.Multi(t.Context(), some...)
@@ -329,7 +335,8 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	m := locker(t, server.Addr(), "late/1", "/jobs/zz-late")
 	_, err = m.Lock(t.Context())
 	require.NoError(t, err)
-	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn, p.shows("#changes li", "free → late/1").Round(time.Millisecond))
+	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn,
+		p.shows("#changes li", "free → late/1").Round(time.Millisecond))
 	p.shows("#count", "10001 queues")
 }
 
@@ -431,12 +438,15 @@ func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
 	require.False(t, browser.Evaluate[bool](p.Tab, `document.getElementById('empty').checkVisibility()`))
 	paths := func() string {
 		t.Helper()
-		return browser.Evaluate[string](p.Tab, `[...document.querySelectorAll('.queue .path > bdi')].map((e) => e.textContent).join(' ')`)
+		return browser.Evaluate[string](p.Tab,
+			`[...document.querySelectorAll('.queue .path > bdi')].map((e) => e.textContent).join(' ')`)
 	}
 	require.Equal(t, "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/secret /jobs/long /jobs/parts", paths())
 	for name, want := range map[string]string{
-		"held": "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/long /jobs/parts", "waiting": "/jobs/orders /jobs/prices",
-		"stuck": "/jobs/orders /jobs/prices", "ghost": "/jobs/old", "unreadable": "/jobs/secret", "foreign node": "/jobs/nightly",
+		"held":    "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/long /jobs/parts",
+		"waiting": "/jobs/orders /jobs/prices",
+		"stuck":   "/jobs/orders /jobs/prices", "ghost": "/jobs/old", "unreadable": "/jobs/secret",
+		"foreign node": "/jobs/nightly",
 	} {
 		button := fmt.Sprintf(`[...document.querySelectorAll('#strip button')].find((b) => b.textContent.endsWith(%q))`, name)
 		require.Equal(t, fmt.Sprint(len(strings.Fields(want)), name), browser.Evaluate[string](p.Tab, button+`.textContent`))
@@ -450,7 +460,8 @@ func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
 	all("operator")
 	browser.Evaluate[bool](p.Tab, `document.querySelectorAll('#queues details').forEach((e) => { e.open = false; }); true`)
 	all("operator-closed")
-	require.Less(t, browser.Evaluate[float64](p.Tab, `[...document.querySelectorAll('.queue')].at(-1).offsetHeight`), 36., "a queue is one line")
+	require.Less(t, browser.Evaluate[float64](p.Tab, `[...document.querySelectorAll('.queue')].at(-1).offsetHeight`), 36.,
+		"a queue is one line")
 }
 
 // shards makes members, which divide three shards, until the test ends.
@@ -467,7 +478,8 @@ func shards(t *testing.T, servers, path string, members ...string) {
 		all, err := shard.New(c, path, shard.WithID(id), shard.WithSettle(0, 0))
 		require.NoError(t, err)
 		running.Go(func() {
-			_ = all.Run(ctx, shard.List("p0", "p1", "p2"), func(ctx context.Context, _ *shard.Shard) error { <-ctx.Done(); return nil })
+			_ = all.Run(ctx, shard.List("p0", "p1", "p2"),
+				func(ctx context.Context, _ *shard.Shard) error { <-ctx.Done(); return nil })
 		})
 	}
 }
@@ -495,7 +507,8 @@ func queues(t *testing.T, servers, long string) int {
 	t.Cleanup(func() { _ = c.Close() }) // it returns nil
 	require.NoError(t, c.CreateAll(t.Context(), "/jobs/prices", nil))
 	for _, kind := range []string{"__READ__", "__READ__", "__WRIT__", "__READ__", "__READ__"} {
-		_, err := c.Create(t.Context(), "/jobs/prices/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"+kind, []byte("db1/3"), zk.FlagEphemeral|zk.FlagSequence)
+		_, err := c.Create(t.Context(), "/jobs/prices/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"+kind, []byte("db1/3"),
+			zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 	}
 	_, err = c.Create(t.Context(), "/jobs/nightly/such-", []byte("x"), zk.FlagEphemeral|zk.FlagSequence)

@@ -73,9 +73,11 @@ func (o *outcomes) add(outcome string) {
 }
 
 // paused runs zkr, and stops it once.
-func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, servers, path string, timeout, pause time.Duration) (outcome string) {
+func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, servers, path string, timeout,
+	pause time.Duration) (outcome string) {
 	var log bubble.Buffer
-	z := zkr(context.WithoutCancel(t.Context()), "lock", "-v", "--log=json", "--servers", servers, "--session-timeout", timeout.String(), path, "--", "sleep", "300")
+	z := zkr(context.WithoutCancel(t.Context()), "lock", "-v", "--log=json", "--servers", servers, "--session-timeout",
+		timeout.String(), path, "--", "sleep", "300")
 	z.Stderr = &log
 	if !assert.NoError(t, z.Start()) {
 		return "busy"

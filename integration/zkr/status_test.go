@@ -191,7 +191,8 @@ func (w *workers) start(t *testing.T, address string) {
 	for i := range 2 {
 		starting.Go(func() { peers[i] = curator.Start(t, directory, address, session, w.event) })
 		starting.Go(func() {
-			kazoo := exec.Command(python, "../others/foreign/testdata/kazoo_peer.py", address, fmt.Sprint(session.Milliseconds()))
+			kazoo := exec.Command(python, "../others/foreign/testdata/kazoo_peer.py", address,
+				fmt.Sprint(session.Milliseconds()))
 			kazoo.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 			peers[2+i] = peer.Start(t, kazoo, w.event)
 		})

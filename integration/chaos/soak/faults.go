@@ -14,7 +14,8 @@ import (
 
 // Kinds are the faults that a run can have. Those of clients hit the sessions behind proxies.
 var Kinds = []chaos.Kind{
-	chaos.KillLeader, chaos.KillFollower, chaos.PauseLeader, chaos.PauseFollower, chaos.OutageShort, chaos.Partition, chaos.RequestsLost,
+	chaos.KillLeader, chaos.KillFollower, chaos.PauseLeader, chaos.PauseFollower, chaos.OutageShort, chaos.Partition,
+	chaos.RequestsLost,
 	chaos.RepliesLost, chaos.Blink, chaos.Cut,
 }
 

@@ -29,8 +29,10 @@ type Tally struct {
 
 func (t Tally) plus(o Tally) Tally {
 	return Tally{
-		t.Sections + o.Sections, t.Theirs + o.Theirs, t.Bare + o.Bare, t.Others + o.Others, t.Failed + o.Failed, t.Losses + o.Losses,
-		t.Refused + o.Refused, t.Faults + o.Faults, t.Overlaps + o.Overlaps, t.Lost + o.Lost, t.Unfenced + o.Unfenced, t.Wrong + o.Wrong,
+		t.Sections + o.Sections, t.Theirs + o.Theirs, t.Bare + o.Bare, t.Others + o.Others, t.Failed + o.Failed,
+		t.Losses + o.Losses,
+		t.Refused + o.Refused, t.Faults + o.Faults, t.Overlaps + o.Overlaps, t.Lost + o.Lost, t.Unfenced + o.Unfenced,
+		t.Wrong + o.Wrong,
 	}
 }
 
@@ -55,9 +57,12 @@ type Entry struct {
 
 func (e Entry) String() string {
 	t := e.Total
-	return fmt.Sprintf("%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, %d failed, %d refused; "+
-		"%d overlaps, %d lost updates, %d wrong; %.1f MB, %d goroutines, %d watches, %d nodes", e.Ran.Round(time.Second), t.Sections, t.Theirs, t.Bare, t.Others,
-		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines, e.Watches, e.Nodes)
+	return fmt.Sprintf(
+		"%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, %d failed, %d refused; "+
+			"%d overlaps, %d lost updates, %d wrong; %.1f MB, %d goroutines, %d watches, %d nodes", e.Ran.Round(time.Second),
+		t.Sections, t.Theirs, t.Bare, t.Others,
+		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines,
+		e.Watches, e.Nodes)
 }
 
 // ReadJournal returns the entries of a journal; none if there is no file. A last line that a kill has truncated does
@@ -123,7 +128,8 @@ func (j *Journal) trim() error {
 // Write adds what this run has counted so far to what the runs before had, and writes that.
 func (j *Journal) Write(run Tally, s Sample) (Entry, error) {
 	now := time.Now()
-	e := Entry{Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began), Total: j.start.Total.plus(run), Sample: s}
+	e := Entry{Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began),
+		Total: j.start.Total.plus(run), Sample: s}
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

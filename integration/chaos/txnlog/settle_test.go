@@ -19,13 +19,20 @@ func TestSettle(t *testing.T) {
 		tail, next    Txn
 		done, unknown bool
 	}{
-		"a write that the next follows": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1), next: txn(second+1, zktest.ChangeSet, "/a/b", 2), done: true},
-		"a write that was made again":   {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1), next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
-		"a node with a sister":          {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2), next: txn(second+1, zktest.ChangeCreate, "/a/d", 3), done: true},
-		"a node whose place was taken":  {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2), next: txn(second+1, zktest.ChangeCreate, "/a/d", 2)},
-		"a deleted node":                {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0), next: txn(second+1, zktest.ChangeCreate, "/a/b", 2), done: true},
-		"a node that was not deleted":   {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0), next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
-		"a write elsewhere":             {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1), next: txn(second+1, zktest.ChangeCreate, "/a/d", 2), unknown: true},
+		"a write that the next follows": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 2), done: true},
+		"a write that was made again": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
+		"a node with a sister": {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 3), done: true},
+		"a node whose place was taken": {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2)},
+		"a deleted node": {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
+			next: txn(second+1, zktest.ChangeCreate, "/a/b", 2), done: true},
+		"a node that was not deleted": {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
+		"a write elsewhere": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2), unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			history, unknown, _ := settle(append(begin[:2:2], c.next), map[int64][]Txn{1: {c.tail}})
@@ -48,7 +55,8 @@ func TestSettle_Misfits(t *testing.T) {
 	}
 	for _, wrong := range []Txn{
 		txn(first+4, zktest.ChangeSet, "/a/b", 1), txn(first+4, zktest.ChangeDelete, "/a/b", 0),
-		txn(first+4, zktest.ChangeCreate, "/a", 2), txn(first+4, zktest.ChangeCreate, "/a/b", 3), txn(first+4, zktest.ChangeSet, "/a", 2),
+		txn(first+4, zktest.ChangeCreate, "/a", 2), txn(first+4, zktest.ChangeCreate, "/a/b", 3),
+		txn(first+4, zktest.ChangeSet, "/a", 2),
 	} {
 		if _, _, misfits := settle(append(begin[:2:2], end, wrong), nil); misfits != 1 {
 			t.Errorf("%v: %d misfits, want 1", wrong, misfits)

@@ -93,7 +93,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	want := []string{
-		"create /a/b 1", "set /a/b 2", "create /a/c 3 ours", "create /a/d 4 theirs", "delete /a/d ", "delete /a/b ", "create /a/b ",
+		"create /a/b 1", "set /a/b 2", "create /a/c 3 ours", "create /a/d 4 theirs", "delete /a/d ",
+		"delete /a/b ", "create /a/b ",
 	}
 	if !slices.Equal(got, want) || unknown != 0 {
 		t.Errorf("%d unknown,\n%q, want\n%q", unknown, got, want)

@@ -46,7 +46,8 @@ func main() {
 	var c config
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
-	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
+	flag.StringVar(&c.recipe, "recipe", "mutex",
+		"election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
@@ -54,14 +55,18 @@ func main() {
 	flag.BoolVar(&c.eager, "eager", false, "mutex and election hand over eagerly")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
-	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, of the rounds of the double barrier, and how many shards there are")
-	flag.IntVar(&c.mates, "mates", 0, "callers that lock and release beside the turns, in the same session, and report nothing")
+	flag.IntVar(&c.limit, "limit", 2,
+		"of the semaphore, of the rounds of the double barrier, and how many shards there are")
+	flag.IntVar(&c.mates, "mates", 0,
+		"callers that lock and release beside the turns, in the same session, and report nothing")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
-	flag.StringVar(&c.keytab, "keytab", "", "file with the key of the Kerberos principal that the worker shows; empty for none")
+	flag.StringVar(&c.keytab, "keytab", "",
+		"file with the key of the Kerberos principal that the worker shows; empty for none")
 	flag.StringVar(&c.principal, "principal", "", "Kerberos principal of the worker")
 	flag.StringVar(&c.server, "server", "", "Kerberos principal of the servers")
-	flag.StringVar(&c.acl, "acl", "", "SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
+	flag.StringVar(&c.acl, "acl", "",
+		"SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
 	c.sets = cmp.Or(c.sets, c.recipe)
@@ -197,7 +202,8 @@ func (w *worker) orphaned(op *journal.Op) {
 
 // failed reports an error that leaves open whether the operation had an effect.
 func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
-	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session, Reason: err.Error()})
+	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session,
+		Reason: err.Error()})
 	pause(ctx, w.length())
 }
 

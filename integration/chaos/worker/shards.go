@@ -111,7 +111,8 @@ func (m *member) belong(ctx context.Context, rng *rand.Rand, names []string) err
 // serve updates a shard behind a fence again and again, the last time when it has been told to stop.
 func (m *member) serve(ctx context.Context, s *shard.Shard) error {
 	op := m.writer(s.Name).Call(1, false)
-	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()}, Until: journal.At(s.ValidUntil()), Path: s.Path()})
+	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()},
+		Until: journal.At(s.ValidUntil()), Path: s.Path()})
 	defer op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
 	for n := 0; ctx.Err() == nil; n++ {
 		version, err := m.read(s)

@@ -73,7 +73,8 @@ func (w *worker) add(ctx context.Context, n int, sum func(context.Context, int64
 	}
 	stuck := w.orders.holding()
 	op.Tell(journal.Line{
-		Event: check.Event{Kind: check.Granted}, Session: w.client.Status().Session, Number: got, Stuck: stuck != nil, Path: w.path,
+		Event: check.Event{Kind: check.Granted}, Session: w.client.Status().Session, Number: got,
+		Stuck: stuck != nil, Path: w.path,
 	})
 	w.last(ctx, stuck)
 	op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
@@ -84,7 +85,8 @@ func number(path string, v value.View[int64]) journal.View {
 	now := journal.View{Current: v.Current, AsOf: journal.At(v.AsOf)}
 	if v.Version.Exists() {
 		now.Nodes = []journal.Node{{
-			Path: path, Czxid: v.Version.Czxid, Mzxid: v.Version.Mzxid, Data: binary.BigEndian.AppendUint64(nil, uint64(v.Value)),
+			Path: path, Czxid: v.Version.Czxid, Mzxid: v.Version.Mzxid,
+			Data: binary.BigEndian.AppendUint64(nil, uint64(v.Value)),
 		}}
 	}
 	return now

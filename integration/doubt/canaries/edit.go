@@ -48,7 +48,8 @@ func (e edit) apply(root string, texts map[string][]byte) error {
 		}
 	}
 	if err == nil && found != 1 {
-		return fmt.Errorf("%s: %s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.dir, e.decl, found, e.old)
+		return fmt.Errorf("%s: %s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.dir,
+			e.decl, found, e.old)
 	}
 	return err
 }

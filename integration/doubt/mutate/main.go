@@ -53,9 +53,11 @@ var equivalentList string
 
 // mutated are the directories whose code is mutated; the root is hold.go and its neighbours.
 var mutated = []string{
-	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
+	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
+	"internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard", "recipes/value", "zkhttp", "zkprom",
+	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard",
+	"recipes/value", "zkhttp", "zkprom",
 }
 
 // testers are the packages whose tests may notice.
@@ -68,10 +70,12 @@ func main() {
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
-	flag.DurationVar(&c.patience, "patience", longest, "`time` on the clock for the tests of a mutant in one process; less is quicker if mutants hang")
+	flag.DurationVar(&c.patience, "patience", longest,
+		"`time` on the clock for the tests of a mutant in one process; less is quicker if mutants hang")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
 	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
-	flag.StringVar(&c.reach, "reach", "", "`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
+	flag.StringVar(&c.reach, "reach", "",
+		"`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
 	flag.BoolVar(&c.unreached, "unreached", false, "list the mutants that would change nothing in any test, and try none")
 	flag.BoolVar(&c.list, "list", false, "list the mutants and try none")
 	flag.Parse()
@@ -234,6 +238,7 @@ func score(results map[string]string) error {
 		fmt.Println("NOT NOTICED", key)
 	}
 	total := noticed + len(survived)
-	fmt.Printf("%d of %d noticed (%.1f %%), %d more are equivalent\n", noticed, total, 100*float64(noticed)/float64(max(total, 1)), equivalent)
+	fmt.Printf("%d of %d noticed (%.1f %%), %d more are equivalent\n", noticed, total,
+		100*float64(noticed)/float64(max(total, 1)), equivalent)
 	return nil
 }

@@ -118,14 +118,16 @@ func (r *runner) watch(t *tester, name string) (measurement, error) {
 }
 
 // tests runs some tests of a package, for at most so long on the processor and on the clock.
-func (r *runner) tests(t *tester, names []string, env string, limit, clock time.Duration) (output []byte, took time.Duration, err error) {
+func (r *runner) tests(t *tester, names []string, env string, limit, clock time.Duration) (output []byte,
+	took time.Duration, err error) {
 	pattern := "^(" + strings.Join(names, "|") + ")$"
 	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+clock.String(), "-test.run="+pattern)
 }
 
 // run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in
 // virtual time uses the processor too.
-func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte, took time.Duration, err error) {
+func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte,
+	took time.Duration, err error) {
 	const limited = `ulimit -t "$0" && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", limited, fmt.Sprint(int(limit.Seconds())), t.binary}, args...)...)
 	cmd.Dir = filepath.Join(r.root, t.pkg)
@@ -158,7 +160,8 @@ func (r *runner) all(todo []mutant, workers int, out string) error {
 				done++
 				results[m.key()] = result
 				errs = errors.Join(errs, note(out, result+"\t"+m.key()))
-				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed, time.Since(began).Seconds())
+				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed,
+					time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
@@ -208,7 +211,8 @@ func (r *runner) one(m mutant) (pkg, failed string) {
 			names, took = append(names, t.name), took+t.took
 			return true
 		})
-		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest), r.patience); err != nil {
+		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest),
+			r.patience); err != nil {
 			return first.pkg, failure(out)
 		}
 	}

@@ -33,7 +33,8 @@ func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string
 			}
 		}
 		if n := bytes.Count(texts[e.File], []byte(e.Old)); n != 1 {
-			return "", fmt.Errorf("%s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.File, n, e.Old)
+			return "", fmt.Errorf("%s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.File,
+				n, e.Old)
 		}
 		texts[e.File] = bytes.Replace(texts[e.File], []byte(e.Old), []byte(e.New), 1)
 	}

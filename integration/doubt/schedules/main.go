@@ -46,19 +46,25 @@ var edits = []overlay.Edit{
 		New: "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
 	},
 	{File: "runtime/chan.go", Old: "func closechan(c *hchan) {\n", New: "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
-	{File: "runtime/select.go", Old: "block bool) (int, bool) {\n", New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n", New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n", New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "// Lock locks m.\n", New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
+	{File: "runtime/select.go", Old: "block bool) (int, bool) {\n",
+		New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n",
+		New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n",
+		New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "// Lock locks m.\n",
+		New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
 }
 
 func main() {
 	var r runner
 	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
-	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "of one process of a test, which may take many times what it takes alone")
+	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute,
+		"of one process of a test, which may take many times what it takes alone")
 	flag.BoolVar(&r.race, "race", false, "with the race detector")
 	flag.StringVar(&r.pattern, "run", "^Test", "regular expression of tests")
-	flag.StringVar(&r.skip, "skip", "^TestRandom$", "regular expression of those left out; this one may take longer than -timeout")
+	flag.StringVar(&r.skip, "skip", "^TestRandom$",
+		"regular expression of those left out; this one may take longer than -timeout")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := r.run(ctx, flag.Args())

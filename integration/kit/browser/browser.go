@@ -31,8 +31,10 @@ type Tab struct {
 // Open opens a page in Chromium, which ends with the test. The test is skipped unless REQUIRE_REAL=1.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
+	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()),
+		append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+			chromedp.WSURLReadTimeout(time.Minute))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)

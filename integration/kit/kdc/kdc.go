@@ -34,7 +34,8 @@ type KDC struct {
 func Start(tb testing.TB) *KDC {
 	tb.Helper()
 	if _, err := exec.LookPath(program("krb5kdc")); err != nil {
-		need.Missing(tb, fmt.Sprintf("no Kerberos: %v: run apt-get install krb5-kdc krb5-admin-server krb5-user faketime", err))
+		need.Missing(tb, fmt.Sprintf("no Kerberos: %v: run apt-get install krb5-kdc krb5-admin-server krb5-user faketime",
+			err))
 	}
 	host := loopback.Block()(1)
 	ports, err := loopback.FreePorts(host, 1)
@@ -91,7 +92,10 @@ func program(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-func (k *KDC) write(name, text string) { check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o644)) } //nolint:gosec // see directory
+func (k *KDC) write(name, text string) {
+	check(k.tb,
+		os.WriteFile(k.Path(name), []byte(text), 0o644))
+} //nolint:gosec // see directory
 
 // Path is the path of a file in the folder of the center. It is removed at the end of the test.
 func (k *KDC) Path(name string) string { return filepath.Join(k.dir, name) }
@@ -104,7 +108,8 @@ func (k *KDC) Addr() string { return k.addr }
 
 func (k *KDC) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program(name), args...)
-	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+k.Path("kdc.conf"), "KRB5CCNAME=FILE:"+k.Path("nobody"))
+	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+k.Path("kdc.conf"),
+		"KRB5CCNAME=FILE:"+k.Path("nobody"))
 	return cmd
 }
 

@@ -44,7 +44,8 @@ var ErrGone = errors.New("the process has ended")
 func Start(tb testing.TB, process *exec.Cmd, event func(check.Event)) *Peer {
 	tb.Helper()
 	p := &Peer{
-		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{}, process: process,
+		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}),
+		answers: map[string]chan string{}, process: process,
 	}
 	log, err := os.CreateTemp(tb.TempDir(), "peer-*.log")
 	if err != nil {

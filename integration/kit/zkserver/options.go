@@ -36,7 +36,8 @@ func newConfig(opts []Option) config {
 // zooCfg is the part of zoo.cfg that all servers share.
 func (c config) zooCfg() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tickTime=%d\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n", c.tick.Milliseconds())
+	fmt.Fprintf(&b, "tickTime=%d\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+		c.tick.Milliseconds())
 	if c.minSession > 0 {
 		fmt.Fprintf(&b, "minSessionTimeout=%d\n", c.minSession.Milliseconds())
 	}

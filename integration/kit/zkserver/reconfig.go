@@ -17,7 +17,8 @@ const superUser = "super:secret"
 // WithReconfig lets Join and Leave change an ensemble while it runs.
 func WithReconfig() Option {
 	hash := sha1.Sum([]byte(superUser)) // what ZooKeeper takes by default
-	digest := WithProperty("zookeeper.DigestAuthenticationProvider.superDigest", "super:"+base64.StdEncoding.EncodeToString(hash[:]))
+	digest := WithProperty("zookeeper.DigestAuthenticationProvider.superDigest",
+		"super:"+base64.StdEncoding.EncodeToString(hash[:]))
 	return func(c *config) {
 		c.reconfig = true
 		digest(c)

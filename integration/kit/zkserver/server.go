@@ -264,7 +264,8 @@ func (s *Server) waitReady() error {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if passed, cpu := time.Since(start), CPU(s.proc.Process.Pid)-before; tooLong(passed, cpu) {
-			return fmt.Errorf("zookeeper does not serve after %v with %v of processor time: %w, see %s:\n%s", passed, cpu, err, s.Log(), s.tail())
+			return fmt.Errorf("zookeeper does not serve after %v with %v of processor time: %w, see %s:\n%s", passed, cpu, err,
+				s.Log(), s.tail())
 		}
 	}
 }

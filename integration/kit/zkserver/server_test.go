@@ -77,7 +77,8 @@ func TestServer_TakesOptions(t *testing.T) {
 	))
 	conf, err := s.FourLetter("conf")
 	must(t, err)
-	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000", "maxClientCnxns=0"} {
+	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
+		"maxClientCnxns=0"} {
 		if !strings.Contains(conf, want) {
 			t.Errorf("conf lacks %s:\n%s", want, conf)
 		}
@@ -108,13 +109,15 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
 	java := t.TempDir() // JAVA_HOME, first without a Java
 	t.Setenv("JAVA_HOME", java)
-	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "java is not installed: run ") {
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "java is not installed: run ") {
 		t.Errorf("no Java: %v", err)
 	}
 	must(t, os.Mkdir(filepath.Join(java, "bin"), 0o700))
 	must(t, os.WriteFile(filepath.Join(java, "bin", "java"), nil, 0o700))
 	_, err := zkserver.Open(zkserver.WithRelease("3.99"))
-	if !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
+	if !errors.Is(err, versions.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("ZKRECIPES_ZOOKEEPER", "3.99")
@@ -126,7 +129,8 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 func TestOpen_SaysWhereToGetAServer(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
-	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "apt-get") {
+	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") ||
+		!strings.Contains(err.Error(), "apt-get") {
 		t.Errorf("got %v", err)
 	}
 }

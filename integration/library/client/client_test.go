@@ -47,7 +47,8 @@ func dial(t *testing.T, addr string, opts ...conn.Option) *conn.Client {
 // server starts a server, and a proxy before it.
 func server(t *testing.T, opts ...zkserver.Option) (addr string, p *proxy.Proxy) {
 	t.Helper()
-	addr = zkserver.Start(t, append(opts, zkserver.WithRelease(release), zkserver.WithContainerCheck(time.Second))...).Addr()
+	addr = zkserver.Start(t, append(opts, zkserver.WithRelease(release),
+		zkserver.WithContainerCheck(time.Second))...).Addr()
 	return addr, proxy.Start(t, addr)
 }
 
@@ -185,7 +186,8 @@ func TestDeleteAll(t *testing.T) {
 	added := 0
 	growing.Go(func() {
 		for adding.Err() == nil && added < 300 {
-			if _, err := others[1].Create(adding, fmt.Sprintf("/tree/%d/new-", added%50), nil, conn.PersistentSequential); err == nil {
+			if _, err := others[1].Create(adding, fmt.Sprintf("/tree/%d/new-", added%50), nil,
+				conn.PersistentSequential); err == nil {
 				added++
 			}
 		}

@@ -32,7 +32,8 @@ func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *te
 
 	toLong, toShort := proxy.Start(t, long.Addr()), proxy.Start(t, short.Addr())
 	toShort.Refuse()
-	hold := lock(t, dial(t, toLong.Addr()+","+toShort.Addr(), conn.WithSessionTimeout(timeout), conn.WithLeastTimeout(least)))
+	hold := lock(t, dial(t, toLong.Addr()+","+toShort.Addr(), conn.WithSessionTimeout(timeout),
+		conn.WithLeastTimeout(least)))
 	next, err := mutex.New(dial(t, leader.Addr(), conn.WithSessionTimeout(timeout)), "/lock")
 	must(t, err)
 	type grant struct {

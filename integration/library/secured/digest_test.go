@@ -36,7 +36,8 @@ func TestGuide_DigestIsAsPrinted(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		require.NoError(t, os.WriteFile(jaas, []byte(block("DigestLoginModule")), 0o600))
-		opts := append(settings(block("authProvider.sasl")), properties(block("fips-mode"), "/etc/zookeeper/jaas.conf", jaas)...)
+		opts := append(settings(block("authProvider.sasl")),
+			properties(block("fips-mode"), "/etc/zookeeper/jaas.conf", jaas)...)
 		s := zkserver.Start(t, append(opts, zkserver.WithRelease(release))...)
 		parts := strings.SplitN(block("sasl:worker:a"), ":", 3)
 		m, err := mutex.New(dial(t, s, as(t, parts[1], parts[2]), only("worker")), "/jobs/nightly")
@@ -63,7 +64,8 @@ func digestServer(t *testing.T, release string, settings ...string) *zkserver.Se
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
 	require.NoError(t, os.WriteFile(jaas, []byte(text+";\n};\n"), 0o600))
 	opts := []zkserver.Option{
-		zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute), zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("file.encoding", "UTF-8"),
+		zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute),
+		zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("file.encoding", "UTF-8"),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
 	}
 	if release != "debian" { // from 3.9.6 on, servers have no MD5 in FIPS mode, which is the default
@@ -264,7 +266,10 @@ func TestDigestFunc_PasswordIsChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Stop())
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(jaas, []byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(jaas,
+			[]byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"),
+			0o600))
 	require.NoError(t, s.Configure(zkserver.WithProperty("java.security.auth.login.config", jaas)))
 	set("newer")
 	require.NoError(t, s.Restart())

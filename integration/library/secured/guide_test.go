@@ -105,7 +105,8 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	file := k.Keytab("worker.keytab", "worker")
 	t.Setenv("KRB5_CONFIG", k.Config())
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(jaas, []byte(strings.ReplaceAll(block("Krb5LoginModule"), "/etc/zookeeper/zk.keytab", k.Path("zk.keytab"))), 0o600))
+	require.NoError(t, os.WriteFile(jaas, []byte(strings.ReplaceAll(block("Krb5LoginModule"), "/etc/zookeeper/zk.keytab",
+		k.Path("zk.keytab"))), 0o600))
 	opts := append(settings(block("authProvider.sasl")),
 		properties(block("-Djava.security.krb5.conf"), "/etc/zookeeper/jaas.conf", jaas, "/etc/krb5.conf", k.Config())...)
 	s := zkserver.Start(t, opts...)
@@ -113,7 +114,8 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	call := regexp.MustCompile(`zkkerberos.Keytab\("(.*)", "(.*)"\)`).FindStringSubmatch(block("zkkerberos.Keytab"))
 	require.NotNil(t, call)
 	who, err := zkkerberos.Keytab(file, call[2])
-	c, err := conn.Dial(t.Context(), "zk1.example.com", conn.WithDialer((&line{addr: s.Addr()}).dial), conn.WithSASL(made(t, who, err)),
+	c, err := conn.Dial(t.Context(), "zk1.example.com", conn.WithDialer((&line{addr: s.Addr()}).dial),
+		conn.WithSASL(made(t, who, err)),
 		conn.WithACL(zk.AuthACL(zk.PermAll)), silent)
 	require.NoError(t, err)
 	defer c.Close()
@@ -125,7 +127,8 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here it has only an address
 	require.Equal(t, "locked\n", zkr(t, s.Addr(), block("zkr lock --kerberos"), "/etc/zkr/zkr.keytab", file))
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "worker", "", "-k", "-t", file))
-	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"), "access: sasl:worker@EXAMPLE.COM may delete the contenders below /jobs/nightly")
+	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"),
+		"access: sasl:worker@EXAMPLE.COM may delete the contenders below /jobs/nightly")
 }
 
 func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
@@ -137,15 +140,18 @@ func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
 	opts := settings(block("secureClientPort"), "/etc/zookeeper", a.dir)
 	s := zkserver.Start(t, append(opts, zkserver.WithSetting("secureClientPortAddress", host))...)
 	addr := net.JoinHostPort(host, "2281")
-	c, err := conn.Dial(t.Context(), addr, conn.WithTLSFunc(a.config("tls.crt")), conn.WithACL(zk.AuthACL(zk.PermAll)), silent)
+	c, err := conn.Dial(t.Context(), addr, conn.WithTLSFunc(a.config("tls.crt")), conn.WithACL(zk.AuthACL(zk.PermAll)),
+		silent)
 	require.NoError(t, err)
 	defer c.Close()
 	lock(t, c, "/jobs/nightly")
 	list, _, err := c.ACL(t.Context(), "/jobs/nightly")
 	require.NoError(t, err)
-	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}}, list, "as the guide says")
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}}, list,
+		"as the guide says")
 	require.Contains(t, block("zkr lock --tls-ca"), "/run/certs/tls.key")
-	require.Equal(t, "locked\n", zkr(t, addr, block("zkr lock --tls-ca"), "/run/certs/tls.key", a.path("tls.crt"), "/run/certs", a.dir))
+	require.Equal(t, "locked\n", zkr(t, addr, block("zkr lock --tls-ca"), "/run/certs/tls.key", a.path("tls.crt"),
+		"/run/certs", a.dir))
 
 	unknown(t, s.Addr())
 }

@@ -41,8 +41,10 @@ const later = 200 * time.Millisecond
 func realm(t *testing.T) *kdc.KDC {
 	t.Helper()
 	k := kdc.Start(t)
-	k.Admin("addprinc -randkey zookeeper/localhost", "addprinc -randkey zookeeper/elsewhere", "addprinc -randkey +requires_preauth alice",
-		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave", "addprinc -randkey -maxlife 4sec short",
+	k.Admin("addprinc -randkey zookeeper/localhost", "addprinc -randkey zookeeper/elsewhere",
+		"addprinc -randkey +requires_preauth alice",
+		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave",
+		"addprinc -randkey -maxlife 4sec short",
 		fmt.Sprintf("addprinc -randkey -maxlife %dsec brief", *lifetime/time.Second))
 	k.Keytab("zk.keytab", "zookeeper/localhost")
 	return k
@@ -53,7 +55,8 @@ func kerberosServer(t *testing.T, k *kdc.KDC, release string, more ...zkserver.O
 	t.Helper()
 	jaas := k.JAAS("Server", k.Path("zk.keytab"), "zookeeper/localhost")
 	return zkserver.Start(t, append(more, zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute),
-		zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("java.security.krb5.conf", k.Config()),
+		zkserver.WithProperty("java.security.auth.login.config", jaas),
+		zkserver.WithProperty("java.security.krb5.conf", k.Config()),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"))...)
 }
 
@@ -176,17 +179,19 @@ func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 	k := realm(t)
 	t.Setenv("KRB5_CONFIG", k.Config())
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "carol", "secret"))
-	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("enforce.auth.enabled", "true"), zkserver.WithSetting("enforce.auth.schemes", "sasl"))
+	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("enforce.auth.enabled", "true"),
+		zkserver.WithSetting("enforce.auth.schemes", "sasl"))
 	password, err := zkkerberos.Password("dave", "hunter2")
 	require.NoError(t, err)
 	cache, err := zkkerberos.Cache("")
 	require.NoError(t, err)
 	clients := map[string]*conn.Client{}
 	for id, m := range map[string]*zkkerberos.Mechanism{
-		"alice@EXAMPLE.COM":            keytab(t, k, "alice"),
-		"bob/host.example@EXAMPLE.COM": keytab(t, k, "bob/host.example", zkkerberos.WithServer("zookeeper/localhost@EXAMPLE.COM")),
-		"carol@EXAMPLE.COM":            made(t, cache, nil),
-		"dave@EXAMPLE.COM":             made(t, password, nil),
+		"alice@EXAMPLE.COM": keytab(t, k, "alice"),
+		"bob/host.example@EXAMPLE.COM": keytab(t, k, "bob/host.example",
+			zkkerberos.WithServer("zookeeper/localhost@EXAMPLE.COM")),
+		"carol@EXAMPLE.COM": made(t, cache, nil),
+		"dave@EXAMPLE.COM":  made(t, password, nil),
 	} {
 		require.Equal(t, "GSSAPI as "+id, fmt.Sprintf("%v", m))
 		require.Equal(t, "GSSAPI as "+id, fmt.Sprintf("%#v", m))
@@ -235,7 +240,8 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
 	file := k.Keytab("short.keytab", "short")
-	mechanism, err := zkkerberos.Keytab(file, "short", zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.DiscardHandler)))
+	mechanism, err := zkkerberos.Keytab(file, "short", zkkerberos.WithConfig(k.Config()),
+		zkkerberos.WithLogger(slog.New(slog.DiscardHandler)))
 	c, l := reach(t, s.Addr(), made(t, mechanism, err), only("short@"+kdc.Realm), long)
 	m, err := mutex.New(c, "/lock")
 	require.NoError(t, err)
@@ -260,11 +266,13 @@ func TestKerberos_CacheIsNotRenewed(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	k := realm(t)
 	var log bubble.Buffer
-	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()),
+		zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	m := made(t, cache, err)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") },
+		time.Minute, 10*time.Millisecond)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
 }
@@ -275,7 +283,8 @@ func TestKerberos_CacheIsNotRenewed(t *testing.T) {
 func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
-	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict", "addprinc -randkey +requires_preauth -policy strict erin")
+	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict",
+		"addprinc -randkey +requires_preauth -policy strict erin")
 	file := k.Keytab("erin.keytab", "erin")
 	newer := k.Keytab("erin-newer.keytab", "erin")
 	mechanism, err := zkkerberos.Keytab(file, "erin", zkkerberos.WithConfig(k.Config()))
@@ -304,7 +313,8 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	_, _, err := c.Get(t.Context(), "/")
 	require.NoError(t, err)
 	_, _, err = m.Start(t.Context(), "elsewhere")
-	require.ErrorContains(t, err, "no key distribution center answers: alice@EXAMPLE.COM gets no ticket to zookeeper/elsewhere")
+	require.ErrorContains(t, err,
+		"no key distribution center answers: alice@EXAMPLE.COM gets no ticket to zookeeper/elsewhere")
 	k.Up("")
 	_, _, err = m.Start(t.Context(), "elsewhere")
 	require.NoError(t, err)
@@ -386,23 +396,41 @@ func TestKerberos_Errors(t *testing.T) {
 		_, _, err = m.Start(t.Context(), "localhost")
 		return err
 	}
-	require.NoError(t, begin(zkkerberos.Password("carol", "secret", zkkerberos.WithConfig(other), zkkerberos.WithoutFAST())))
+	require.NoError(t, begin(zkkerberos.Password("carol", "secret", zkkerberos.WithConfig(other),
+		zkkerberos.WithoutFAST())))
 	for says, f := range map[string]func() error{
-		"wrong key of carol@EXAMPLE.COM":                func() error { return begin(zkkerberos.Password("carol", "hunter2", config)) },
-		"wrong key of dave@EXAMPLE.COM":                 func() error { return begin(zkkerberos.Password("dave", "hunter", config)) },
-		"wrong key of alice@EXAMPLE.COM":                func() error { return begin(zkkerberos.Keytab(old, "", config)) },
-		"the realm has no principal nobody@EXAMPLE.COM": func() error { return begin(zkkerberos.Password("nobody", "hunter2", config)) },
-		"krb5.conf names no key distribution center":    func() error { return begin(zkkerberos.Password("carol@OTHER", "secret", config)) },
-		"locked@EXAMPLE.COM is locked":                  func() error { return begin(zkkerberos.Password("locked", "secret", config)) },
+		"wrong key of carol@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("carol", "hunter2", config))
+		},
+		"wrong key of dave@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("dave", "hunter", config))
+		},
+		"wrong key of alice@EXAMPLE.COM": func() error { return begin(zkkerberos.Keytab(old, "", config)) },
+		"the realm has no principal nobody@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("nobody", "hunter2", config))
+		},
+		"krb5.conf names no key distribution center": func() error {
+			return begin(zkkerberos.Password("carol@OTHER",
+				"secret", config))
+		},
+		"locked@EXAMPLE.COM is locked": func() error {
+			return begin(zkkerberos.Password("locked", "secret", config))
+		},
 		"the realm has no server zookeeper/nowhere": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/nowhere")))
 		},
 		"the realm of carol@EXAMPLE.COM knows no way to that of zookeeper/localhost@OTHER": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/_HOST@OTHER")))
 		},
-		"has no key of bob: it has those of [alice@EXAMPLE.COM]": func() error { return begin(zkkerberos.Keytab(old, "bob", config)) },
-		"run kinit, or set KRB5CCNAME":                           func() error { return begin(zkkerberos.Cache("FILE:/nonexistent", config)) },
-		"only caches in files":                                   func() error { return begin(zkkerberos.Cache("KEYRING:persistent:0", config)) },
+		"has no key of bob: it has those of [alice@EXAMPLE.COM]": func() error {
+			return begin(zkkerberos.Keytab(old, "bob", config))
+		},
+		"run kinit, or set KRB5CCNAME": func() error {
+			return begin(zkkerberos.Cache("FILE:/nonexistent", config))
+		},
+		"only caches in files": func() error {
+			return begin(zkkerberos.Cache("KEYRING:persistent:0", config))
+		},
 	} {
 		err := f()
 		require.ErrorContains(t, err, says)

@@ -81,7 +81,8 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 			file, principal := keytab(s)
 			k.Admin("addprinc -randkey "+principal, "ktadd -k "+file+" "+principal)
 			jaas := file + ".jaas"
-			text := strings.NewReplacer("/etc/zookeeper/zk.keytab", file, "zookeeper/zk1.example.com", principal).Replace(block("Krb5LoginModule"))
+			text := strings.NewReplacer("/etc/zookeeper/zk.keytab", file, "zookeeper/zk1.example.com",
+				principal).Replace(block("Krb5LoginModule"))
 			require.NoError(t, os.WriteFile(jaas, []byte(text), 0o600))
 			opts := append(settings(block("authProvider.sasl")),
 				properties(block("-Djava.security.krb5.conf"), "/etc/zookeeper/jaas.conf", jaas, "/etc/krb5.conf", k.Config())...)
@@ -98,7 +99,8 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 		for i := range 8 {
 			who, err := zkkerberos.Keytab(worker, "worker", zkkerberos.WithConfig(k.Config()))
 			h := &holder{mechanism: made(t, who, err)}
-			h.Client, err = conn.Dial(t.Context(), e.Addr(), conn.WithDialer(l.dial), conn.WithSASL(h.mechanism), conn.WithACL(zk.AuthACL(zk.PermAll)), long, silent)
+			h.Client, err = conn.Dial(t.Context(), e.Addr(), conn.WithDialer(l.dial), conn.WithSASL(h.mechanism),
+				conn.WithACL(zk.AuthACL(zk.PermAll)), long, silent)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, h.Close()) })
 			m, err := mutex.New(h.Client, fmt.Sprintf("/lock-%d", i))

@@ -37,7 +37,8 @@ func TestDigest_PasswordChanged(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		serversKnow := func(password string) {
-			text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=%q;\n};\n", password)
+			text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=%q;\n};\n",
+				password)
 			require.NoError(t, os.WriteFile(jaas, []byte(text), 0o600))
 		}
 		serversKnow("old")

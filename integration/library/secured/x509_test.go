@@ -103,8 +103,10 @@ func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	require.NoError(a.t, err)
 	a.last++
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(10 * time.Minute),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: addresses,
+		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter:    time.Now().Add(10 * time.Minute),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: addresses,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, &key.PublicKey, a.key)
 	require.NoError(a.t, err)
@@ -134,7 +136,8 @@ func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Opti
 		"secureClientPort": fmt.Sprint(ports[0]), "secureClientPortAddress": host,
 		"serverCnxnFactory":     "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"authProvider.x509":     "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
-		"ssl.keyStore.location": a.path("server.pem"), "ssl.keyStore.type": "PEM", "ssl.trustStore.location": a.path("ca.pem"), "ssl.trustStore.type": "PEM",
+		"ssl.keyStore.location": a.path("server.pem"), "ssl.keyStore.type": "PEM",
+		"ssl.trustStore.location": a.path("ca.pem"), "ssl.trustStore.type": "PEM",
 		"ssl.clientAuth": "need", "client.certReload": "true",
 	} {
 		more = append(more, zkserver.WithSetting(name, value))
@@ -154,7 +157,8 @@ func TestX509_CertificatesChangeUnderLocks(t *testing.T) {
 func rotate(t *testing.T, release string, times int) {
 	t.Helper()
 	a := newAuthority(t)
-	addr := tlsServer(t, a, release, zkserver.WithSetting("enforce.auth.enabled", "true"), zkserver.WithSetting("enforce.auth.schemes", "x509"))
+	addr := tlsServer(t, a, release, zkserver.WithSetting("enforce.auth.enabled", "true"),
+		zkserver.WithSetting("enforce.auth.schemes", "x509"))
 	host, _, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
 	worker := pkix.Name{CommonName: "worker", Organization: []string{"Example, Inc."}}
@@ -217,11 +221,14 @@ func TestX509_ZktestAgreesWithReal(t *testing.T) {
 	own, err := tls.LoadX509KeyPair(a.path("server.pem"), a.path("server.pem"))
 	require.NoError(t, err)
 	ours := zktest.Run(t, zktest.WithX509(), zktest.WithRequiredAuth("x509"), zktest.WithTLS(&tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, ClientCAs: trusted,
+		ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
 	for _, name := range []pkix.Name{
-		{CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"}, OrganizationalUnit: []string{"a", "b"}},
-		{CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"}, SerialNumber: "7", PostalCode: []string{"1"}},
+		{CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"},
+			OrganizationalUnit: []string{"a", "b"}},
+		{CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"},
+			SerialNumber: "7", PostalCode: []string{"1"}},
 		{ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}, Value: "com"},
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "u"},

@@ -93,7 +93,11 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 				}
 				time.Sleep(2 * tick)
 				require.Equal(t, victim == leader, disconnected(events))
-				await(t, "the session goes on", func() bool { there, _, err := at.Exists("/of " + victim.Addr()); return err == nil && there })
+				await(t, "the session goes on", func() bool {
+					there, _,
+						err := at.Exists("/of " + victim.Addr())
+					return err == nil && there
+				})
 				require.Equal(t, session, at.SessionID())
 				after, _ := connect(t, victim)
 				_, err = after.Set("/", nil, -1)
@@ -112,7 +116,11 @@ func connect(t *testing.T, at member) (*zk.Conn, <-chan zk.Event) {
 	c, events, err := zk.Connect([]string{at.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	await(t, "a session at "+at.Addr(), func() bool { _, err := c.Sync("/"); return err == nil }) // it may have lost its leader just now
+	await(t, "a session at "+at.Addr(), func() bool {
+		_,
+			err := c.Sync("/")
+		return err == nil
+	}) // it may have lost its leader just now
 	for len(events) > 0 {
 		<-events
 	}

@@ -75,7 +75,8 @@ func start(t *testing.T, n int, servers string, f *figures, opts ...conn.Option)
 	ctx := within(t)
 	for i := range n {
 		a := &app{name: fmt.Sprintf("app%02d", i), elected: make(chan *election.Term, 1)}
-		client, err := conn.Dial(ctx, servers, append(opts, conn.WithIdentity(a.name), conn.WithTracer(f.tracer()), silent)...)
+		client, err := conn.Dial(ctx, servers,
+			append(opts, conn.WithIdentity(a.name), conn.WithTracer(f.tracer()), silent)...)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, client.Close()) })
 		a.Client = client
@@ -198,7 +199,8 @@ const service = "_zookeeper._tcp.example.com"
 // directories are the ways of a client to learn of servers that change.
 var directories = map[string]func(t *testing.T, servers []*zkserver.Server) directory{
 	"ensemble": func(_ *testing.T, servers []*zkserver.Server) directory {
-		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()}, func([]*zkserver.Server) {}}
+		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()},
+			func([]*zkserver.Server) {}}
 	},
 	"function": func(*testing.T, []*zkserver.Server) directory {
 		var list atomic.Pointer[[]string]
@@ -252,9 +254,11 @@ func TestReplaced_OneByOne_NothingIsLost(t *testing.T) {
 				require.NoError(t, e.Leave(old))
 				require.NoError(t, old.Stop())
 				took := await(t, "clients on the servers that are left", func() bool { return sum(on(apps, servers)) == len(apps) })
-				t.Logf("%v: one server replaced, all clients are on the others %v after it stopped: %v", time.Since(began).Round(time.Millisecond), took, on(apps, servers))
+				t.Logf("%v: one server replaced, all clients are on the others %v after it stopped: %v",
+					time.Since(began).Round(time.Millisecond), took, on(apps, servers))
 			}
-			t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+			t.Logf(
+				"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 				lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 			verify(t, apps)
 		})
@@ -276,7 +280,8 @@ func TestRebalance_RollingRestart_AllServersHaveClients(t *testing.T) {
 		await(t, "clients on the servers", func() bool { return sum(on(apps, e.Servers)) == len(apps) })
 	}
 	settle(t, "three restarts", apps, e.Servers, rebalance)
-	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+	t.Logf(
+		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 	require.NotContains(t, on(apps, e.Servers), 0, "by chance once in 60,000 runs")
 	verify(t, apps)
@@ -299,13 +304,15 @@ func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	settle(t, "two servers have joined", apps, e.Servers, rebalance)
 	leader, err := e.Leader()
 	require.NoError(t, err)
-	leaving := []*zkserver.Server{leader, e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })]}
+	leaving := []*zkserver.Server{leader,
+		e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })]}
 	for _, s := range leaving {
 		require.NoError(t, e.Leave(s))
 	}
 	settle(t, "two servers have left", apps, e.Servers, rebalance)
 	require.Zero(t, sum(on(apps, leaving)))
-	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+	t.Logf(
+		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 	verify(t, apps)
 }

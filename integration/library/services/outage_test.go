@@ -45,7 +45,8 @@ func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 		all := slices.Clone(w.said)
 		w.mu.Unlock()
 		for _, s := range all {
-			if s.at.After(since) && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.text, word) }) {
+			if s.at.After(since) && !slices.ContainsFunc(words,
+				func(word string) bool { return !strings.Contains(s.text, word) }) {
 				return s
 			}
 		}
@@ -139,7 +140,8 @@ func watchAlerts(t *testing.T, p *server) *witness {
 				continue
 			}
 			for _, a := range now.Data.Alerts {
-				text := fmt.Sprintf("%s %s %s since %s", a.Labels.Alertname, a.Annotations.Summary, a.Annotations.Description, a.ActiveAt)
+				text := fmt.Sprintf("%s %s %s since %s", a.Labels.Alertname, a.Annotations.Summary,
+					a.Annotations.Description, a.ActiveAt)
 				if a.State == "firing" && !before[text] {
 					before[text] = true
 					w.say(text)
@@ -205,7 +207,8 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	row("log", "why", began, log.says(t, began, "zookeeper: cannot connect", "server=", "error="))
 	row("metrics", "which lock", began, metrics.says(t, began, `zkrecipes_holds{name="`+path, " 0"))
 	if p != nil {
-		row("alert", "no connection, which lock", began, alerts.says(t, began, "ZooKeeperDisconnected node1", `election "`+path))
+		row("alert", "no connection, which lock", began,
+			alerts.says(t, began, "ZooKeeperDisconnected node1", `election "`+path))
 		if lasts >= time.Minute {
 			row("alert", "none leads", began, alerts.says(t, began, "ZooKeeperNoLeader", "No process of worker", path))
 		}
@@ -228,7 +231,10 @@ func TestOutage_EachSourceTells(t *testing.T) {
 		Changes []struct{ Words string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(again.text), &seen))
-	if !slices.ContainsFunc(seen.Changes, func(c struct{ Words string }) bool { return strings.Contains(c.Words, "no connection") }) {
+	if !slices.ContainsFunc(seen.Changes, func(c struct{ Words string }) bool {
+		return strings.Contains(c.Words,
+			"no connection")
+	}) {
 		row("page", "the outage is in the list", healed, page.says(t, healed, "no connection"))
 	}
 }

@@ -139,7 +139,8 @@ func (p *process) shows(what string, is func(metrics) bool) time.Time {
 func (p *process) eventually(what string, is func() bool) {
 	p.t.Helper()
 	for deadline := time.Now().Add(limit); !is(); time.Sleep(20 * time.Millisecond) {
-		require.True(p.t, time.Now().Before(deadline), "waiting until %s; it logged:\n%s", what, strings.Join(p.log(time.Time{}), "\n"))
+		require.True(p.t, time.Now().Before(deadline), "waiting until %s; it logged:\n%s", what,
+			strings.Join(p.log(time.Time{}), "\n"))
 	}
 }
 

@@ -53,7 +53,8 @@ func prometheus(t *testing.T, targets []target) *server {
 	rules, err := filepath.Abs(filepath.Join(operations, "alerts.yaml"))
 	require.NoError(t, err)
 	var config strings.Builder
-	fmt.Fprintf(&config, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
+	fmt.Fprintf(&config,
+		"global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
 		scrapeInterval, rules)
 	job := ""
 	for _, to := range targets {
@@ -67,7 +68,8 @@ func prometheus(t *testing.T, targets []target) *server {
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
 	p := &server{t: t, address: freeAddress(t)}
-	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address,
+	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+p.address,
 		"--log.level=warn")
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -105,7 +107,8 @@ func (p *server) query(expr string, from, to time.Time) (all []series, err error
 	of := url.Values{"query": {expr}, "start": {second(from)}, "end": {second(to)}, "step": {"1"}}
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query_range?"+of.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query_range?"+of.Encode(),
+		nil)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ type stage struct {
 func set(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, zk: zkserver.Start(t, zkserver.WithTickTime(500*time.Millisecond)), program: program(t)}
-	for _, p := range []*process{{id: "a", job: "leader"}, {id: "b", job: "leader"}, {id: "c", job: "nightly"}, {id: "d", job: "nightly"}} {
+	for _, p := range []*process{{id: "a", job: "leader"}, {id: "b", job: "leader"}, {id: "c", job: "nightly"},
+		{id: "d", job: "nightly"}} {
 		p.t, p.address, p.link = t, freeAddress(t), proxy.Start(t, s.zk.Addr())
 		p.start(s.program)
 		t.Cleanup(p.stop)
@@ -56,7 +57,8 @@ func (s *stage) leader() (leads, waits *process) {
 		for _, pair := range [][2]*process{{a, b}, {b, a}} {
 			first, err1 := pair[0].scrape()
 			second, err2 := pair[1].scrape()
-			if err1 == nil && err2 == nil && holds(first) && waiting(second) && state("connected")(first) && state("connected")(second) {
+			if err1 == nil && err2 == nil && holds(first) && waiting(second) && state("connected")(first) &&
+				state("connected")(second) {
 				leads, waits = pair[0], pair[1]
 				return true
 			}
@@ -146,8 +148,10 @@ func (s *stage) partition() {
 	leads.link.Stall(proxy.Both)
 	suspended := leads.logged(start, "zookeeper: suspended", "holds=1", "left=", "no answer to a sync")
 	s.within(sessionTimeout*3/8+scrapeInterval, "partition: the leader finds out after", start, suspended)
-	s.within(scrapeInterval, "partition: its metrics show it after", suspended, leads.shows("suspended", state("suspended")))
-	s.within(scrapeInterval, "partition: Watch says that its view is not current after", suspended, leads.logged(start, "observed", "current=false"))
+	s.within(scrapeInterval, "partition: its metrics show it after", suspended,
+		leads.shows("suspended", state("suspended")))
+	s.within(scrapeInterval, "partition: Watch says that its view is not current after", suspended,
+		leads.logged(start, "observed", "current=false"))
 	leads.eventually("it says that it is not well", func() bool {
 		status, body, err := leads.get("/healthz")
 		if err == nil {
@@ -157,7 +161,8 @@ func (s *stage) partition() {
 		return err == nil
 	})
 	ended := leads.logged(start, "zookeeper: hold lost", "reason=deadline", "token=", "held=")
-	s.within(scrapeInterval, "partition: the metrics show the loss after", ended, leads.shows("lost, deadline", lost("deadline")))
+	s.within(scrapeInterval, "partition: the metrics show the loss after", ended,
+		leads.shows("lost, deadline", lost("deadline")))
 	s.within(scrapeInterval, "partition: the metrics show no hold after", ended, leads.shows("no hold", free))
 	elected := waits.logged(start, "INFO elected")
 	require.False(s.t, elected.Before(ended.Add(-scrapeInterval/10)), "the next leads before the loss")
@@ -193,9 +198,10 @@ func (s *stage) freeze() {
 	waits.shows("a hold", holds)
 	resumed := time.Now()
 	leads.signal(syscall.SIGCONT)
-	s.within(scrapeInterval, "freeze: the metrics show the loss after", resumed, leads.shows("a loss, and no hold", func(m metrics) bool {
-		return free(m) && (lost("expired")(m) || lost("deadline")(m))
-	}))
+	s.within(scrapeInterval, "freeze: the metrics show the loss after", resumed,
+		leads.shows("a loss, and no hold", func(m metrics) bool {
+			return free(m) && (lost("expired")(m) || lost("deadline")(m))
+		}))
 	s.within(2*scrapeInterval, "freeze: the log has the loss after", resumed, leads.logged(start, "zookeeper: hold lost"))
 	leads.logged(start, "zookeeper: session lost")
 	s.leader()
@@ -209,9 +215,10 @@ func (s *stage) restart() {
 	require.NoError(s.t, s.zk.Kill())
 	down := time.Now()
 	for _, p := range s.processes {
-		s.within(scrapeInterval, "restart: the metrics of "+p.id+" show it after", down, p.shows("not connected", func(m metrics) bool {
-			return !state("connected")(m)
-		}))
+		s.within(scrapeInterval, "restart: the metrics of "+p.id+" show it after", down,
+			p.shows("not connected", func(m metrics) bool {
+				return !state("connected")(m)
+			}))
 	}
 	for _, p := range s.processes[:2] {
 		at := p.logged(start, "observed", "current=false")
@@ -220,7 +227,8 @@ func (s *stage) restart() {
 	require.NoError(s.t, s.zk.Restart())
 	up := time.Now()
 	for _, p := range s.processes {
-		s.within(4*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up, p.shows("connected", state("connected")))
+		s.within(4*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up,
+			p.shows("connected", state("connected")))
 	}
 	leads, _ := s.leader()
 	s.excerpt(leads, start)

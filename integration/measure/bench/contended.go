@@ -29,7 +29,8 @@ type ofCurator struct {
 func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 	for _, f := range fields {
 		for _, n := range []int{2, 4, 8, 16} {
-			rows = append(rows, f.contended(ctx, n, plainMutex, ofCurator{2, 1.3, 1.8}), f.contended(ctx, n, eagerMutex, ofCurator{8, 1.6, 1.8}))
+			rows = append(rows, f.contended(ctx, n, plainMutex, ofCurator{2, 1.3, 1.8}),
+				f.contended(ctx, n, eagerMutex, ofCurator{8, 1.6, 1.8}))
 		}
 		rows = append(rows, f.shared(ctx, 16, plainMutex, map[time.Duration]float64{10 * time.Millisecond: 360}))
 	}
@@ -44,7 +45,8 @@ func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator)
 		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
 	}}
 	if f.away == 0 {
-		r.run = append(r.run, looping("its five requests, plain", n, func(int) section { return plainLock(f.addr, "/bench/plain") }))
+		r.run = append(r.run, looping("its five requests, plain", n,
+			func(int) section { return plainLock(f.addr, "/bench/plain") }))
 	}
 	switch {
 	case n == want.sessions && f.away == 0:
@@ -83,7 +85,10 @@ func (f *field) distant(r row) row {
 		return r
 	}
 	for i, c := range r.run {
-		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64, error) { return c.rate(ctx, 4*slice) }}
+		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64,
+			error) {
+			return c.rate(ctx, 4*slice)
+		}}
 	}
 	return r
 }

@@ -48,7 +48,10 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 	for i := range sections {
 		sections[i] = sectionOf(i)
 	}
-	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64, error) { return repeat(slice, sections) }}
+	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64,
+		error) {
+		return repeat(slice, sections)
+	}}
 }
 
 func (f *field) rows(ctx context.Context) []row {
@@ -66,7 +69,8 @@ func (f *field) rows(ctx context.Context) []row {
 	}
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
-		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
+		name := map[int]string{1: "hand-over, 1,000 waiters in one session",
+			2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
 		rows = append(rows, row{name, sessions, []contestant{
 			f.handOver(1000, sessions), f.handOver(10, sessions),
 		}, []target{{against: "10 waiters", ratio: 1.5, atMost: true}}})
@@ -81,7 +85,10 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 		looping("create+children+delete", n, f.createListDelete),
 		looping("create∥children+delete", n, f.createBesideListDelete),
 		f.curator.contestant("lock", f.number, n),
-		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, fmt.Sprintf("/bench/gozk/lock-of-%d", i)) }),
+		looping("go-zookeeper Lock", n, func(i int) section {
+			return f.goZookeeperLock(i,
+				fmt.Sprintf("/bench/gozk/lock-of-%d", i))
+		}),
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
 

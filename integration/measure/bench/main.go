@@ -28,7 +28,8 @@ func Run(args []string) error {
 	slice := flags.Duration("slice", 500*time.Millisecond, "`time` that each gets in a round")
 	warm := flags.Duration("warm", 20*time.Second, "`time` for which all work before the first row")
 	only := flags.String("only", "", "run the rows whose name contains `text`")
-	contestants := flags.String("contestants", "", "let only those run whose names contain one of these `words`, comma-separated")
+	contestants := flags.String("contestants", "",
+		"let only those run whose names contain one of these `words`, comma-separated")
 	profile := flags.String("cpuprofile", "", "write a profile of this process to `file`")
 	_ = flags.Parse(args) // ends the process
 	return run(context.Background(), *rounds, *slice, *warm, *only, strings.Split(*contestants, ","), *profile)
@@ -61,7 +62,8 @@ type contestant struct {
 
 var errMissed = errors.New("a target was missed")
 
-func run(ctx context.Context, rounds int, slice, warm time.Duration, only string, contestants []string, profile string) (err error) {
+func run(ctx context.Context, rounds int, slice, warm time.Duration, only string, contestants []string,
+	profile string) (err error) {
 	// The comparison uses a server with the settings of production, not with those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))

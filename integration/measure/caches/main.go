@@ -52,7 +52,8 @@ func Run(args []string) error {
 }
 
 func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (err error) {
-	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,8 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 	}
 	defer ours.stop()
 	b := &bench{server: server, writer: writer, paths: paths, rate: rate, follow: follow}
-	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50", "lag p99", "write p99", "reconnect", "requests")
+	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50",
+		"lag p99", "write p99", "reconnect", "requests")
 	for range rounds {
 		for _, c := range []struct {
 			name string
@@ -160,7 +162,8 @@ func (b *bench) measure(ctx context.Context, name string, p *peer) error {
 		return err
 	}
 	again, requests, err := b.reconnect(ctx, p)
-	fmt.Printf("%-10s %10v %12d %12d %10v %10v %10v %12v %12d\n", name, took.Round(time.Millisecond), heap/int64(len(b.paths)), after-before,
+	fmt.Printf("%-10s %10v %12d %12d %10v %10v %10v %12v %12d\n", name, took.Round(time.Millisecond),
+		heap/int64(len(b.paths)), after-before,
 		median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), write.Round(10*time.Microsecond),
 		again.Round(time.Millisecond), requests)
 	return err

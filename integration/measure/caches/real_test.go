@@ -98,7 +98,8 @@ func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 		require.Equal(t, want, got, "turn %d", turn)
 		require.Eventually(t, func() bool { return c.View().Current }, time.Minute, 10*time.Millisecond)
 		// The server may notice the end of the last connection, which had watches as well, a little later.
-		require.Eventually(t, func() bool { return watches(t, server) == fmt.Sprint(max(1, 2*len(want))) }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return watches(t, server) == fmt.Sprint(max(1, 2*len(want))) }, time.Minute,
+			10*time.Millisecond)
 	}
 	require.NoError(t, c.Close(t.Context()))
 	require.Equal(t, "0", watches(t, server), "watches are left")

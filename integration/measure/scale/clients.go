@@ -46,7 +46,8 @@ func storm(ctx context.Context, server *zkserver.Server) error {
 	before := lost()
 	t.outage(outage)
 	time.Sleep(2 * timeout)
-	tell("storm", "%6d clients with %d holds each, an outage of %v: %d holds lost, and %d before it", n, ofEach, outage, lost()-before, before)
+	tell("storm", "%6d clients with %d holds each, an outage of %v: %d holds lost, and %d before it", n, ofEach, outage,
+		lost()-before, before)
 	return nil
 }
 
@@ -103,8 +104,11 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 		if err := told(ctx, &seen, int64(n*(resignation+2))); err != nil {
 			return err
 		}
-		tell("observers", "%6d of %d candidates: %6.2f MB and %d requests at one resignation, the next grant after %v, all know it after %v", n, n,
-			float64(watching.bytes.Load()-bytes)/1e6, watching.asked()-asked, granted.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		tell("observers",
+			"%6d of %d candidates: %6.2f MB and %d requests at one resignation, the next grant after %v, all know it after %v",
+			n, n,
+			float64(watching.bytes.Load()-bytes)/1e6, watching.asked()-asked, granted.Round(time.Millisecond),
+			time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
@@ -141,7 +145,8 @@ func clients(ctx context.Context, server *zkserver.Server) error {
 		all, err := dialMany(ctx, server, &t, n)
 		if err == nil {
 			time.Sleep(time.Second)
-			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n, float64(heap()-before)/float64(n)/1000,
+			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n,
+				float64(heap()-before)/float64(n)/1000,
 				float64(runtime.NumGoroutine()-goroutines)/float64(n))
 		}
 		closeAll(all)

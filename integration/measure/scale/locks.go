@@ -189,7 +189,8 @@ func section(ctx context.Context, server *zkserver.Server) error {
 			return h.Release(ctx)
 		}},
 		{"create and delete", func() error {
-			path, err := raw.Create("/bare/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, open)
+			path, err := raw.Create("/bare/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", nil,
+				zk.FlagEphemeral|zk.FlagSequence, open)
 			if err != nil {
 				return err
 			}
@@ -216,6 +217,7 @@ func allocations(name string, run func() error) error {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	tell("section", "%-30s %4d allocations, %5d bytes", name, (after.Mallocs-before.Mallocs)/n, (after.TotalAlloc-before.TotalAlloc)/n)
+	tell("section", "%-30s %4d allocations, %5d bytes", name, (after.Mallocs-before.Mallocs)/n,
+		(after.TotalAlloc-before.TotalAlloc)/n)
 	return nil
 }

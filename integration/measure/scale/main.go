@@ -63,7 +63,8 @@ func Run(args []string) error {
 }
 
 func (p point) run(ctx context.Context) (err error) {
-	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithSetting("globalOutstandingLimit", "100000"),
 		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
@@ -87,7 +88,8 @@ const timeout = 15 * time.Second
 
 // dial connects a client whose frames are counted.
 func dial(ctx context.Context, server *zkserver.Server, t *tap) (*conn.Client, error) {
-	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 // dialMany connects n clients, a hundred at a time.

@@ -100,7 +100,8 @@ func (c *tapped) count(op int32) {
 
 // reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those that set or
 // remove watches.
-var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true, opSetWatches: true, opBarrier: true}
+var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true,
+	opSetWatches: true, opBarrier: true}
 
 func (c *tapped) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)

@@ -38,13 +38,16 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 		return err
 	}
 	fmt.Printf("cost of %d shards on %d members\n\n", c.shards, c.members)
-	fmt.Printf("* from the first start until all shards are served: %v, with %d shards stopped meanwhile\n", short(at.Sub(began)), tally.counted().stopped)
-	fmt.Printf("* requests until then: %.1f for each shard\n", float64(now["zk_packets_received"]-received)/float64(c.shards))
+	fmt.Printf("* from the first start until all shards are served: %v, with %d shards stopped meanwhile\n",
+		short(at.Sub(began)), tally.counted().stopped)
+	fmt.Printf("* requests until then: %.1f for each shard\n",
+		float64(now["zk_packets_received"]-received)/float64(c.shards))
 	fmt.Printf("* watches: %d. Nodes: %d\n", now["zk_watch_count"], now["zk_znode_count"])
 	if err := planSize(ctx, server); err != nil {
 		return err
 	}
-	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n", float64(memory()-before)/1e6,
+	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n",
+		float64(memory()-before)/1e6,
 		float64(memory()-before)/1e3/float64(c.shards), runtime.NumGoroutine())
 	time.Sleep(3 * timeout) // until they look at their nodes in turn
 	now, err = figures(server)
@@ -58,7 +61,8 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 		return err
 	}
 	perSecond := float64(later["zk_packets_received"]-now["zk_packets_received"]) / time.Since(quiet).Seconds()
-	fmt.Printf("* requests in quiet: %.0f a second, %.1f for each member, %.3f for each shard\n", perSecond, perSecond/float64(c.members), perSecond/float64(c.shards))
+	fmt.Printf("* requests in quiet: %.0f a second, %.1f for each member, %.3f for each shard\n", perSecond,
+		perSecond/float64(c.members), perSecond/float64(c.shards))
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -77,7 +81,8 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("* %s: all shards are served after %v, %d were stopped\n", step.name, short(at.Sub(began)), tally.counted().stopped)
+		fmt.Printf("* %s: all shards are served after %v, %d were stopped\n", step.name, short(at.Sub(began)),
+			tally.counted().stopped)
 	}
 	fmt.Println()
 	return nil

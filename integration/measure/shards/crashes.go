@@ -41,7 +41,8 @@ func crashes(ctx context.Context, c config) (err error) {
 	if _, err := t.tally.settled(eight); err != nil {
 		return err
 	}
-	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight), c.losses, timeout)
+	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight),
+		c.losses, timeout)
 	run := &trial{processes: t, ensemble: ensemble, leader: leader, config: c}
 	for _, step := range []func(context.Context) error{run.quiet, run.crash, run.depart, run.restart} {
 		if err := step(ctx); err != nil {
@@ -135,7 +136,8 @@ func (t *trial) crash(ctx context.Context) error {
 
 func tell(what string, took []time.Duration) {
 	slices.Sort(took)
-	fmt.Printf("| %s | %d | %v | %v | %v |\n", what, len(took), short(took[0]), short(took[len(took)/2]), short(took[len(took)-1]))
+	fmt.Printf("| %s | %d | %v | %v | %v |\n", what, len(took), short(took[0]), short(took[len(took)/2]),
+		short(took[len(took)-1]))
 }
 
 // depart makes a member leave and join again, and times and counts both.
@@ -177,7 +179,8 @@ func (t *trial) restart(context.Context) error {
 		return err
 	}
 	n := t.tally.counted()
-	fmt.Printf("* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
+	fmt.Printf(
+		"* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
 		t.config.down, n.moved, n.stopped, short(n.longest))
 	return nil
 }
@@ -218,6 +221,7 @@ func (p *passage) pass(t *trial, becomes []string, do func() error) error {
 }
 
 func (p *passage) tell(what string) {
-	fmt.Printf("* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, until %v after the last change: %s\n",
+	fmt.Printf(
+		"* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, until %v after the last change: %s\n",
 		what, len(p.took), p.moved, p.stopped, short(p.longest), quietTime, inWords(p.sent.take()))
 }

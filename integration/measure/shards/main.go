@@ -42,7 +42,8 @@ type point struct {
 	measure func(ctx context.Context, c config) error
 }
 
-var points = []point{{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"losses", alone(losses)}, {"crashes", crashes}, {"cost", alone(cost)}}
+var points = []point{{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"losses", alone(losses)},
+	{"crashes", crashes}, {"cost", alone(cost)}}
 
 var settings = []zkserver.Option{
 	zkserver.WithTickTime(2 * time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
@@ -82,7 +83,8 @@ func Run(args []string) error {
 }
 
 // alone measures on one server.
-func alone(measure func(ctx context.Context, server *zkserver.Server, c config) error) func(context.Context, config) error {
+func alone(measure func(ctx context.Context, server *zkserver.Server, c config) error) func(context.Context,
+	config) error {
 	return func(ctx context.Context, c config) (err error) {
 		server, err := zkserver.Open(settings...)
 		if err != nil {

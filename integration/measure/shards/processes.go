@@ -29,13 +29,15 @@ func belong(ctx context.Context, c config) (err error) {
 	var sent counter
 	// A warning, as of a session that was lost on a machine that is too busy, says that the figures are disturbed.
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", c.member)
-	client, err := conn.Dial(ctx, c.servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(c.member), conn.WithLogger(log),
+	client, err := conn.Dial(ctx, c.servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(c.member),
+		conn.WithLogger(log),
 		conn.WithTracer(&zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) { sent.add(r.Op, 1) }}))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s, err := shard.New(client, root, shard.WithID(c.member), shard.WithSettle(settle, 10*settle), shard.WithReturnGrace(time.Minute))
+	s, err := shard.New(client, root, shard.WithID(c.member), shard.WithSettle(settle, 10*settle),
+		shard.WithReturnGrace(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,8 @@ func (p *processes) join(id string) error {
 		return err
 	}
 	m := &process{
-		Cmd:     exec.Command(self, "shards", "-member", id, "-servers", p.servers, "-losses", strconv.Itoa(len(p.tally.shards))),
+		Cmd: exec.Command(self, "shards", "-member", id, "-servers", p.servers,
+			"-losses", strconv.Itoa(len(p.tally.shards))),
 		counted: make(chan struct{}), ended: make(chan error, 1),
 	}
 	m.Stderr = os.Stderr

@@ -26,28 +26,34 @@ var (
 
 func changes(down time.Duration) []change {
 	return []change{
-		{"a fifth member joins", four, five, func(ctx context.Context, t team, _ func([]string) error) error { return t.join(ctx, "e") }},
-		{"the fifth member leaves", five, four, func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") }},
-		{fmt.Sprintf("each of four restarts, down for %v", down), four, four, func(ctx context.Context, t team, settled func([]string) error) error {
-			for _, id := range four {
-				if err := t.stop(ctx, id); err != nil {
-					return err
-				}
-				time.Sleep(down)
-				if err := t.join(ctx, id); err != nil {
-					return err
-				}
-				if err := settled(four); err != nil {
-					return err
-				}
-			}
-			return nil
+		{"a fifth member joins", four, five, func(ctx context.Context, t team,
+			_ func([]string) error) error {
+			return t.join(ctx, "e")
 		}},
+		{"the fifth member leaves", five, four,
+			func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") }},
+		{fmt.Sprintf("each of four restarts, down for %v", down), four, four,
+			func(ctx context.Context, t team, settled func([]string) error) error {
+				for _, id := range four {
+					if err := t.stop(ctx, id); err != nil {
+						return err
+					}
+					time.Sleep(down)
+					if err := t.join(ctx, id); err != nil {
+						return err
+					}
+					if err := settled(four); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
 	}
 }
 
 // contest lets teams go through changes, one team after the other.
-func contest(ctx context.Context, teams []entrant, all []change, shards int, tell func(team string, c change, took time.Duration, n count)) error {
+func contest(ctx context.Context, teams []entrant, all []change, shards int,
+	tell func(team string, c change, took time.Duration, n count)) error {
 	for _, e := range teams {
 		tally := newTally(names(shards))
 		team, err := e.enter(tally)
@@ -68,7 +74,8 @@ type entrant struct {
 	enter func(*tally) (team, error)
 }
 
-func play(ctx context.Context, name string, t team, all *tally, list []change, tell func(team string, c change, took time.Duration, n count)) error {
+func play(ctx context.Context, name string, t team, all *tally, list []change,
+	tell func(team string, c change, took time.Duration, n count)) error {
 	settled := func(members []string) error {
 		_, err := all.settled(members)
 		return err
@@ -106,20 +113,25 @@ func entrants(server *zkserver.Server, c config) []entrant {
 
 // moves counts what moves and what stops.
 func moves(ctx context.Context, server *zkserver.Server, c config) error {
-	fmt.Printf("moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", c.moves)
-	err := contest(ctx, entrants(server, c), changes(c.down), c.moves, func(team string, c change, _ time.Duration, n count) {
-		fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
-	})
+	fmt.Printf(
+		"moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", c.moves)
+	err := contest(ctx, entrants(server, c), changes(c.down), c.moves,
+		func(team string, c change, _ time.Duration, n count) {
+			fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
+		})
 	fmt.Println()
 	return err
 }
 
 // rebalance times a join and a leave.
 func rebalance(ctx context.Context, server *zkserver.Server, c config) error {
-	fmt.Printf("rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", c.rebalance)
-	err := contest(ctx, entrants(server, c)[:2], changes(0)[:2], c.rebalance, func(team string, c change, took time.Duration, n count) {
-		fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped, short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
-	})
+	fmt.Printf(
+		"rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", c.rebalance)
+	err := contest(ctx, entrants(server, c)[:2], changes(0)[:2], c.rebalance,
+		func(team string, c change, took time.Duration, n count) {
+			fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped,
+				short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
+		})
 	fmt.Println()
 	return err
 }
@@ -182,14 +194,19 @@ func losses(ctx context.Context, server *zkserver.Server, c config) error {
 		}
 	}
 	n := tally.counted()
-	fmt.Printf("losses of one of %d members, %d shards\n\n| | n | median | worst |\n| --- | --- | --- | --- |\n", len(eight), c.losses)
+	fmt.Printf("losses of one of %d members, %d shards\n\n| | n | median | worst |\n| --- | --- | --- | --- |\n",
+		len(eight), c.losses)
 	for _, row := range []struct {
 		name string
 		took []time.Duration
-	}{{fmt.Sprintf("crash: until all shards are served, beyond the session timeout of %v", timeout), crashes}, {"leave: until all shards are served", leaves}} {
+	}{{fmt.Sprintf("crash: until all shards are served, beyond the session timeout of %v", timeout), crashes},
+		{"leave: until all shards are served", leaves}} {
 		slices.Sort(row.took)
-		fmt.Printf("| %s | %d | %v | %v |\n", row.name, len(row.took), short(row.took[len(row.took)/2]), short(row.took[len(row.took)-1]))
+		fmt.Printf("| %s | %d | %v | %v |\n", row.name, len(row.took), short(row.took[len(row.took)/2]),
+			short(row.took[len(row.took)-1]))
 	}
-	fmt.Printf("\nall %d members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped\n\n", len(eight), c.down, n.moved, n.stopped)
+	fmt.Printf(
+		"\nall %d members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped\n\n",
+		len(eight), c.down, n.moved, n.stopped)
 	return nil
 }

@@ -28,7 +28,8 @@ type count struct {
 }
 
 func newTally(shards []string) *tally {
-	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{}, changed: time.Now()}
+	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{},
+		changed: time.Now()}
 }
 
 // start notes that a member begins to serve a shard.
@@ -126,7 +127,8 @@ func (t *tally) await(members []string, quiet time.Duration) (time.Time, error) 
 		if time.Since(begun) > limit {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			return changed, fmt.Errorf("after %v, %d of %d shards are served: want all by %v", limit, len(t.serving), len(t.shards), members)
+			return changed, fmt.Errorf("after %v, %d of %d shards are served: want all by %v", limit, len(t.serving),
+				len(t.shards), members)
 		}
 	}
 }

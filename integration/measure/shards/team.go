@@ -86,7 +86,8 @@ type crew struct {
 func (c *crew) add(ctx context.Context, id string, run func(ctx context.Context, m *member) error) error {
 	m := &member{line: &line{}, ended: make(chan error, 1)}
 	var err error
-	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithDialer(m.line.dial), conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
+	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithDialer(m.line.dial), conn.WithSessionTimeout(timeout),
+		conn.WithIdentity(id),
 		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
@@ -128,7 +129,8 @@ func newOurs(server *zkserver.Server, t *tally, path string, grace time.Duration
 
 func (o *ours) join(ctx context.Context, id string) error {
 	return o.add(ctx, id, func(ctx context.Context, m *member) error {
-		s, err := shard.New(m.client, o.path, shard.WithID(id), shard.WithSettle(settle, 10*settle), shard.WithReturnGrace(o.grace))
+		s, err := shard.New(m.client, o.path, shard.WithID(id), shard.WithSettle(settle, 10*settle),
+			shard.WithReturnGrace(o.grace))
 		if err != nil {
 			return err
 		}
@@ -221,7 +223,8 @@ type kazoo struct {
 
 func newKazoo(server *zkserver.Server, t *tally, python string) (*kazoo, error) {
 	k := &kazoo{gone: map[string]chan struct{}{}}
-	k.process = exec.Command(python, "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()), fmt.Sprint(timeout.Seconds()))
+	k.process = exec.Command(python, "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
+		fmt.Sprint(timeout.Seconds()))
 	k.process.Stderr = os.Stderr
 	var err error
 	if k.in, err = k.process.StdinPipe(); err != nil {

@@ -50,7 +50,8 @@ func Run(args []string) error {
 }
 
 func run(rounds int, slice time.Duration) (err error) {
-	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
+	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,8 @@ var operations = []operation{
 }
 
 func create(path string, data []byte, flags int32) []byte {
-	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll), Flags: flags})
+	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data,
+		Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 }
 
 var data = make([]byte, 100)

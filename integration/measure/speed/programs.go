@@ -112,7 +112,8 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 	var log bytes.Buffer
 	cmd := exec.Command("etcd", "--data-dir", dir, //nolint:gosec // its arguments are fixed
 		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
-		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer)
+		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster",
+		"default=http://"+peer)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		return "", nil, fmt.Errorf("%w: install Debian's etcd-server and etcd-client", err)
@@ -123,7 +124,8 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 	}
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint", "health") //nolint:gosec // the address is ours
+		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint",
+			"health") //nolint:gosec // the address is ours
 		ask.Env = append(os.Environ(), "ETCDCTL_API=3")
 		err := ask.Run()
 		cancel()

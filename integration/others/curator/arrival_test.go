@@ -181,7 +181,8 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 // holder runs a worker until it holds, and returns how to kill it.
 func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind, path string) (kill func()) {
 	t.Helper()
-	p := exec.CommandContext(ctx, worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path, "-resource", s.socket,
+	p := exec.CommandContext(ctx, worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path,
+		"-resource", s.socket,
 		"-limit", fmt.Sprint(k.limit), "-session-timeout", short.String(), "-writes", "1")
 	in, err := p.StdinPipe()
 	must(t, err)

@@ -123,7 +123,8 @@ func (s *stage) cachesAway(t *testing.T) {
 
 	write := func(data string, ops ...zkrecipes.Op) {
 		t.Helper()
-		_, err := s.clients[1].Multi(ctx, append(ops, zkrecipes.OpCreate(path+"/a", []byte(data), 0, zk.WorldACL(zk.PermAll)...))...)
+		_, err := s.clients[1].Multi(ctx, append(ops,
+			zkrecipes.OpCreate(path+"/a", []byte(data), 0, zk.WorldACL(zk.PermAll)...))...)
 		must(t, err)
 	}
 	again := zkrecipes.OpDelete(path+"/a", -1)

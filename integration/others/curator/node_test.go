@@ -137,7 +137,8 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	t.Log("Curator's node says:", ask("kept", "n"))
 	s.stands(t, n, path, "ours")
 	_, written := s.at(t, path)
-	t.Logf("Curator has written a node of %#x, and ours again: version %d, then %d", written.EphemeralOwner, before.Version, written.Version)
+	t.Logf("Curator has written a node of %#x, and ours again: version %d, then %d", written.EphemeralOwner,
+		before.Version, written.Version)
 	if written.Czxid != before.Czxid {
 		t.Error("our node was made again: want that its data was set")
 	}
@@ -169,7 +170,8 @@ func (s *stage) stands(t *testing.T, n *node.Node, path, want string) {
 	poll(t, want+" stands at "+path, func() bool {
 		data, stat := s.at(t, path)
 		state := n.State()
-		if !state.Exists || !state.Current || state.Err != nil || state.Czxid != stat.Czxid || stat.EphemeralOwner != s.ours(t) || data != want {
+		if !state.Exists || !state.Current || state.Err != nil || state.Czxid != stat.Czxid ||
+			stat.EphemeralOwner != s.ours(t) || data != want {
 			since = time.Now()
 		}
 		return time.Since(since) > 300*time.Millisecond

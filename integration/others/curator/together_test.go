@@ -25,7 +25,8 @@ func TestReadersAndWriters(t *testing.T) {
 	for i, k := range []kind{{name: "read", open: openReader}, {name: "write", open: openWriter}} {
 		k.sections, k.limit = sections[k.name], 1
 		for j := range 2 {
-			curators = append(curators, s.peer.Begin("loop", fmt.Sprint("java-", k.name, j), k.name, path, "-", k.sections, s.socket))
+			curators = append(curators, s.peer.Begin("loop", fmt.Sprint("java-", k.name, j), k.name, path, "-",
+				k.sections, s.socket))
 		}
 		ours.Go(func() { s.loop(t, &rec, "go-"+k.name, s.clients[i], k, path) })
 	}

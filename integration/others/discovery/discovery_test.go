@@ -198,7 +198,8 @@ func (s *stage) withCurator(t *testing.T) {
 	uri, err := discovery.ParseURISpec("{scheme}://{address}:{ssl-port}/{id}?{service-type}")
 	must(t, err)
 	for _, i := range []discovery.Instance{
-		{Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri, Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"}},
+		{Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri,
+			Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"}},
 		{Service: "orders", ID: "go 2", Address: "10.0.0.9"},
 	} {
 		defer func(r *discovery.Registration) { must(t, r.Close(t.Context())) }(s.register(t, d, i))
@@ -221,14 +222,16 @@ func (s *stage) withCurator(t *testing.T) {
 			return fmt.Sprint(port)
 		}
 		theirs := s.ask(t, "query", base, service)
-		if want := i.ID + " " + i.Address + " " + number(i.Port) + " " + number(i.TLSPort) + " "; !strings.HasPrefix(theirs, want) {
+		if want := i.ID + " " + i.Address + " " + number(i.Port) + " " + number(i.TLSPort) +
+			" "; !strings.HasPrefix(theirs, want) {
 			t.Errorf("Curator reads %q: want %q", theirs, want)
 		}
 		if i.URI != nil && !strings.HasSuffix(theirs, i.URL()) {
 			t.Errorf("Curator reads %q: we make the URI %q", theirs, i.URL())
 		}
 	}
-	_, err = d.Register(t.Context(), discovery.Instance{Service: "plain", ID: "11111111-2222-4333-8444-555555555555", Address: "10.0.0.8"})
+	_, err = d.Register(t.Context(), discovery.Instance{Service: "plain", ID: "11111111-2222-4333-8444-555555555555",
+		Address: "10.0.0.8"})
 	if !errors.Is(err, zkrecipes.ErrTaken) {
 		t.Errorf("the id of a Java process: %v", err)
 	}
@@ -237,7 +240,8 @@ func (s *stage) withCurator(t *testing.T) {
 // withSpring: Spring's DiscoveryClient reads our instances, and we read what a Spring application has registered.
 func (s *stage) withSpring(t *testing.T) {
 	d := s.discovery(t, "/services", discovery.WithCodec(discovery.Spring()))
-	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80, Metadata: map[string]string{"zone": "b"}})
+	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80,
+		Metadata: map[string]string{"zone": "b"}})
 	s.ask(t, "application", "a", "mixed")
 	want := "http://10.0.0.7:8080 {instance_status=UP, zone=a}; http://10.0.0.8:80 {instance_status=UP, zone=b}"
 	if got := s.ask(t, "discover", "a", "mixed"); got != want {
@@ -249,7 +253,8 @@ func (s *stage) withSpring(t *testing.T) {
 		t.Errorf("we read %+v", got)
 	}
 	must(t, r.Close(t.Context()))
-	poll(t, "Spring reads that ours has gone", func() bool { return !strings.Contains(s.ask(t, "discover", "a", "mixed"), "10.0.0.8") })
+	poll(t, "Spring reads that ours has gone",
+		func() bool { return !strings.Contains(s.ask(t, "discover", "a", "mixed"), "10.0.0.8") })
 	s.ask(t, "leave", "a")
 	poll(t, "the application has gone", func() bool {
 		view, err := d.Instances(t.Context(), "mixed")
@@ -286,10 +291,12 @@ func (s *stage) reconnect(t *testing.T) {
 		poll(t, "connected again", func() bool { return r.State().Current })
 		must(t, r.Update(t.Context(), r.Instance())) // what it has: nothing is written
 	}
-	if again, err := s.client.Session(t.Context()); err != nil || again.ID() != mine.ID() || r.State().Czxid != state.Czxid {
+	if again, err := s.client.Session(t.Context()); err != nil || again.ID() != mine.ID() ||
+		r.State().Czxid != state.Czxid {
 		t.Fatalf("the session was lost: %v", err)
 	}
-	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2}) // ZooKeeper's events come in order
+	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9",
+		Port: 2}) // ZooKeeper's events come in order
 	var times int
 	told := func(what string) { // first the cache has the change, then it reports it
 		t.Helper()

@@ -50,7 +50,8 @@ func TestCrateSuite(t *testing.T) {
 func crateSource(t *testing.T) string {
 	t.Helper()
 	vendor := filepath.Join(cache(t, "crate"), "vendor")
-	run(t, "", "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path", "testdata/rust/Cargo.toml", vendor)
+	run(t, "", "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path",
+		"testdata/rust/Cargo.toml", vendor)
 	source := filepath.Join(t.TempDir(), crate)
 	if err := os.CopyFS(source, os.DirFS(filepath.Join(vendor, crate))); err != nil {
 		t.Fatal(err)
@@ -97,7 +98,8 @@ func readCargo(out []byte) (r results) {
 var cargoSums = regexp.MustCompile(`^result: .* (\d+) passed; (\d+) failed`)
 
 func TestReadCargo(t *testing.T) {
-	r := readCargo([]byte("test a ... ok\ntest b ... printed\nok\ntest c ... FAI\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\n"))
+	r := readCargo(
+		[]byte("test a ... ok\ntest b ... printed\nok\ntest c ... FAI\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\n"))
 	if len(r.passed) != 2 || len(r.failed) != 1 {
 		t.Errorf("passed %q, failed %q", r.passed, r.failed)
 	}

@@ -65,8 +65,10 @@ var curatorParts = []part{
 		"--select-package=org.apache.curator.framework", "--exclude-package=org.apache.curator.framework.recipes",
 		"--exclude-classname=.*(" + needFresh + ")",
 	}},
-	{"superuser", []string{"--select-package=org.apache.curator.framework.imps", "--include-classname=.*(" + needFresh + ")"}},
-	{"client", []string{"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework", "--exclude-package=org.apache.curator.x"}},
+	{"superuser", []string{"--select-package=org.apache.curator.framework.imps", "--include-classname=.*(" +
+		needFresh + ")"}},
+	{"client", []string{"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework",
+		"--exclude-package=org.apache.curator.x"}},
 	{"async", []string{"--select-package=org.apache.curator.x.async"}},
 	{"discovery", []string{"--select-package=org.apache.curator.x.discovery"}},
 }
@@ -110,7 +112,8 @@ func compileTests(t *testing.T, release, jars string) (classes string) {
 	run(t, "", "unzip", "-q", archive[0], "*/src/test/java/*", "-d", dir)
 	var sources []string
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".java") && (strings.Contains(path, "/curator-x-async/") || strings.Contains(path, "/curator-x-discovery/")) {
+		if strings.HasSuffix(path, ".java") &&
+			(strings.Contains(path, "/curator-x-async/") || strings.Contains(path, "/curator-x-discovery/")) {
 			sources = append(sources, path)
 		}
 		return err
@@ -152,14 +155,16 @@ func fetched(t *testing.T, release string) string {
 func junit(t *testing.T, path string, env []string, args ...string) results {
 	t.Helper()
 	reports := t.TempDir()
-	flags := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.util.logging.config.file=" + os.DevNull, "-cp", path}
+	flags := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.util.logging.config.file=" +
+		os.DevNull, "-cp", path}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-D") {
 		flags, args = append(flags, args[0]), args[1:]
 	}
 	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--include-classname") }) {
 		args = append(args, "--include-classname=.*Test[^.]*")
 	}
-	args = append(append(flags, "org.junit.platform.console.ConsoleLauncher", "execute", "--details=none", "--disable-banner",
+	args = append(append(flags, "org.junit.platform.console.ConsoleLauncher", "execute", "--details=none",
+		"--disable-banner",
 		"--reports-dir="+reports,
 		"--config=junit.jupiter.execution.timeout.testable.method.default=240s"), args...)
 	started := time.Now()

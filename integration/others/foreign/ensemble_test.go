@@ -93,7 +93,8 @@ func (e *ensembles) serve(nc net.Conn) {
 		return
 	}
 	front := x.srv.Fronts()[cfg.id]
-	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port), "Server": front.Addr()})
+	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port),
+		"Server": front.Addr()})
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
 	front.Stop()
 	e.mu.Lock()
@@ -113,7 +114,8 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 		<-left
 		e.mu.Lock()
 	}
-	changed := x != nil && x.flags != flags && len(x.srv.Tree("/")) == 1 // and there is no node whose loss would be noticed
+	changed := x != nil && x.flags != flags &&
+		len(x.srv.Tree("/")) == 1 // and there is no node whose loss would be noticed
 	if x != nil && len(x.members) == 0 && (changed || !exists(x.leftover)) {
 		x.srv.Close()
 		x = nil
@@ -196,7 +198,8 @@ func (c config) options(flags string) []zktest.Option {
 		}
 	}
 	if words := whitelist.FindStringSubmatch(flags); words != nil && words[1] != "*" {
-		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1], func(r rune) bool { return r == ',' || r == ' ' })...))
+		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1],
+			func(r rune) bool { return r == ',' || r == ' ' })...))
 	}
 	if strings.Contains(flags, "zookeeper.skipACL=yes") {
 		list = append(list, zktest.WithoutACLs())

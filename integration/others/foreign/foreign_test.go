@@ -49,7 +49,8 @@ func run(t *testing.T, input string, name string, args ...string) string {
 }
 
 // unfetched is what Maven and pip say when a registry has not answered.
-var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
+var unfetched = regexp.MustCompile(
+	`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
 
 // fetching runs a command, and again if it could not fetch something, three times in all: a registry may answer late once.
 func fetching(command func() *exec.Cmd) (out []byte, err error) {

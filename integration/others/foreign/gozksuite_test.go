@@ -16,7 +16,8 @@ import (
 // TestGoZookeeperSuite runs the tests of go-zookeeper from the module cache.
 func TestGoZookeeperSuite(t *testing.T) {
 	var module struct{ Dir string }
-	if err := json.Unmarshal([]byte(run(t, "", "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")), &module); err != nil {
+	if err := json.Unmarshal([]byte(run(t, "", "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")),
+		&module); err != nil {
 		t.Fatal(err)
 	}
 	source := t.TempDir()
@@ -37,7 +38,8 @@ func TestGoZookeeperSuite(t *testing.T) {
 		}
 		started := time.Now()
 		run := func(more ...string) results {
-			return readGo(t, suite(t, 10*time.Minute, source, append(env, "GOWORK=off", "GOFLAGS=-mod=mod"), "go", append(args, more...)...))
+			return readGo(t, suite(t, 10*time.Minute, source, append(env, "GOWORK=off", "GOFLAGS=-mod=mod"), "go",
+				append(args, more...)...))
 		}
 		r := run()
 		// A test that stops a server, and then writes at once, fails if the write comes before the client sees the end of its
@@ -50,7 +52,8 @@ func TestGoZookeeperSuite(t *testing.T) {
 		judge(t, server, r, nil)
 	}
 	t.Run("zktest", func(t *testing.T) {
-		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"), "FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
+		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"),
+			"FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
 	})
 	if !everything() {
 		return

@@ -49,7 +49,8 @@ func TestWheelPackage(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t, "pip, venv, ensurepip", "apt-get install python3-pip python3-venv")
 	deps := cache(t, "wheel")
-	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes", "-r", "testdata/wheel.txt")
+	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes",
+		"-r", "testdata/wheel.txt")
 	bin := buildPackages(t, "wheels", "PYTHON="+interpreter)
 	for _, platform := range platforms() {
 		wheel := only(t, filepath.Join(bin, "pytest_zktest-*-py3-none-"+tags[platform].wheel+".whl"))
@@ -63,7 +64,8 @@ func TestWheelPackage(t *testing.T) {
 	run(t, "", filepath.Join(venvBin, "python"), "-m", "pip", "install", "-q", "--no-index",
 		"--find-links", deps, "--find-links", bin, "pytest-zktest", "kazoo")
 	copyTo(t, project, "../../../zktest/python/example/test_worker.py")
-	out := runProject(t, project, []string{"PATH=" + venvBin}, filepath.Join(venvBin, "pytest"), "-v", "-p", "no:cacheprovider")
+	out := runProject(t, project, []string{"PATH=" + venvBin}, filepath.Join(venvBin, "pytest"),
+		"-v", "-p", "no:cacheprovider")
 	if !strings.Contains(out, "1 passed") {
 		t.Errorf("pytest: %s", out)
 	}
@@ -94,8 +96,10 @@ func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build
 		t.Fatal("zktest/java/README.md has no dependencies in XML")
 	}
 	copyTo(t, project, "testdata/jar/pom.xml")
-	edit(t, filepath.Join(project, "pom.xml"), "<!-- README -->", strings.ReplaceAll(string(block[1]), "linux-x86_64", tags[here].jar))
-	copyTo(t, filepath.Join(project, "src/test/java/example"), "../../../zktest/java/src/test/java/example/WorkerTest.java")
+	edit(t, filepath.Join(project, "pom.xml"), "<!-- README -->",
+		strings.ReplaceAll(string(block[1]), "linux-x86_64", tags[here].jar))
+	copyTo(t, filepath.Join(project, "src/test/java/example"),
+		"../../../zktest/java/src/test/java/example/WorkerTest.java")
 	out := runProject(t, project, []string{own, "PATH=" + withoutGo(t)}, "mvn", "-B", "test")
 	if !strings.Contains(out, "Tests run: 1, Failures: 0") {
 		t.Errorf("mvn: %s", out)
@@ -116,7 +120,8 @@ func only(t *testing.T, pattern string) string {
 func buildPackages(t *testing.T, target string, variables ...string) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
-	args := append([]string{"-C", "../../..", target, "BIN=" + bin, "PLATFORMS=" + strings.Join(platforms(), " ")}, variables...)
+	args := append([]string{"-C", "../../..", target, "BIN=" + bin, "PLATFORMS=" + strings.Join(platforms(), " ")},
+		variables...)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	if out, err := fetching(func() *exec.Cmd { return exec.CommandContext(ctx, "make", args...) }); err != nil {
@@ -166,7 +171,8 @@ func checkProgram(t *testing.T, platform, archive, path, tag string) {
 		}
 		machine = fmt.Sprintf("%#x", f.Machine)
 	}
-	known := map[string][]string{"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"}, "arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"}}
+	known := map[string][]string{"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"},
+		"arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"}}
 	if !slices.Contains(known[arch], machine) {
 		t.Errorf("%s: the program is for %s", archive, machine)
 	}

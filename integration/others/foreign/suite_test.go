@@ -33,7 +33,8 @@ type results struct {
 }
 
 func (r results) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped in %.0f s", len(r.passed), len(r.failed), len(r.skipped), r.took.Seconds())
+	return fmt.Sprintf("%d passed, %d failed, %d skipped in %.0f s", len(r.passed), len(r.failed),
+		len(r.skipped), r.took.Seconds())
 }
 
 // everything says that the whole suites are wanted, on a real server, too: minutes.

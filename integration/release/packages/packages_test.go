@@ -109,7 +109,8 @@ func TestPackages(t *testing.T) {
 		require.Contains(t, run(t, "docker", "run", "--rm", image, "version"), "zkr version "+version)
 		s := zkserver.Start(t)
 		// The image has no other program, so the one under the lock is zkr, which looks for the file in /tmp.
-		run(t, "docker", "run", "--rm", "--network=host", image, "lock", "--servers", s.Addr(), "/jobs/a", "--", "/zkr", "held")
+		run(t, "docker", "run", "--rm", "--network=host", image, "lock", "--servers", s.Addr(), "/jobs/a",
+			"--", "/zkr", "held")
 	})
 }
 
@@ -119,7 +120,8 @@ func installed(t *testing.T, root string, more ...string) {
 	require.Contains(t, run(t, "chroot", root, "/usr/bin/zkr", "version"), "zkr version "+version)
 	require.Contains(t, run(t, "chroot", root, "/usr/bin/zkr", "help", "lock"), "--on-loss")
 	for _, name := range append(more, "usr/share/man/man1/zkr-lock.1", "usr/share/bash-completion/completions/zkr",
-		"usr/share/fish/vendor_completions.d/zkr.fish", "usr/share/doc/zkr/copyright", "usr/share/doc/zkr/examples/worker.service") {
+		"usr/share/fish/vendor_completions.d/zkr.fish", "usr/share/doc/zkr/copyright",
+		"usr/share/doc/zkr/examples/worker.service") {
 		info, err := os.Stat(filepath.Join(root, name))
 		require.NoError(t, err)
 		require.Positive(t, info.Size(), name)
@@ -179,7 +181,8 @@ func TestGuide_CommandIsOne(t *testing.T) {
 	require.NoError(t, err)
 	line := regexp.MustCompile(`command: \[zkr, (.*), worker\]`).FindSubmatch(guide)
 	require.NotNil(t, line)
-	args := append([]string{"-C", "../../../cmd/zkr", "run", "."}, strings.Split(strings.ReplaceAll(string(line[1]), `"`, ""), ", ")...)
+	args := append([]string{"-C", "../../../cmd/zkr", "run", "."},
+		strings.Split(strings.ReplaceAll(string(line[1]), `"`, ""), ", ")...)
 	srv := zktest.Run(t)
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "sh", "-c", "exit 0")...)
 	cmd.Env = append(os.Environ(), "ZKR_SERVERS="+srv.Addr(), "ZKR_ID=pod-1", "ZKR_METRICS_HTTP=")

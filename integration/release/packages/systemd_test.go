@@ -90,7 +90,8 @@ func (m *machine) write(t *testing.T, name string, mode os.FileMode, text string
 func (m *machine) try(t *testing.T, command ...string) string {
 	t.Helper()
 	args := append([]string{"-t", strconv.Itoa(m.pid), "-a", "--"}, command...)
-	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput() // its words show it
+	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter",
+		args...).CombinedOutput() // its words show it
 	return strings.TrimSpace(string(out))
 }
 
@@ -345,7 +346,10 @@ func delegated(t *testing.T, m *machine) {
 	u := m.unit(t, `exec /usr/local/bin/root -e '$< = $> = 0; $ENV{PATH} = q(/bin); exec q(sleep 1000)'`,
 		"User=nobody", "Delegate=yes", "ExecStart=", "ExecStart="+command)
 	first := u.starts(t, 1)[0]
-	eventually(t, "the program is root", func() bool { return strings.Contains(u.proc(first, "status"), "Uid:\t0\t0\t0\t0") })
+	eventually(t, "the program is root", func() bool {
+		return strings.Contains(u.proc(first, "status"),
+			"Uid:\t0\t0\t0\t0")
+	})
 	require.Contains(t, u.proc(first, "cgroup"), "/zkr-")
 	u.srv.Down()
 	eventually(t, "the program has ended", func() bool { return !u.lives(first) })

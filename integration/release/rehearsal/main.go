@@ -25,7 +25,8 @@ const root = "github.com/zkrecipes/zkrecipes"
 func main() {
 	version := flag.String("version", "", "the `version` that all modules get, such as v0.1.0")
 	tree := flag.String("tree", "..", "the clone, a `directory`")
-	gorelease := flag.String("gorelease", "", "the `program` that stage asks what it thinks of each module; none by default")
+	gorelease := flag.String("gorelease", "",
+		"the `program` that stage asks what it thinks of each module; none by default")
 	sums := flag.Bool("sums", false, "stage writes the checksums into the clone, too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

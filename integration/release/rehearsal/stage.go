@@ -35,7 +35,8 @@ func newStage(ctx context.Context, tree, dir, version, gorelease string) (stage,
 	if err != nil {
 		return stage{}, err
 	}
-	s := stage{tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version, gorelease: gorelease}
+	s := stage{tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version,
+		gorelease: gorelease}
 	s.environment, err = s.newEnvironment(ctx)
 	return s, err
 }
@@ -48,7 +49,8 @@ func (s stage) newEnvironment(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	set := strings.Split(string(out), "\n")
-	env := append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GOWORK=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+s.modules,
+	env := append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GOWORK=off", "GOFLAGS=-modcacherw",
+		"GOMODCACHE="+s.modules,
 		"GONOSUMDB="+root+","+set[2], "GOPROXY=file://"+s.modules+"/cache/download,file://"+set[0]+"/cache/download,"+set[1])
 	config := [][2]string{
 		{"url." + s.repo + ".insteadOf", "https://" + root},

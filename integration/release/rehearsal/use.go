@@ -73,7 +73,8 @@ func (u user) install(ctx context.Context, home, program string) error {
 	}
 	for _, module := range append(info.Deps, &info.Main) {
 		if strings.HasPrefix(module.Path, root) && (module.Version != u.version || module.Replace != nil) {
-			return fmt.Errorf("%s has %s %s, replaced by %v: want %s", program, module.Path, module.Version, module.Replace, u.version)
+			return fmt.Errorf("%s has %s %s, replaced by %v: want %s", program, module.Path, module.Version,
+				module.Replace, u.version)
 		}
 	}
 	return nil
@@ -90,7 +91,8 @@ func (u user) imports(ctx context.Context, dir, library string) error {
 	if err := u.shell(ctx, dir, "go mod init example.com/user && go get "+library+"@"+u.version); err != nil {
 		return err
 	}
-	packages, err := u.output(ctx, dir, "go", "list", "-e", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, library+"/...")
+	packages, err := u.output(ctx, dir, "go", "list", "-e", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
+		library+"/...")
 	if err != nil {
 		return err
 	}
@@ -239,7 +241,8 @@ func (t *terminal) interrupt() {
 func (u user) shell(ctx context.Context, dir, commands string) error {
 	started := time.Now()
 	out, err := u.output(ctx, dir, "bash", "-euc", commands)
-	fmt.Printf("%5.1f s  %s\n%s", time.Since(started).Seconds(), strings.TrimSpace(strings.ReplaceAll(commands, "\n    ", "\n         ")), out)
+	fmt.Printf("%5.1f s  %s\n%s", time.Since(started).Seconds(),
+		strings.TrimSpace(strings.ReplaceAll(commands, "\n    ", "\n         ")), out)
 	return err
 }
 

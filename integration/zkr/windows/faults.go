@@ -31,7 +31,8 @@ func (s *stage) serverStops(ctx context.Context) (string, error) {
 		lags, margins = append(lags, lag), append(margins, margin)
 		return err
 	})
-	return fmt.Sprintf("program and descendant are gone after %v, %v before the deadline; zkr ends with 79", lags, margins), err
+	return fmt.Sprintf("program and descendant are gone after %v, %v before the deadline; zkr ends with 79",
+		lags, margins), err
 }
 
 // withoutServer returns for how long the program lived on after the server had stopped.
@@ -110,7 +111,8 @@ func (s *stage) ends(ctx context.Context, end func(*holder) error) (string, erro
 }
 
 // overtaken lets a fault hit a holder. It returns the exit status of zkr, and how long before the next grant its program was gone.
-func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holder) error) (h *holder, status int, gap time.Duration, err error) {
+func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holder) error) (h *holder, status int,
+	gap time.Duration, err error) {
 	if h, err = hold(ctx, servers, s.path); err != nil {
 		return nil, 0, 0, err
 	}
@@ -138,7 +140,8 @@ func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holde
 
 // waiter waits for the lock beside zkr. It reports the time of its grant. stop releases the lock.
 func (s *stage) waiter(ctx context.Context) (granted <-chan time.Time, stop func(), err error) {
-	c, err := conn.Dial(ctx, s.server.Addr(), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := conn.Dial(ctx, s.server.Addr(), conn.WithSessionTimeout(timeout),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, err
 	}

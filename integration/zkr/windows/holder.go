@@ -25,7 +25,8 @@ func wine(ctx context.Context, program string, args ...string) *exec.Cmd {
 
 // zkr prepares zkr with a log in JSON.
 func zkr(ctx context.Context, servers, verb string, args ...string) *exec.Cmd {
-	return wine(ctx, "zkr.exe", append([]string{verb, "-v", "--log=json", "--servers", servers, "--session-timeout", timeout.String()}, args...)...)
+	return wine(ctx, "zkr.exe", append([]string{verb, "-v", "--log=json", "--servers", servers, "--session-timeout",
+		timeout.String()}, args...)...)
 }
 
 // statusOf runs a command, and returns its exit status and its output.

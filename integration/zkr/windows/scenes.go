@@ -147,7 +147,8 @@ func (s *stage) look(ctx context.Context) (string, error) {
 	if err := h.held(ctx, 0); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("zkr status names process %d, which has started the program; zkr held ends with 0", h.program.parent), s.finish(ctx, h, 0)
+	return fmt.Sprintf("zkr status names process %d, which has started the program; zkr held ends with 0",
+		h.program.parent), s.finish(ctx, h, 0)
 }
 
 // held runs zkr held as the program could.

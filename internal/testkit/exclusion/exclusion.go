@@ -61,7 +61,10 @@ type fault struct {
 func faults() []fault {
 	partition := func(_ *testing.T, c *candidate) { c.link.Partition() }
 	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
-	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
+	killed := func(_ *testing.T,
+		c *candidate) {
+		_ = c.Process.Kill()
+	} // it may have lost the lock, and ended, here and below
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
 	guardKilled := func(t *testing.T, c *candidate) {
 		t.Helper()
@@ -85,17 +88,22 @@ func faults() []fault {
 		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2, nil},
 		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2, nil},
 		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2, nil},
-		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false, 128 + int(syscall.SIGKILL), 2, nil},
+		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false,
+			128 + int(syscall.SIGKILL), 2, nil},
 		{"program ignores TERM", "deaf", partition, false, lost, 1, nil},
 		{"program forks", "forks", partition, false, lost, 2, nil},
 		{"program has a daemon", "daemon", partition, false, lost, 2, nil},
 		{"zkr is root, a process becomes another user", "", partition, false, lost, 2, &user{zkr: 0, process: nobody}},
 		{"zkr is a user, a process wants to be root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0}},
-		{"zkr is a user and is killed, a process wants to be root", "", killed, true, -int(syscall.SIGKILL), 2, &user{zkr: nobody, process: 0}},
-		{"zkr is a user, a process becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, escapes: true}},
-		{"zkr is a user, a process in the control group becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, cgroup: true}},
+		{"zkr is a user and is killed, a process wants to be root", "", killed, true, -int(syscall.SIGKILL), 2,
+			&user{zkr: nobody, process: 0}},
+		{"zkr is a user, a process becomes root", "", partition, false, lost, 2,
+			&user{zkr: nobody, process: 0, setuid: true, escapes: true}},
+		{"zkr is a user, a process in the control group becomes root", "", partition, false, lost, 2,
+			&user{zkr: nobody, process: 0, setuid: true, cgroup: true}},
 		{
-			"zkr is a user and is killed, a process in the control group becomes root", "", killed, true, -int(syscall.SIGKILL), 2,
+			"zkr is a user and is killed, a process in the control group becomes root", "", killed, true,
+			-int(syscall.SIGKILL), 2,
 			&user{zkr: nobody, process: 0, setuid: true, cgroup: true},
 		},
 	}
@@ -170,7 +178,8 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	gaps, left, overloaded := s.apart(t)
 	slices.Sort(gaps)
 	overlaps := slices.IndexFunc(append(gaps, time.Hour), func(gap time.Duration) bool { return gap > 0 })
-	t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
-		"%d of them killed after the next had started; %d lost the lock without a fault",
+	t.Logf(
+		"%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
+			"%d of them killed after the next had started; %d lost the lock without a fault",
 		s.Rounds, gaps[0], gaps[len(gaps)-1], left, overloaded, len(s.all), overlaps, s.disturbed)
 }

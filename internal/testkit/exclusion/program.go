@@ -127,7 +127,8 @@ func beat(file string, word func() string) {
 func bootClock() time.Duration {
 	const boottime = 7
 	var now syscall.Timespec
-	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime, uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
+	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime,
+		uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
 		panic(failed)
 	}
 	return time.Duration(now.Nano())

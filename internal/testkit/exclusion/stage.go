@@ -43,7 +43,8 @@ func newStage(t *testing.T, setting Setting, path string, processes int, kind st
 	}
 	file := filepath.Join(t.TempDir(), "signs")
 	return &stage{
-		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead, signs: &signs{file: file, of: map[int64]*life{}},
+		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead,
+		signs:   &signs{file: file, of: map[int64]*life{}},
 		program: append([]string{os.Args[0], asProgram, kind, file}, args...),
 	}
 }
@@ -58,8 +59,10 @@ func (s *stage) start(t *testing.T) *candidate {
 		verb = []string{"shard", "--count=1", "--settle=0"}
 	}
 	c.Cmd = s.Zkr(ctx, slices.Concat(verb, []string{
-		"-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
-		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()), "--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
+		"-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms",
+		"--kill-lead", s.lead.String(),
+		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()),
+		"--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
 	}, s.program)...)
 	if s.cast != nil {
 		s.cast.prepare(c.Cmd)

@@ -72,7 +72,8 @@ func install(t *testing.T, from, to, mode string) string {
 // as lets a command run as a user.
 func as(uid int, cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}} //nolint:gosec // it is 0 or nobody
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid),
+		Gid: uint32(uid)}} //nolint:gosec // it is 0 or nobody
 	return cmd
 }
 
@@ -102,7 +103,8 @@ func openGroup(t *testing.T) *os.File {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		name, err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // only a directory of that file system is a group
+		name,
+			err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // only a directory of that file system is a group
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}

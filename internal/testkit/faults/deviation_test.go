@@ -15,7 +15,8 @@ import (
 // Servers that differ from ZooKeeper; docs/compatibility.md says which. Under each deviation every recipe works as on
 // ZooKeeper, or refuses with an error that says why. None grants what it should not.
 func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
-	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"} // which take their leases in a transaction
+	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3",
+		"semaphore-kazoo"} // which take their leases in a transaction
 	all := func(string) bool { return true }
 	for _, d := range []struct {
 		name       string
@@ -30,7 +31,8 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
 			deviations: []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption},
 		},
-		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all, refusal: zkrecipes.ErrUnsupportedServer},
+		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all,
+			refusal: zkrecipes.ErrUnsupportedServer},
 		{name: "late events", deviations: []zktest.Deviation{zktest.LateEvents}},
 		{name: "local sync", deviations: []zktest.Deviation{zktest.LocalSync}},
 		{

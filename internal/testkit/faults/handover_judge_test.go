@@ -128,7 +128,8 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	apply(-1)
 	for _, mine := range late {
 		for _, c := range contenders {
-			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c), "turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",
+			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c),
+				"turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",
 				*mine.hold, r.marks[mine.hold.From].at, c.path, c.label)
 		}
 	}
@@ -181,7 +182,8 @@ func (r *relay) judgeKnown(h check.Hold, c *contender) {
 		return
 	}
 	behind := slices.ContainsFunc(r.lagging[c.label], func(s span) bool { return s.from <= granted && s.to >= c.goneAt })
-	require.True(r.t, behind, "known: %v was granted at %v on a connection that came up at %v, and its node was deleted by hand (%s) at %v",
+	require.True(r.t, behind,
+		"known: %v was granted at %v on a connection that came up at %v, and its node was deleted by hand (%s) at %v",
 		h, granted, up, c.byHand, c.goneAt)
 }
 
@@ -198,7 +200,8 @@ func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
 		heard -= max(0, min(end, s.to)-max(c.goneAt, s.from))
 	}
 	// Until it hears, a client may need some requests: for the proof of its session, and for the watch on its node.
-	require.LessOrEqual(r.t, heard, 4*r.latency, "told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
+	require.LessOrEqual(r.t, heard, 4*r.latency,
+		"told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
 		h, end, c.byHand, c.goneAt, r.deaf[c.label])
 	all.end(c.byHand, end-c.goneAt)
 }
@@ -296,7 +299,8 @@ func (t *tally) count(in map[string]*excused, by string, d time.Duration) {
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d grants, %d lost", t.grants, t.lost)
-	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps, "holds whose node was gone": t.one} {
+	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps,
+		"holds whose node was gone": t.one} {
 		for _, by := range slices.Sorted(maps.Keys(in)) {
 			fmt.Fprintf(&b, "\n  %s, by %s: %d (%.2f %%), %d of them in one instant, the longest %v", what, by, in[by].n,
 				100*float64(in[by].n)/float64(t.grants), in[by].instant, in[by].longest)

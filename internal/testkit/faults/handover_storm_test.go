@@ -61,7 +61,8 @@ func (r *relay) loud() []fault {
 		r.deafening("hold reply", 2, settled, func(s *storm, v *actor) func() { return r.slowed(v, zktest.HoldReplyUntil) }),
 		r.deafening("frozen client", 2, settled, (*storm).blackHole),
 		r.deafening("stall to server", 1, settled, func(s *storm, v *actor) func() { return s.stall(v, zktest.ToServer) }),
-		r.deafening("stall from server", 1, settled, func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }),
+		r.deafening("stall from server", 1, settled,
+			func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }),
 		// A read for a watch that fails is repeated no sooner than a lost event is looked for.
 		r.deafening("throttle", 1, 3*r.timeout, func(s *storm, v *actor) func() { return s.rule(v, zktest.Fail(throttled)) }),
 		r.deafening("lose watches", 1, 3*r.timeout, (*storm).loseWatches),
@@ -188,8 +189,10 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	if r.random.IntN(2) == 0 {
 		action = zktest.After(do)
 	}
-	ops := []zktest.Op{zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists, zktest.OpCreate, zktest.OpSync}
-	m := zktest.Match{From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4), Times: 1 + r.random.IntN(3)}
+	ops := []zktest.Op{zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2,
+		zktest.OpExists, zktest.OpCreate, zktest.OpSync}
+	m := zktest.Match{From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4),
+		Times: 1 + r.random.IntN(3)}
 	if r.random.IntN(2) == 0 {
 		m.From = zktest.Label(v.label)
 	}
@@ -203,7 +206,8 @@ func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
 	all := r.random.IntN(3) > 0
 	var reconnect atomic.Pointer[func()]
 	rule := r.srv.Intercept(zktest.Match{
-		From: zktest.Label(v.label), Skip: r.random.IntN(2), Where: func(q zktest.Request) bool { return q.Op == zktest.OpSync || q.Op == zktest.OpMulti },
+		From: zktest.Label(v.label), Skip: r.random.IntN(2),
+		Where: func(q zktest.Request) bool { return q.Op == zktest.OpSync || q.Op == zktest.OpMulti },
 	}, zktest.Before(func(q zktest.Request) {
 		accept := s.cutOff(v)
 		reconnect.Store(&accept)

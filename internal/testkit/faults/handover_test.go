@@ -99,7 +99,8 @@ func runRelay(t *testing.T, c crowd, r *recipe, seed uint64, all *tally) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
+			t.Logf(
+				"again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
 				strings.ReplaceAll(c.name, " ", "_"), seed)
 		}
 	})
@@ -143,16 +144,18 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 		zktest.WithLatency(latency),
 	}
 	run := &relay{
-		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{}, injected: map[string]int{},
-		up:    map[zkrecipes.Token]time.Duration{},
-		marks: make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
+		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{},
+		injected: map[string]int{},
+		up:       map[zkrecipes.Token]time.Duration{},
+		marks:    make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
 	}
 	if run.fronts {
 		opts = append(opts, zktest.WithFronts(3))
 	}
 	p := &play{
-		t: t, random: random, length: relayLength, start: time.Now(), recipe: r, timeout: 4 * time.Second, calm: make(chan struct{}),
-		srv: zktest.Run(t, opts...),
+		t: t, random: random, length: relayLength, start: time.Now(), recipe: r, timeout: 4 * time.Second,
+		calm: make(chan struct{}),
+		srv:  zktest.Run(t, opts...),
 	}
 	if random.IntN(2) == 0 { // a grant waits for a proof more often
 		p.opts = append(p.opts, conn.WithSafetyMargin(0.3))
@@ -162,7 +165,8 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 	p.dial = func(label string) conn.DialFunc { return p.srv.Fronts()[run.frontOf(label)].DialAs(label) }
 	p.rec.Emit = func(check.Event) { run.marks = append(run.marks, mark{time.Since(p.start), p.srv.Zxid()}) }
 	// At its own front: a request that waits while the operator deletes would else wait for a follower that lags.
-	run.operator = bubble.Dial(t, p.srv, "operator", conn.WithSessionTimeout(40*time.Second), conn.WithDialer(p.dial("operator")))
+	run.operator = bubble.Dial(t, p.srv, "operator", conn.WithSessionTimeout(40*time.Second),
+		conn.WithDialer(p.dial("operator")))
 	for i := range c.fewest + random.IntN(c.most-c.fewest+1) {
 		a := newActor(p, fmt.Sprintf("%c", 'a'+i), r, rand.New(rand.NewPCG(random.Uint64(), 0)))
 		p.actors = append(p.actors, a)

@@ -218,7 +218,8 @@ func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 		} else {
 			watch.Skip = 1 // a semaphore reads one list without a watch first
 		}
-		rule := w.srv.Intercept(watch, zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
+		rule := w.srv.Intercept(watch,
+			zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
 		w.take("a").requireGrantedAt(0)
 		require.Equal(w, 1, rule.Hits())
 		b.requireLostAt(0, zkrecipes.LossNodeDeleted)
@@ -257,7 +258,8 @@ func TestF32_ForeignChildren(t *testing.T) {
 			return
 		}
 		w.take("a").release()
-		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000), "_c_" + strings.Repeat("0", 36)} {
+		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000),
+			"_c_" + strings.Repeat("0", 36)} {
 			_, err := w.srv.Create(w.parent+"/"+name, nil, zktest.Persistent)
 			require.NoError(w, err)
 		}

@@ -113,7 +113,8 @@ func (p *play) serveAll() {
 	select {
 	case <-served:
 	case <-time.After(3 * p.timeout):
-		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v", p.waiting(), p.tree())
+		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v",
+			p.waiting(), p.tree())
 		p.abort()
 		<-served
 	}
@@ -241,7 +242,8 @@ func (a *actor) open() {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
 		from := time.Now()
 		deadline, _ := ctx.Deadline()
-		opts := append([]conn.Option{conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent}, a.opts...)
+		opts := append([]conn.Option{conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent},
+			a.opts...)
 		c, err := conn.Dial(ctx, a.srv.Addr(), opts...)
 		late := time.Since(deadline)
 		cancel()

@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	seeds   = flag.String("seeds", "", `seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
+	seeds = flag.String("seeds", "",
+		`seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
 	verbose = flag.Bool("storm", false, "log every fault of the random schedules")
 	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules, besides the two days of TestDay")
 )
@@ -67,7 +68,8 @@ func runRandom(t *testing.T, r *recipe, seed uint64, clients int, length time.Du
 	t.Cleanup(func() {
 		if t.Failed() {
 			top, _, _ := strings.Cut(t.Name(), "/")
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run '%s/%s' -seeds %d -v",
+			t.Logf(
+				"again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run '%s/%s' -seeds %d -v",
 				top, r.name, seed)
 		}
 	})

@@ -39,7 +39,8 @@ func TestRefused_ByOneServer(t *testing.T) {
 	for _, refusing := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
-			c, err := conn.Dial(t.Context(), srv.Addrs(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout))
+			c, err := conn.Dial(t.Context(), srv.Addrs(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"),
+				conn.WithSessionTimeout(bubble.Timeout))
 			require.NoError(t, err)
 			defer c.Close()
 			s, err := c.Session(t.Context())
@@ -49,7 +50,8 @@ func TestRefused_ByOneServer(t *testing.T) {
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)
 			for _, f := range srv.Fronts()[:refusing] {
-				srv.Intercept(zktest.Match{From: zktest.Label(f.Addr()), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+				srv.Intercept(zktest.Match{From: zktest.Label(f.Addr()), Op: zktest.OpAuth, Times: -1},
+					zktest.Fail(zktest.CodeAuthFailed))
 			}
 			for range 20 {
 				srv.CutAll()
@@ -69,9 +71,11 @@ func TestRefused_TheOthersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
 		first, last := srv.Fronts()[0], srv.Fronts()[2]
-		srv.Intercept(zktest.Match{From: zktest.Label(first.Addr()), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		srv.Intercept(zktest.Match{From: zktest.Label(first.Addr()), Op: zktest.OpAuth, Times: -1},
+			zktest.Fail(zktest.CodeAuthFailed))
 		last.Stop()
-		c, err := conn.New(first.Addr()+","+last.Addr(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout))
+		c, err := conn.New(first.Addr()+","+last.Addr(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"),
+			conn.WithSessionTimeout(bubble.Timeout))
 		require.NoError(t, err)
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -176,7 +180,8 @@ func TestRefused_ByAll(t *testing.T) {
 		e.start("semaphore.Run", func() error { return sem.Run(ctx, 1, under("semaphore.Run")) })
 		e.start("shard.Run", func() error {
 			f := run("shard.Run")
-			return shard.Run(ctx, c, "/app/shards", shard.List("s1"), func(ctx context.Context, _ *shard.Shard) error { return f(ctx) })
+			return shard.Run(ctx, c, "/app/shards", shard.List("s1"),
+				func(ctx context.Context, _ *shard.Shard) error { return f(ctx) })
 		})
 		time.Sleep(30 * time.Second)
 		require.Empty(t, e.list())

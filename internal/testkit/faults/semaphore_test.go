@@ -27,7 +27,8 @@ func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *se
 func (w *world) acquiring(s *semaphore.Semaphore, n int) *attempt {
 	r := *leases
 	r.weight = n
-	return w.acquire(fmt.Sprintf("%p", s), &r, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) })
+	return w.acquire(fmt.Sprintf("%p", s), &r,
+		func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) })
 }
 
 // TestF53_HolderOfLeasesExpires: each of its leases becomes free, once.

@@ -31,7 +31,8 @@ type fault struct {
 
 // requests are the operations that rules choose from. OpAny is any except pings.
 var requests = []zktest.Op{
-	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete,
+	zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
 	zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer, zktest.OpCloseSession,
 }
 
@@ -179,13 +180,15 @@ func (s *storm) expire(v *actor) func() {
 // ignoreSync leaves syncs unanswered, mostly those of the heartbeat. A real server can ignore no other request: it
 // answers in order, so an answered sync shows that everything before it was answered.
 func (s *storm) ignoreSync(v *actor) func() {
-	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5}, zktest.Ignore()).Remove
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5},
+		zktest.Ignore()).Remove
 }
 
 func (s *storm) reapOnCreate(v *actor) func() {
-	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
-		s.srv.Reap()
-	})).Remove
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpCreate},
+		zktest.Before(func(zktest.Request) {
+			s.srv.Reap()
+		})).Remove
 }
 
 func (s *storm) deleteOne(v *actor) func() {

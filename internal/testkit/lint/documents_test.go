@@ -150,8 +150,10 @@ func TestDocuments_ShowRealCodeAndLinkToWhatIsThere(t *testing.T) {
 func TestDocuments_BrokenOnesAreFound(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	broken, err := brokenDocuments(fstest.MapFS{
-		"a.go":         file("package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
-		"docs/a.md":    file("# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
+		"a.go": file(
+			"package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
+		"docs/a.md": file(
+			"# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
 		"docs/b.md":    file("```go\ng()\nh()\n```\nTestReal TestUnreal [a](a.md#the-head) [c](c.md) <img src=\"p.svg\">\n"),
 		"docs/pic.svg": file("<svg/>"),
 	})

@@ -195,7 +195,8 @@ func TestHouse_IsAsDrawn(t *testing.T) {
 	drawn, after, found := strings.Cut(rest, pictureEnd)
 	require.True(t, found)
 	if *update {
-		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after), 0o644))
+		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after),
+			0o644))
 		return
 	}
 	assert.Equal(t, picture, drawn, "docs/design.md shows another picture: go generate ./internal/testkit/lint")

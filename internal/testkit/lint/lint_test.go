@@ -70,7 +70,8 @@ var rules = []struct {
 		func(dir string) bool { return isLibrary(dir) || isProgram(dir) },
 		func(path string) bool {
 			first, _, more := strings.Cut(path, "/")
-			return more && strings.Contains(first, ".") && !within(path, "github.com/go-zookeeper/zk", "github.com/cenkalti/backoff/v4")
+			return more && strings.Contains(first, ".") && !within(path, "github.com/go-zookeeper/zk",
+				"github.com/cenkalti/backoff/v4")
 		},
 	},
 	{

@@ -65,7 +65,8 @@ func UseAt(address string) {
 
 // resolveBy sends all questions of this process over connections to one name server.
 func resolveBy(dial func(ctx context.Context) (net.Conn, error)) {
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	net.DefaultResolver = &net.Resolver{PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
 }
 
 // Set replaces the addresses of a name. Without any, the name exists and has no address.
@@ -152,7 +153,8 @@ func (s *Server) answer(question []byte) []byte {
 	if !known && !isService {
 		status = notFound
 	}
-	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1}, byte(len(records)>>8), byte(len(records)), 0, 0, 0, 0)
+	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1}, byte(len(records)>>8),
+		byte(len(records)), 0, 0, 0, 0)
 	answer = append(answer, question[header:end]...)
 	for _, record := range records {
 		answer = append(answer, 0xc0, header, 0, byte(kind), 0, 1, 0, 0, 0, 0) // of the name that was asked for, for 0 s

@@ -220,7 +220,8 @@ func (l *lane) wrote(err error) {
 	case err == nil:
 		l.mark("write", "")
 	case errors.As(err, &stale):
-		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", stale.Presented, stale.Highest))
+		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it",
+			stale.Presented, stale.Highest))
 	}
 }
 

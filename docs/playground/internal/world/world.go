@@ -41,7 +41,8 @@ type World struct {
 
 // New starts a world, with all its processes running. Its steps happen by themselves, until ctx ends or the world is closed.
 func New(ctx context.Context, s Setting) (*World, error) {
-	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency), zktest.WithHistory(1<<10))
+	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency),
+		zktest.WithHistory(1<<10))
 	if err != nil {
 		return nil, err
 	}

@@ -188,7 +188,8 @@ func TestFrozen(t *testing.T) {
 // TestFrozen_Killed: a process that is killed in its sleep writes nothing.
 func TestFrozen_Killed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=300.take.anna,2000.freeze.anna,3000.kill.anna,3500.start.anna,4000.take.anna", 15*time.Second, nil)
+		v := run(t, "n=3&do=300.take.anna,2000.freeze.anna,3000.kill.anna,3500.start.anna,4000.take.anna",
+			15*time.Second, nil)
 		for _, m := range v.Lanes[0].Marks {
 			if m.Kind == "write" {
 				require.True(t, m.At < 2000 || m.At > 8000, "at %v", m.At)
@@ -243,7 +244,8 @@ func TestEnd_LeavesNoClient(t *testing.T) {
 
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second, func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
+		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second,
+			func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
 		require.Len(t, holds(v, "anna"), 1)
 		require.False(t, v.Lanes[0].Losing)
 		i := slices.IndexFunc(v.Lanes[0].Requests, func(r Request) bool { return r.Op == "create" && r.Lost })
@@ -308,7 +310,8 @@ func TestByHand(t *testing.T) {
 		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
 		require.Less(t, ben.From, anna.To)
 		require.Equal(t, []Span{{Kind: "both", From: ben.From, To: anna.To, Why: "ben"}}, v.Lanes[0].Both)
-		require.Contains(t, v.Lanes[0].Marks, Mark{"refused", v.Lanes[0].refused(), fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token)})
+		require.Contains(t, v.Lanes[0].Marks, Mark{"refused", v.Lanes[0].refused(),
+			fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token)})
 	})
 }
 
@@ -360,7 +363,8 @@ func TestRandom(t *testing.T) {
 func TestParse(t *testing.T) {
 	s, err := Parse("recipe=semaphore&n=5&limit=3&rule=1&end=9&do=600.take.ben,300.cut.anna")
 	require.NoError(t, err)
-	require.Equal(t, Setting{Semaphore, 5, 3, []Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
+	require.Equal(t, Setting{Semaphore, 5, 3,
+		[]Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
 	s, err = Parse("")
 	require.NoError(t, err)
 	require.Equal(t, Setting{Mutex, 4, 2, nil}, s)
@@ -390,10 +394,13 @@ func TestDo_SaysWhyNot(t *testing.T) {
 		defer w.Close()
 		time.Sleep(time.Second)
 		for _, c := range []string{
-			"steal anna: no such action", "take eve: no such process", "start anna: runs already", "read anna: only a read-write lock",
+			"steal anna: no such action", "take eve: no such process", "start anna: runs already",
+			"read anna: only a read-write lock",
 			"release anna: has nothing", "heal anna: is not cut off", "wake anna: is not frozen", "delete anna: has no node",
-			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped", "expire anna: has no session",
-			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already", "freeze ben: ", "freeze ben: is frozen", "release ben: is frozen",
+			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped",
+			"expire anna: has no session",
+			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already",
+			"freeze ben: ", "freeze ben: is frozen", "release ben: is frozen",
 		} {
 			what, says, _ := strings.Cut(c, ": ")
 			verb, who, _ := strings.Cut(what, " ")

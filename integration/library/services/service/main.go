@@ -46,7 +46,8 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 		return err
 	}
 	prometheus.MustRegister(metrics)
-	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout), conn.WithTracer(metrics.Tracer()))
+	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout),
+		conn.WithTracer(metrics.Tracer()))
 	if err != nil {
 		return err
 	}
