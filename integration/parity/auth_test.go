@@ -97,8 +97,8 @@ func authRequests() (ops []Op) {
 func TestAuth_ZktestAgreesWithReal(t *testing.T) {
 	for _, c := range authCases {
 		t.Run(c.name, func(t *testing.T) {
-			timeouts := zkserver.WithSessionTimeouts(time.Second,
-				time.Hour) // no session expires meanwhile, for that takes a zxid
+			// No session may expire meanwhile, because that takes a zxid.
+			timeouts := zkserver.WithSessionTimeouts(time.Second, time.Hour)
 			opts := []zkserver.Option{timeouts}
 			if slices.Contains(c.properties, saslProvider) {
 				opts = append(opts, zkserver.WithProperty("java.security.auth.login.config", loginConfig(t)),

@@ -159,8 +159,8 @@ func handshakes(t *testing.T, a, b Target) {
 			[]Op{{Code: stepConnect, Session: i, Handshake: wrongPassword, Timeout: timeout}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000 - timeout%2}},
 			[]Op{{Code: opGetData, Path: "/a"}},
-			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach,
-				Timeout: 30_000}}, // the server closes the connection of slot 0
+			// The server closes the connection of slot 0.
+			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach, Timeout: 30_000}},
 			[]Op{{Slot: 1, Code: opClose}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000}}, // the session has ended
 			[]Op{{Code: stepConnect, Session: i, Handshake: unknownSession, Timeout: 30_000}},

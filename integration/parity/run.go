@@ -151,8 +151,8 @@ func (r *run) perform(ops []Op, got *[]string) error {
 		r.slots[first.Slot] = nil
 		return s.hangUp()
 	case stepOversize:
-		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0,
-			1}) // the server closes the connection, so a failed write does not matter
+		// The server closes the connection, so a failed write does not matter.
+		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1})
 		return r.receive(first.Slot, ops, []int32{1}, got)
 	default:
 	}
@@ -173,7 +173,7 @@ func (o Op) ends(reply string) bool {
 	}
 	return o.Code == opClose || o.Code == opUnknown || o.Code == opCheck || // outside a multi
 		strings.HasSuffix(reply, "err=-115") ||
-		strings.HasSuffix(reply, "err=-124") // the client must authenticate, and has not
+		strings.HasSuffix(reply, "err=-124") // the client has not authenticated as it must
 }
 
 const (

@@ -14,10 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// largest is how many bytes the program may have, compressed.
+// largest is the maximum size of the compressed program, in bytes.
 const largest = 4_000_000
 
-// TestPage_IsThereBeforeTheProgram: the scenes can be read while the program is still on its way.
+// TestPage_IsThereBeforeTheProgram: the scenes can be read while the program is still loading.
 func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 	directory, err := built()
 	require.NoError(t, err)
@@ -45,15 +45,16 @@ func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 	p.Await(`playground.ready && !document.getElementById('loading').checkVisibility()`)
 }
 
-// wide lists elements that are cut off at a side. The list of scenes scrolls on a telephone, and the picture cuts time off.
+// wide lists elements that are cut off at a side. The list of scenes scrolls on a phone, and the picture clips old
+// time.
 const wide = `[...document.querySelectorAll('body *')].filter((e) => !e.closest('nav, #lanes') && e.checkVisibility() &&
 	(e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < 0)).map((e) => e.outerHTML.slice(0, 80))`
 
-// TestPage_IsFitToRead: on a telephone and on a desk, by day and by night, nothing is cut off or faint.
+// TestPage_IsFitToRead: on a phone and on a desktop, in light and in dark colors, nothing is cut off or faint.
 func TestPage_IsFitToRead(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	// Everything that can be drawn: all are here, and each in another state.
+	// Everything that can be drawn: all processes, each in a different state.
 	p.scene(
 		`#recipe=mutex&n=8&rule=1&do=300.take.anna,600.take.ben,900.take.cleo,2000.cut.anna,1200.take.dora,11000.freeze.ben,2500.cut.dora,3000.stop.emil,3200.kill.finn,3500.lose.gina`)
 	browser.Evaluate[bool](p.Tab, `playground.moveTo(12000); true`)
@@ -72,7 +73,8 @@ func TestPage_IsFitToRead(t *testing.T) {
 		34.0, "a finger finds each button")
 }
 
-// TestPage_Keyboard: the keyboard does all, and what the reader does is in the link: it plays the same again.
+// TestPage_Keyboard: everything can be done with the keyboard, and the reader's actions are added to the link, which
+// replays them.
 func TestPage_Keyboard(t *testing.T) {
 	p := open(t, nil, "#recipe=mutex&n=3")
 	p.Await(`playground.ready`)
@@ -112,7 +114,7 @@ func TestPage_Keyboard(t *testing.T) {
 	before := grants()
 	require.Len(t, before, 4)
 
-	// What happens in one instant may happen in another order, and be served some milliseconds later.
+	// Actions of one instant may happen in another order, and be served some milliseconds later.
 	link := browser.Evaluate[string](p.Tab, `location.hash`)
 	require.Contains(t, link, ".take.anna,")
 	p.scene(link)
@@ -123,7 +125,7 @@ func TestPage_Keyboard(t *testing.T) {
 		require.Equal(t, before[i], g, "the link tells the same story")
 	}
 
-	// Tab reaches the scenes, the time and the hands; the focus is seen.
+	// Tab reaches the scenes, the controls of time and the actions, and the focus is visible.
 	reached := map[string]bool{}
 	for range 60 {
 		keys(kb.Tab)
@@ -133,22 +135,22 @@ func TestPage_Keyboard(t *testing.T) {
 	for _, place := range []string{"scenes", "time", "who", "actions", "story"} {
 		require.True(t, reached[place], "%s: %v", place, reached)
 	}
-	browser.Evaluate[bool](p.Tab, `document.activeElement.blur(); true`) // on a button, Space presses that
+	browser.Evaluate[bool](p.Tab, `document.activeElement.blur(); true`) // on a focused button, Space would press it
 	keys(" ")
 	p.Await(fmt.Sprintf(`playground.now > %f`, now)) // Space plays
 }
 
-// TestPage_SaysWhatIsWrong: with a link, and with a world that cannot be.
+// TestPage_SaysWhatIsWrong: with a link, and with a world that cannot exist.
 func TestPage_SaysWhatIsWrong(t *testing.T) {
 	p := open(t, nil, "#recipe=latch")
 	p.Await(`document.getElementById('loading').textContent.includes('want mutex, rwlock')`)
 	p.Do(chromedp.Click("#scenes a:nth-child(2)"))
-	p.Await(`playground.ready && playground.now > 100`) // a scene plays by itself
+	p.Await(`playground.ready && playground.now > 100`) // a scene starts by itself
 	require.True(t, browser.Evaluate[bool](p.Tab,
 		`document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
 }
 
-// grant is a time in which a process waits or holds.
+// grant is a span in which a process waits or holds.
 type grant struct {
 	Who, Kind, Why string
 	From           float64

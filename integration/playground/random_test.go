@@ -13,7 +13,8 @@ import (
 
 var random = flag.Duration("random", 4*time.Second, "how long TestRandom acts")
 
-// act is a script that does random things for a while. It returns what it has seen, and throws at two holds that exclude each other.
+// act is a script that does random things for a while. It returns what it has seen, and throws if two holds that
+// exclude each other overlap.
 const act = `(length) => {
 	const verbs = ['take', 'take', 'take', 'read', 'release', 'release', 'cut', 'heal', 'heal', 'lose', 'freeze', 'wake', 'wake', 'expire', 'delete', 'start', 'start', 'stop', 'kill'];
 	const pick = (list) => list[Math.floor(Math.random() * list.length)];
@@ -41,7 +42,8 @@ const act = `(length) => {
 	return { Actions: seen.actions, Done: seen.done, Holds: seen.holds.size, Refused: seen.refused, Virtual: playground.now / 1000, Memory: playground.memory };
 }`
 
-// TestRandom acts at random for a while: nothing panics, no two hold what excludes each other, and the memory stays as it is.
+// TestRandom performs random actions for a while: nothing panics, no two holds that exclude each other overlap, and
+// memory does not grow.
 func TestRandom(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)

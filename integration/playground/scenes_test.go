@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// item is a thing that the page has drawn, with what it stands for. Places are those of the picture, in pixels.
+// item is something that the page has drawn, with its meaning. Places are in pixels of the picture.
 type item struct {
 	Kind, Who, Why, Op, Lost string
-	From, To, At             float64 // times in the data of the element; To is -1 if it continues
+	From, To, At             float64 // times in the data of the element; To is -1 while it lasts
 	Token                    int64
 	Left, Right              float64
 }
@@ -28,7 +28,7 @@ type frame struct {
 	State map[string]string // by process
 }
 
-// observe is a script that returns what the page shows, with the requests or without them: they are many.
+// observe is a script that returns what the page shows. Requests are optional, because there are many.
 const observe = `(requests) => {
 	const items = [...document.querySelectorAll('#lanes [data-kind]' + (requests ? '' : ':not([data-kind="request"])'))].map((e) => {
 		const d = e.dataset, box = requests && d.kind === 'request' ? {} : e.getBoundingClientRect();
@@ -43,7 +43,7 @@ const observe = `(requests) => {
 	};
 }`
 
-// film plays a scene to its end, and returns what the page shows four times a second.
+// film plays a scene to its end, and returns what the page shows, four times a second.
 func film(p *tab, hash string) (frames []frame) {
 	p.Helper()
 	p.scene(hash)
@@ -60,8 +60,8 @@ func film(p *tab, hash string) (frames []frame) {
 	return frames
 }
 
-// sound checks what is drawn at each moment: holds that exclude each other have no pixel of time in common, the page says of no two
-// that both hold, and the deadline of a hold is before the end of its session.
+// sound checks what is drawn at each moment: holds that exclude each other share no pixel of time, the page never
+// reports that two processes hold, and the deadline of a hold precedes the end of its session.
 func sound(t *testing.T, frames []frame, limit int) {
 	t.Helper()
 	seen := 0
@@ -81,7 +81,7 @@ func sound(t *testing.T, frames []frame, limit int) {
 			require.LessOrEqual(t, beside, most, "at %v: %+v", f.Now, holds)
 		}
 		for _, column := range f.of("", "column") {
-			require.Equal(t, "overlap", column.Why, "at %v", f.Now) // that is Curator's rule
+			require.Equal(t, "overlap", column.Why, "at %v", f.Now) // this one is Curator's rule
 		}
 		for _, deadline := range f.of("", "deadline") {
 			expires := f.of(deadline.Who, "expires")
@@ -94,7 +94,7 @@ func sound(t *testing.T, frames []frame, limit int) {
 	require.Greater(t, seen, 10, "deadlines were drawn")
 }
 
-// of returns the items of some kinds, of one process or of all, in the order of time.
+// of returns the items of the given kinds, of one process or of all, in the order of time.
 func (f frame) of(who string, kinds ...string) (found []item) {
 	for _, i := range f.Items {
 		if slices.Contains(kinds, i.Kind) && (who == "" || i.Who == who) {
@@ -105,7 +105,7 @@ func (f frame) of(who string, kinds ...string) (found []item) {
 	return found
 }
 
-// all returns the items of all frames, each as it was drawn at last.
+// all returns the items of all frames, each as it was last drawn.
 func all(frames []frame, who string, kinds ...string) (found []item) {
 	for _, f := range frames {
 		for _, i := range f.of(who, kinds...) {
@@ -124,7 +124,7 @@ func all(frames []frame, who string, kinds ...string) (found []item) {
 	return found
 }
 
-// names returns the processes of items.
+// names returns the processes that the items belong to.
 func names(items []item) (found []string) {
 	for _, i := range items {
 		found = append(found, i.Who)
@@ -167,7 +167,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// verdicts are what the page says at the end of the scenes that are not of a lock alone.
+// verdicts are what the page reports at the end of the scenes that involve more than a lock.
 var verdicts = map[string]string{
 	"Curator’s rule":       "Never two holders. Two holders for 3.0 s by Curator’s rule.",
 	"Readers and a writer": "Never a writer beside another holder.",
@@ -175,7 +175,7 @@ var verdicts = map[string]string{
 	"An election":          "Never two leaders.",
 }
 
-// promises are what the scenes say, by title.
+// promises are the checks of what each scene promises, by title.
 var promises = map[string]func(*testing.T, []frame){
 	"The partition": func(t *testing.T, frames []frame) {
 		anna, ben, over := all(frames, "anna", "holds"), all(frames, "ben", "holds"), all(frames, "anna", "over")

@@ -221,8 +221,8 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
 	p.Picture(browser.Seen, "time")
-	p.Await(
-		`parseFloat(document.querySelector('.held .now').style.width) > 50`) // the bar of the present hold grows beyond the others
+	// The bar of the present hold grows longer than the others.
+	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`)
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.

@@ -93,9 +93,8 @@ func program(name string) string {
 }
 
 func (k *KDC) write(name, text string) {
-	check(k.tb,
-		os.WriteFile(k.Path(name), []byte(text), 0o644))
-} //nolint:gosec // see directory
+	check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o644)) //nolint:gosec // see directory
+}
 
 // Path is the path of a file in the folder of the center. It is removed at the end of the test.
 func (k *KDC) Path(name string) string { return filepath.Join(k.dir, name) }

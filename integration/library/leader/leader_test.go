@@ -120,8 +120,8 @@ func TestPartition(t *testing.T) {
 					won := next.event("elected")
 					require.Equal(t, elected.token, lost.token, "the term that was lost")
 					require.Greater(t, won.token, lost.token, "the next term has a larger token")
-					if overlap := lost.at.Sub(
-						won.at); overlap > 0 { // the old leader did not run from its deadline on, which is before the margin
+					// The old leader did not run from its deadline on, which is before the margin.
+					if overlap := lost.at.Sub(won.at); overlap > 0 {
 						still := awake.Longest(cut, time.Now())
 						require.Greater(t, still, overlap+sessionTimeout/20, "round %d: lost at %v, the next was elected at %v",
 							round, lost.at, won.at)
@@ -249,8 +249,8 @@ func TestServerRestart(t *testing.T) {
 	if !zk.Ours() {
 		t.Skip("the server is not ours to restart")
 	}
-	timeout := max(24*time.Second,
-		9*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
+	// The restart takes as long as the start took: seconds, on a busy machine.
+	timeout := max(24*time.Second, 9*time.Since(from))
 	longer := []string{"-session-timeout", timeout.String()}
 	a := start(t, "a", zk.Addr(), "/restart", longer...)
 	a.event("elected")

@@ -116,11 +116,8 @@ func connect(t *testing.T, at member) (*zk.Conn, <-chan zk.Event) {
 	c, events, err := zk.Connect([]string{at.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	await(t, "a session at "+at.Addr(), func() bool {
-		_,
-			err := c.Sync("/")
-		return err == nil
-	}) // it may have lost its leader just now
+	// The server may have lost its leader just now.
+	await(t, "a session at "+at.Addr(), func() bool { _, err := c.Sync("/"); return err == nil })
 	for len(events) > 0 {
 		<-events
 	}

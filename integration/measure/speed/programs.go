@@ -124,8 +124,8 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 	}
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint",
-			"health") //nolint:gosec // the address is ours
+		//nolint:gosec // the address is ours
+		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint", "health")
 		ask.Env = append(os.Environ(), "ETCDCTL_API=3")
 		err := ask.Run()
 		cancel()

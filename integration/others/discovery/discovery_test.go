@@ -295,8 +295,8 @@ func (s *stage) reconnect(t *testing.T) {
 		r.State().Czxid != state.Czxid {
 		t.Fatalf("the session was lost: %v", err)
 	}
-	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9",
-		Port: 2}) // ZooKeeper's events come in order
+	// ZooKeeper delivers events in order.
+	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2})
 	var times int
 	told := func(what string) { // first the cache has the change, then it reports it
 		t.Helper()

@@ -114,8 +114,8 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 		<-left
 		e.mu.Lock()
 	}
-	changed := x != nil && x.flags != flags &&
-		len(x.srv.Tree("/")) == 1 // and there is no node whose loss would be noticed
+	// An ensemble is replaced only while it has no node whose loss would be noticed.
+	changed := x != nil && x.flags != flags && len(x.srv.Tree("/")) == 1
 	if x != nil && len(x.members) == 0 && (changed || !exists(x.leftover)) {
 		x.srv.Close()
 		x = nil

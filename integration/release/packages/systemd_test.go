@@ -90,8 +90,8 @@ func (m *machine) write(t *testing.T, name string, mode os.FileMode, text string
 func (m *machine) try(t *testing.T, command ...string) string {
 	t.Helper()
 	args := append([]string{"-t", strconv.Itoa(m.pid), "-a", "--"}, command...)
-	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter",
-		args...).CombinedOutput() // its words show it
+	// The output shows a failure.
+	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput()
 	return strings.TrimSpace(string(out))
 }
 

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package exclusion tests that all that one zkr has started is gone before the next zkr starts its program. The tests run on
-// zktest and on a real server.
+// Package exclusion tests that everything one zkr has started is gone before the next zkr starts its program. The tests
+// run against zktest and against a real server.
 package exclusion
 
 import (
@@ -16,35 +16,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timeout is the session timeout. With a shorter one, or a longer grace, a lock would be lost now and then where tests share
-// two cores.
+// timeout is the session timeout. With a shorter one, or a longer grace, a lock would occasionally be lost where tests
+// share two cores.
 const timeout = 4 * time.Second
 
-// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard does not report being late,
+// guardedTimeout and guardedLead apply to a stage whose guard has to kill. The guard does not report that it was late,
 // so it gets more time between its kill and the end of the session.
 const (
 	guardedTimeout = 8 * time.Second
 	guardedLead    = time.Second
 )
 
-// lead is how long before the deadline zkr kills.
+// lead is how long before the deadline zkr kills its program.
 const lead = 200 * time.Millisecond
 
-// lost is the exit status of zkr when the lock was lost.
+// lost is zkr's exit status when the lock was lost.
 const lost = 79
 
-// Setting is where the tests run.
+// Setting is the environment that the tests run in.
 type Setting struct {
 	Link   func(t *testing.T) Link                    // for one zkr
-	Zkr    func(context.Context, ...string) *exec.Cmd // zkr with arguments
-	Rounds int                                        // how often each fault is tried, unless ZKRECIPES_TEST_ROUNDS says it
+	Zkr    func(context.Context, ...string) *exec.Cmd // runs zkr with arguments
+	Rounds int                                        // of each fault, unless ZKRECIPES_TEST_ROUNDS overrides it
 }
 
-// Link is the way of one zkr to the server.
+// Link is the connection of one zkr to the server.
 type Link struct {
 	Address   string
-	Partition func() // neither side hears the other one
-	Mute      func() // the server hears nothing of zkr
+	Partition func() // neither side hears the other
+	Mute      func() // the server hears nothing from zkr
 	Heal      func() // ends both
 }
 
@@ -52,8 +52,8 @@ type Link struct {
 type fault struct {
 	name, program string
 	hit           func(*testing.T, *candidate)
-	guarded       bool // zkr does not run afterwards, so that its guard has to kill
-	status        int  // with which zkr ends
+	guarded       bool // zkr does not run after the fault, so its guard has to kill
+	status        int  // zkr's exit status
 	processes     int  // of the program
 	user          *user
 }
@@ -61,10 +61,8 @@ type fault struct {
 func faults() []fault {
 	partition := func(_ *testing.T, c *candidate) { c.link.Partition() }
 	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
-	killed := func(_ *testing.T,
-		c *candidate) {
-		_ = c.Process.Kill()
-	} // it may have lost the lock, and ended, here and below
+	// Here and below, a failed signal is ignored: the candidate may have lost the lock, and exited.
+	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() }
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
 	guardKilled := func(t *testing.T, c *candidate) {
 		t.Helper()
@@ -109,16 +107,16 @@ func faults() []fault {
 	}
 }
 
-// forShards are the faults that hit a zkr that divides shards, too.
+// forShards are the faults that also hit a zkr that divides shards.
 var forShards = []string{"zkr is killed, the program has a daemon", "program has a daemon"}
 
 // Ticks returns the tickTimes of the servers that Run needs.
 func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
 
-// tickOf is so short that sessions end hardly later than they may.
+// tickOf returns a tick so short that sessions end hardly later than they may.
 func tickOf(sessions time.Duration) time.Duration { return sessions / 20 }
 
-// Run runs the tests. It calls open for each of them, with the tickTime of the server.
+// Run runs the tests. For each of them it calls open with the tickTime of the server.
 func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -138,7 +136,7 @@ func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	})
 }
 
-// test lets the fault hit one holder after the other. The program of each must be gone before the next one starts.
+// test hits one holder after another with the fault. The program of each must be gone before the next one starts.
 func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Setting, shards bool) {
 	t.Helper()
 	at := "/exclusion/" + strings.NewReplacer(" ", "-", ",", "").Replace(f.name)

@@ -15,8 +15,8 @@ import (
 // Servers that differ from ZooKeeper; docs/compatibility.md says which. Under each deviation every recipe works as on
 // ZooKeeper, or refuses with an error that says why. None grants what it should not.
 func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
-	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3",
-		"semaphore-kazoo"} // which take their leases in a transaction
+	// These acquire their leases in a transaction.
+	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"}
 	all := func(string) bool { return true }
 	for _, d := range []struct {
 		name       string

@@ -45,8 +45,9 @@ func (t *told) last() (bool, time.Time) {
 }
 
 // watchAll follows something with each recipe that shows views.
-func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[string]*told,
-	tree *cache.Cache) { //nolint:revive // t first
+func watchAll(
+	t *testing.T, ctx context.Context, c *conn.Client, //nolint:revive // t first
+) (views map[string]*told, tree *cache.Cache) {
 	t.Helper()
 	views = map[string]*told{}
 	watch := func(name string, f func(hear func(current bool))) {
