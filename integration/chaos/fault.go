@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// A fault is a kind at work. inject begins it and heal ends it. In between, during is called again and again.
+// A fault is one occurrence of a kind. inject begins it and heal ends it; in between, during is called repeatedly.
 type fault struct {
 	prepare, inject, during, heal func() error
 }
@@ -115,7 +115,7 @@ func (c *client) network(f func(*proxy.Proxy)) error {
 	return nil
 }
 
-// everybody does something to every network path, eight times in a session timeout.
+// everybody returns a function that applies f to every network path, eight times in a session timeout.
 func (r *run) everybody(f func(*proxy.Proxy)) func() error {
 	last := time.Time{}
 	return func() error {
@@ -154,7 +154,7 @@ func (r *run) killAll() error { return r.servers((*zkserver.Server).Kill) }
 
 func (r *run) restartAll() error { return r.servers((*zkserver.Server).Restart) }
 
-// servers does something to all servers at once, so that none of them serves by itself.
+// servers applies f to all servers at once, so that none of them serves alone.
 func (r *run) servers(f func(*zkserver.Server) error) error {
 	errs := make([]error, len(r.ensemble.Servers))
 	var wg sync.WaitGroup
@@ -221,7 +221,7 @@ func (r *run) tree(root string) ([]string, error) {
 	return paths, nil
 }
 
-// awaitReaping waits until the server has removed the empty containers. Then all clients continue.
+// awaitReaping waits until the server has removed the empty containers, then lets all clients continue.
 func (r *run) awaitReaping() error {
 	var left []string
 	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {

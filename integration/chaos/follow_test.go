@@ -14,10 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Stamps of these histories count the slack that views have.
+// The stamps of these histories are multiples of the slack that views have.
 const unit = int64(slack)
 
-// tale is a history of the servers, and what clients say of it.
+// tale is a history of the servers, and what clients report about it.
 type tale struct {
 	story
 	recipe string
@@ -54,7 +54,7 @@ func deleted(path string) txnlog.Change {
 	return txnlog.Change{Kind: zktest.ChangeDelete, Path: path}
 }
 
-// saw reports a view. Its age is 0.
+// saw reports a view, whose age is 0.
 func (s *tale) saw(client string, at int64, v journal.View) {
 	s.groups[client] = s.recipe
 	if v.AsOf == 0 {
@@ -80,7 +80,7 @@ func (s *tale) aOver(kind check.Kind, at int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: kind, At: at * unit}})
 }
 
-// verdict is the text of all violations.
+// verdict returns the text of all violations.
 func (s *tale) verdict() string {
 	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)},
 		history: s.history}
@@ -88,7 +88,7 @@ func (s *tale) verdict() string {
 	return strings.Join(r.judge(time.Second, remember(s.txns, 0)).Violations, "\n")
 }
 
-// accusation is a tale, and what the verdict must say of it; "" if it must say nothing.
+// accusation is a tale, and what the verdict on it must contain; "" means that there must be no violation.
 type accusation struct {
 	name, violated string
 	tell           func(s *tale)
@@ -122,7 +122,7 @@ func TestPresence(t *testing.T) {
 		s.did(5, 9, deleted(path)) // an operator
 		s.did(6, 1, ephemeral(path, "a"))
 		s.saw("a", 2, there(1, 1))
-		s.saw("a", 5, there(1, 1)) // the event is on its way
+		s.saw("a", 5, there(1, 1)) // the event is in flight
 		s.saw("a", 7, there(6, 1))
 		s.did(22, 1, deleted(path))
 		s.did(40, 2, ephemeral(path, "b"))
@@ -274,7 +274,7 @@ func TestCopies(t *testing.T) {
 				"created", node(4, 4, "y"))
 			synced(s, 3, top, node(2, 3, "y"))
 			synced(s, 3, top, node(4, 4, "y"))
-			synced(s, 3, top) // it was gone later
+			synced(s, 3, top) // it was deleted later
 			synced(s, 6, top)
 		}},
 		{"current, and complete", "", func(s *tale) {
@@ -319,10 +319,10 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// bytesOf are the bytes of a counter.
+// bytesOf returns the bytes of a counter.
 func bytesOf(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
-// added is an operation that added to a number, as it was answered.
+// added is an operation that added to a number, as answered.
 func added(sum int64) journal.Line {
 	return journal.Line{Event: check.Event{Kind: check.Granted}, Session: 1, Number: sum}
 }
@@ -466,7 +466,7 @@ func TestMeetings(t *testing.T) {
 	})
 }
 
-// What clients show at rest must be all that there is.
+// What clients show at rest must be complete.
 func TestShown(t *testing.T) {
 	truth := map[string]journal.Node{"/a": {Path: "/a", Czxid: 1, Mzxid: 2, Data: []byte("x")}}
 	views := func(vs ...journal.View) string {

@@ -15,7 +15,7 @@ type addition struct {
 	sum, was int64
 }
 
-// value judges a value that is a number, to which clients add by Update and CompareAndSet, and its watchers.
+// value judges a value that is a number, to which clients add with Update and CompareAndSet, and its watchers.
 func (t *trial) value(g Group) {
 	t.sums(g)
 	path := Root + "/" + g.Recipe + "/it"
@@ -38,7 +38,7 @@ func (t *trial) value(g Group) {
 	}
 }
 
-// counter judges a counter. Only the end of the session, or that of the client, may leave an outcome unknown.
+// counter judges a counter. Only the end of the session, or of the client, may leave an outcome unknown.
 func (t *trial) counter(g Group) {
 	t.sums(g)
 	for _, id := range t.processes(g.Recipe) {
@@ -52,16 +52,16 @@ func (t *trial) counter(g Group) {
 	}
 }
 
-// sums compares the additions that the servers have applied with those that the clients know. Each confirmed one was
-// applied once, with the sum that its client got, to the number before it, so the blocks of Counter.Next are
-// disjoint. Each unknown one was applied at most once, and those that failed not at all.
+// sums compares the additions that the servers have applied with those that the clients know of. Each confirmed one was
+// applied once, to the number before it, with the sum that its client got, so the blocks of Counter.Next are disjoint.
+// Each unknown one was applied at most once, and failed ones not at all.
 func (t *trial) sums(g Group) {
 	applied, strangers := t.additions(Root + "/" + g.Recipe + "/it")
 	f := t.Follows[g.Recipe]
 	unknown, more := 0, 0
 	for _, id := range t.processes(g.Recipe) {
 		own := applied[id]
-		open, extra := 0, 0 // outcomes not known so far, and additions that belong to none that is
+		open, extra := 0, 0 // outcomes unknown so far, and additions that belong to no known one
 		for _, op := range t.clients[id] {
 			if op.answer.Kind == check.Failed {
 				continue
@@ -85,7 +85,7 @@ func (t *trial) sums(g Group) {
 			if extra > open {
 				t.violated("%s: up to operation %d the servers have applied %d additions more than confirmed, and %d were unknown",
 					id, op.number, extra, open)
-				extra = open // said once
+				extra = open // report it once
 			}
 		}
 		if extra += len(own); extra > open {
@@ -123,7 +123,7 @@ func (t *trial) additions(path string) (by map[string][]addition, strangers []ad
 	return by, strangers
 }
 
-// number decodes the bytes of a counter; no bytes are 0.
+// number decodes the bytes of a counter; no bytes mean 0.
 func number(data []byte) int64 {
 	if len(data) != 8 {
 		return 0

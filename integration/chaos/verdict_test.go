@@ -66,7 +66,7 @@ func (s story) lostA(at, until int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
-// judgeStory judges a story. All of it is in one round, and a is the victim.
+// judgeStory judges a story, which is a single round with victim a.
 func judgeStory(t *testing.T, tell func(s story)) *Report {
 	t.Helper()
 	s := story{newHistory()}

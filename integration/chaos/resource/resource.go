@@ -16,14 +16,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Fenced marks the names of sets that refuse tokens below the highest token they have seen.
+// Fenced marks the names of sets that reject tokens below the highest token they have seen.
 const Fenced = "fenced"
 
 type request struct {
 	Set     string          `json:"set"`
 	Client  string          `json:"client"`
 	Token   zkrecipes.Token `json:"token"`
-	Element string          `json:"element,omitempty"` // none: a read
+	Element string          `json:"element,omitempty"` // none for a read
 	Base    int             `json:"base,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func Serve(path string) (*Server, error) {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // Close
+				return // closed
 			}
 			s.mu.Lock()
 			s.conns[c] = true
@@ -65,7 +65,7 @@ func Serve(path string) (*Server, error) {
 	return s, nil
 }
 
-// Set returns the set of that name. The name says whether it is fenced.
+// Set returns the set with that name, which determines whether it is fenced.
 func (s *Server) Set(name string) *check.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Server) Set(name string) *check.Set {
 	return set
 }
 
-// Close ends the server and all connections.
+// Close closes the server and all connections.
 func (s *Server) Close() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -117,7 +117,7 @@ func (s *Server) execute(q request) (a reply) {
 	return a
 }
 
-// Client is one process's connection. It is for one goroutine.
+// Client is the connection of one process. It must not be used concurrently.
 type Client struct {
 	name string
 	conn net.Conn
@@ -145,7 +145,7 @@ func (c *Client) Add(set string, token zkrecipes.Token, base int, element string
 	return err
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
 func (c *Client) ask(q request) (int, error) {

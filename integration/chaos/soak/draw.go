@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A curve is one figure over the time that the runs ran.
+// A curve is one figure over the accumulated time of the runs.
 type curve struct {
 	title   string
 	color   string
-	servers bool // what servers say; they may not have answered
+	servers bool // reported by servers, which may not have answered
 	at      func(Entry) float64
 }
 
@@ -25,14 +25,14 @@ var curves = []curve{
 	{"nodes", "#5f6b7a", true, func(e Entry) float64 { return float64(e.Nodes) }},
 }
 
-// Where a curve is, in a picture of 960 by height.
+// The place of a curve, in a picture of 960 by height.
 const (
 	width, left, right = 960, 60, 940
 	tall, apart        = 70, 110
 )
 
-// Draw draws a journal as SVG: one curve below the other, each from zero to its largest figure. A dashed line is
-// where a run continued the journal of another.
+// Draw draws a journal as SVG: one curve below another, each from zero to its largest figure. A dashed line marks where
+// a run continued the journal of another.
 func Draw(entries []Entry) string {
 	height := 50 + apart*len(curves)
 	var b strings.Builder

@@ -29,7 +29,7 @@ func write(t *testing.T, path string, run Tally) Entry {
 	return e
 }
 
-// A run continues the count where the run before it was killed, in the middle of a line or not.
+// A run continues the count where the previous run was killed, whether in the middle of a line or not.
 func TestJournal_GoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	write(t, path, Tally{Sections: 10, Lost: 1})
@@ -96,7 +96,7 @@ func TestLedger(t *testing.T) {
 	if err := section(7, 0); err != nil {
 		t.Error(err)
 	}
-	if err := section(8, 0); err != nil { // it had read before the other wrote
+	if err := section(8, 0); err != nil { // it had read before the other one wrote
 		t.Error(err)
 	}
 	if want := (Tally{Sections: 2, Refused: 1, Lost: 1}); l.sum() != want {

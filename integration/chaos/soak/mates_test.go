@@ -18,7 +18,7 @@ import (
 // kazoo is the release that the tests of package foreign pin.
 const kazoo = "2.11.0"
 
-// curators returns mates of Curator, all in one process.
+// curators returns Curator mates, all in one process.
 func curators(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func curators(t *testing.T, addr string, session time.Duration) []soak.Mate {
 		[]string{"mutex", "write"})
 }
 
-// pythons returns mates of kazoo, all in one process.
+// pythons returns kazoo mates, all in one process.
 func pythons(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	source := kazooSource(t)
@@ -38,7 +38,7 @@ func pythons(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	return mates(peer.Start(t, p, nil), "py", []soak.Mate{{Lock: "kazoo-mutex", Kind: "kazoo"}}, []string{"mutex"})
 }
 
-// kazooSource fetches and unpacks what kazoo published.
+// kazooSource fetches and unpacks the published source of kazoo.
 func kazooSource(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ func txn(zxid int64, kind zktest.ChangeKind, path string, version int32) Txn {
 	return Txn{Zxid: zxid, Changes: []Change{{Kind: kind, Path: path, Version: version}}}
 }
 
-// What a lone server has at the end of an epoch was done if what came later builds on it.
+// What a lone server has at the end of an epoch was applied if what came later builds on it.
 func TestSettle(t *testing.T) {
 	begin := []Txn{txn(first+1, zktest.ChangeCreate, "/a", 1), txn(first+2, zktest.ChangeCreate, "/a/b", 1)}
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Changes that cannot have been made are found: the log is not what the servers have done.
+// Changes that cannot have been made are detected: the log is not what the servers have done.
 func TestSettle_Misfits(t *testing.T) {
 	begin := []Txn{txn(first+1, zktest.ChangeCreate, "/a", 1), txn(first+2, zktest.ChangeCreate, "/a/b", 1)}
 	begin[1].Session, begin[1].Changes[0].Owner = 7, 7
@@ -64,7 +64,7 @@ func TestSettle_Misfits(t *testing.T) {
 	}
 }
 
-// A quorum has what was committed, and all before it. A hole in it means that a log was lost.
+// A quorum has what was committed, and everything before it. A gap in it means that a log was lost.
 func TestCommitted(t *testing.T) {
 	seen := map[int64]int{first + 1: 1, first + 2: 2, first + 3: 1, second + 1: 3}
 	last, err := committed(seen, 2)

@@ -22,8 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A leader is killed in between, and a follower that was away gets what it has missed. The logs have each change
-// once.
+// A leader is killed in between, and a follower that was away catches up. The logs together have each change once.
 func TestRead(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3)
 	if !e.Servers[0].Ours() {

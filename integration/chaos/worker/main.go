@@ -1,10 +1,10 @@
-// Command worker is one client process of the chaos tests. It takes one turn after the other. With a lock it acquires, works
-// on what the lock protects, and releases. Each other recipe has a file that says what a turn is. The worker writes one JSON
-// line for each event.
+// Command worker is one client process of the chaos tests. It takes one turn after another. With a lock it acquires,
+// works on what the lock protects, and releases. For every other recipe, a file defines what a turn is. The worker
+// writes one JSON line for each event.
 //
-// It reads orders from its input, one word a line. "work" is the default. "hold" makes the next turn last until
-// the next order, which may be "hold" again, and repeats it if it is lost. "rest" stops new turns. The end of the input
-// ends the program in order.
+// It reads orders from its input, one word per line. "work" is the default. "hold" makes the next turn last until the
+// next order, which may be "hold" again, and repeats the turn if its hold is lost. "rest" stops new turns. The end of
+// the input ends the program gracefully.
 package main
 
 import (
@@ -90,7 +90,7 @@ func run(c config) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = who.Close() }() // never fails
+		defer func() { _ = who.Close() }() // it never fails
 		opts = append(opts, conn.WithSASL(who))
 	}
 	if c.acl != "" {
@@ -135,7 +135,7 @@ func run(c config) error {
 // A turn is one operation, whatever its result. An error ends the worker.
 type turn func(context.Context) error
 
-// recipe returns what a turn is. What a recipe does beside the turns ends with ctx.
+// recipe returns what a turn is. Whatever a recipe does in addition to the turns ends with ctx.
 func (w *worker) recipe(ctx context.Context) (turn, error) {
 	switch w.config.recipe {
 	case "node", "claim":
@@ -161,7 +161,7 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 	}
 }
 
-// leaving drops an error that only reports that the worker was told to leave.
+// leaving drops an error that only reports that the worker is leaving.
 func leaving(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -178,7 +178,7 @@ type worker struct {
 	journal  *journal.Writer
 	rng      *rand.Rand
 	texts    int            // written to registers so far
-	beside   sync.WaitGroup // what has to end before the client is closed
+	beside   sync.WaitGroup // what must end before the client is closed
 }
 
 // locks returns the turn of a lock.
@@ -193,7 +193,7 @@ func (w *worker) locks(ctx context.Context) (turn, error) {
 	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, nil
 }
 
-// orphaned reports that the session, in which an operation began, has ended.
+// orphaned reports that the session in which an operation began has ended.
 func (w *worker) orphaned(op *journal.Op) {
 	if w.session.Err() != nil {
 		op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
@@ -207,7 +207,7 @@ func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
 	pause(ctx, w.length())
 }
 
-// last lets a turn last: until the next order if the newest is "hold".
+// last makes a turn last, until the next order if the newest is "hold".
 func (w *worker) last(ctx context.Context, stuck <-chan struct{}) { <-released(ctx, stuck, w.length()) }
 
 // section is one acquisition, whatever its result.
@@ -255,8 +255,8 @@ func (w *worker) length() time.Duration {
 }
 
 // use is the section: read the sets, work for a while, write them. It plays three programs, each on a set of its own.
-// The resource of the first has a fence. The second has no fence and checks its hold before it writes. The third does
-// neither.
+// The resource of the first has a fence. The second has no fence, and checks its hold before it writes. The third has
+// no fence, and does not check.
 func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck <-chan struct{}) error {
 	sets := map[string]int{}
 	if a.exclusive {
@@ -291,7 +291,7 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 	return nil
 }
 
-// chat reads while the hold lasts. A server that answers reads must not be taken for one that can prolong a session.
+// chat reads while the hold lasts. A server that answers reads must not be mistaken for one that can prolong a session.
 func (w *worker) chat(h *zkrecipes.Hold) {
 	for h.Err() == nil {
 		_, _, _ = w.client.Exists(h.Context(), h.Path()) // the answer does not matter

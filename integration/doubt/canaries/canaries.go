@@ -1,6 +1,7 @@
 package main
 
-// The tests of whole layers, in virtual time. What measures size is left out: it takes long, and notices nothing else.
+// The tests of whole layers, in virtual time. Tests that measure size are left out: they take long, and notice nothing
+// that others do not.
 const (
 	quick       = "-short -skip=TenThousand|HundredThousand|ManyWaiters "
 	clientTests = quick +
@@ -11,9 +12,9 @@ const (
 	kerberosTests = "-C zkkerberos ."
 )
 
-// canaries break the contracts of docs/design.md, and the arguments that stand beside the code.
+// canaries break the contracts of docs/design.md, and the safety arguments in the comments of the code.
 var canaries = []canary{
-	// C1 A session is one object, and what was asked of it runs in it or fails.
+	// C1 A session is one object, and whatever was requested of it runs in it or fails.
 	{"client: a write in doubt is repeated in the next session", clientTests + ";" + recordTests,
 		[]edit{{"internal/client", "Client.inSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}}},
 	{"node: created in whatever session there is", quick + "./recipes/node",
@@ -37,10 +38,10 @@ var canaries = []canary{
 		[]edit{{"internal/liveness", "Proof.ValidUntil",
 			"return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))",
 			"return p.contact.Add(p.least - p.margin)"}}},
-	// C3 A session ends once, and all holds before it.
+	// C3 A session ends once, and all its holds before it.
 	{"loss: each hold is logged and removed before the next one ends", queueTests,
 		[]edit{{"internal/lifetime", "lossNotices.deliver", "afterwards = append(afterwards, f)", "f()"}}},
-	// C4 A hold ends once, and each look at it is a look at the clock.
+	// C4 A hold ends once, and every check of it checks the clock.
 	{"hold: a deadline that was noticed late is a late one", quick + ".",
 		[]edit{{".", "Hold.endIfDue", "Path: h.backing.Path(), At: until}) {",
 			"Path: h.backing.Path(), At: time.Now()}) {"}}},
@@ -219,7 +220,7 @@ var canaries = []canary{
 	// C14 What is logged.
 	{"auth: the error has the credential that was refused", quick + "./internal/client",
 		[]edit{{"internal/lifetime", "Lifetime.authenticate", "shown.Scheme, code)", "string(shown.Credential), code)"}}},
-	// C15 The program ends before its lock can pass on.
+	// C15 The program ends before its lock can be granted to another.
 	{"zkr: the program lives to its deadline", "-C cmd/zkr -run=Deadline ./internal/supervise",
 		[]edit{{"cmd/zkr/internal/supervise", "deadline.look", "case left <= d.lead:", "case left <= 0:"}}},
 	// C16 An identity comes first.

@@ -5,20 +5,19 @@
 //	go run ./doubt/mutate -sample 300 -seed 7      a sample
 //	go run ./doubt/mutate -files 'internal/znode'  those of some files
 //	go run ./doubt/mutate -tests '^fence$'         with the tests of some packages alone
-//	go run ./doubt/mutate -out mutants.txt         goes on where an earlier run has ended
+//	go run ./doubt/mutate -out mutants.txt         continues where an earlier run ended
 //	go run ./doubt/mutate -again mutants.txt       those that survived an earlier run
 //	go run ./doubt/mutate -unreached               lists those that no test can notice, and tries none
 //
-// All mutants are compiled into the test binaries at once, and the environment selects the active one. First each
-// test runs without a mutant, and records the mutants that would have changed a value or left out a statement. A
-// mutant runs only against these tests: those of its own package first, then those of the others, the quick ones
-// first. With -reach a later run needs to do this only for new tests, while the mutated code and the other tests are
-// the same.
+// All mutants are compiled into the test binaries at once, and the environment selects the active one. First each test
+// runs without a mutant, and records the mutants that would have changed a value or left out a statement. A mutant runs
+// only against these tests: those of its own package first, then those of the others, the quick ones first. With
+// -reach, a later run repeats this only for new tests, as long as the mutated code and the other tests are the same.
 //
-// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no statement, and
-// it runs the tests of other packages only all together for each mutant.
+// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no
+// statement, and it runs the tests of other packages only all together for each mutant.
 //
-// Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
+// Nothing on disk changes. The file equivalent.txt lists mutants that change nothing a test could see, with reasons.
 package main
 
 import (
@@ -51,7 +50,7 @@ var runtimeSource []byte
 //go:embed equivalent.txt
 var equivalentList string
 
-// mutated are the directories whose code is mutated; the root is hold.go and its neighbours.
+// mutated are the directories whose code is mutated; the root is hold.go and its neighbors.
 var mutated = []string{
 	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
 	"internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
@@ -149,7 +148,7 @@ func run(c config) error {
 	return r.all(todo, max(c.workers, 1), c.out)
 }
 
-// instrument writes the mutated files, and returns what puts them in place.
+// instrument writes the mutated files, and returns the overlay that substitutes them.
 func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) {
 	in := &instrumenter{root: root}
 	added := map[string][]byte{"internal/mutation/mutation.go": runtimeSource}
@@ -181,7 +180,7 @@ func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) 
 	return in, spec, err
 }
 
-// equivalents returns the keys of the mutants that change nothing that a test could see.
+// equivalents returns the keys of the mutants that change nothing a test could see.
 func equivalents() (map[string]bool, error) {
 	keys := map[string]bool{}
 	for line := range strings.Lines(equivalentList) {
@@ -217,7 +216,7 @@ func earlier(out string) (map[string]string, error) {
 	return results, nil
 }
 
-// score prints how many were noticed, and which were not.
+// score prints how many mutants were noticed, and which were not.
 func score(results map[string]string) error {
 	equal, err := equivalents()
 	if err != nil {

@@ -78,12 +78,12 @@ func (r *runner) prepare(pkgs []string) error {
 	return nil
 }
 
-// measure runs one test without a mutant, unless an earlier run has.
+// measure runs one test without a mutant, unless an earlier run did.
 func (r *runner) measure(t *tester, name string) error {
 	m, known := r.measured[t.pkg+" "+name]
 	if !known {
 		var err error
-		if m, err = r.watch(t, name); err != nil { // on a busy machine perhaps
+		if m, err = r.watch(t, name); err != nil { // perhaps because the machine is busy
 			if m, err = r.watch(t, name); err != nil {
 				return err
 			}
@@ -117,15 +117,15 @@ func (r *runner) watch(t *tester, name string) (measurement, error) {
 	return m, nil
 }
 
-// tests runs some tests of a package, for at most so long on the processor and on the clock.
+// tests runs some tests of a package, within limits of processor time and of wall-clock time.
 func (r *runner) tests(t *tester, names []string, env string, limit, clock time.Duration) (output []byte,
 	took time.Duration, err error) {
 	pattern := "^(" + strings.Join(names, "|") + ")$"
 	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+clock.String(), "-test.run="+pattern)
 }
 
-// run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in
-// virtual time uses the processor too.
+// run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
+// time uses the processor, too.
 func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte,
 	took time.Duration, err error) {
 	const limited = `ulimit -t "$0" && exec "$@"`

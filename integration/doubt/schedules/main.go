@@ -1,11 +1,11 @@
-// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every operation on
-// a channel and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
-// legal, so a failure shows a fault, in the code or in the test.
+// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every channel
+// operation and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
+// legal, so a failure reveals a bug, in the code or in the test.
 //
 //	go run ./doubt/schedules                                        all tests of the root module, from integration/
 //	go run ./doubt/schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
 //
-// The command runs a test again and again for a while, in new processes and with one, two and four processors. Tests
+// The command runs each test repeatedly for a while, in new processes and with one, two and four processors. Tests
 // outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, by go build -overlay. Nothing on
 // disk changes.
 package main
@@ -118,7 +118,7 @@ func (r *runner) run(ctx context.Context, packages []string) (err error) {
 	return nil
 }
 
-// overlay puts the yields into copies of the runtime's files, and returns the flag that makes go build use them.
+// overlay inserts the yields into copies of the runtime's files, and returns the flag that makes go build use them.
 func (r *runner) overlay(ctx context.Context) (string, error) {
 	root, err := r.output(ctx, "..", "go", "env", "GOROOT")
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *runner) repeat(ctx context.Context, dir, binary, name string) (runs int
 	return runs, nil
 }
 
-// output runs a command and returns its output. If the command fails, the error has the output.
+// output runs a command and returns its output, which an error includes.
 func (r *runner) output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
