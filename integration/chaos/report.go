@@ -22,7 +22,7 @@ type Report struct {
 	Linear     map[string]Linear  // by recipe
 	Stills     int                // how often all views matched the servers
 	Unsettled  int                // transactions that may or may not have been applied
-	Overtaken  int                // writes to the node of another that had followed the writer's own, which package node allows
+	Overtaken  int                // writes to a node that replaced the writer's own, which package node allows
 	Losses     map[string]int
 	Sets       map[string]SetResult
 	HandOver   map[string]Durations

@@ -34,7 +34,7 @@ type Config struct {
 	Every    time.Duration // between two entries of the journal
 	Sessions int           // our clients; the first two are behind proxies
 	Locks    int           // of each kind, with two workers each
-	Pause    time.Duration // between two operations of recipes that are not locks, and between sections shared with other libraries
+	Pause    time.Duration // between operations of recipes that are not locks, and between sections shared with others
 	Journal  string        // file
 	Dir      string        // for the socket
 	// Mates are processes of other libraries.

@@ -47,11 +47,11 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 		t.Errorf("resumed server: %q, %v", answer, err)
 	}
 	must(t, s.Pause())
-	must(t, s.Stop()) // Stop ends a paused server too
+	must(t, s.Stop()) // Stop ends a paused server as well
 }
 
-// TestServer_OutlivesThreads ends all threads that wait for work. One of them may have been in Start. A thread ends with a goroutine
-// that is locked to it.
+// TestServer_OutlivesThreads ends all threads that are waiting for work, one of which may have been in Start. A thread
+// ends with a goroutine that is locked to it.
 func TestServer_OutlivesThreads(t *testing.T) {
 	s := ours(t, zkserver.Start(t))
 	var locked sync.WaitGroup
@@ -62,7 +62,7 @@ func TestServer_OutlivesThreads(t *testing.T) {
 		})
 	}
 	locked.Wait()
-	time.Sleep(100 * time.Millisecond) // the threads end
+	time.Sleep(100 * time.Millisecond) // lets the threads end
 	if answer, err := s.FourLetter("ruok"); err != nil || answer != "imok" {
 		t.Errorf("%q, %v", answer, err)
 	}
@@ -90,7 +90,7 @@ func TestServer_TakesOptions(t *testing.T) {
 	}
 }
 
-// Debian's release and the one that .ci/run fetches can be chosen, whatever ZOOKEEPER_HOME says.
+// Debian's release and the one that .ci/run fetches can be selected, whatever ZOOKEEPER_HOME is.
 func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
 	for release, want := range map[string]string{"debian": "3.8.0", "3.9": "3.9."} {
@@ -107,7 +107,7 @@ func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 
 func TestOpen_SaysWhatIsMissing(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
-	java := t.TempDir() // JAVA_HOME, first without a Java
+	java := t.TempDir() // JAVA_HOME, at first without a Java
 	t.Setenv("JAVA_HOME", java)
 	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) ||
 		!strings.Contains(err.Error(), "java is not installed: run ") {

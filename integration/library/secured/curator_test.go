@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Curator and our client have one identity, and count under one lock, on whose node only that identity may create and
+// Curator and our client share one identity, and count under one lock, on whose node only that identity may create and
 // delete.
 func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	k := realm(t)

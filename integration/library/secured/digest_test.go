@@ -1,4 +1,4 @@
-// Package secured runs the recipes on servers to which a client must show an identity.
+// Package secured runs the recipes against servers that require clients to authenticate.
 package secured
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var silent = conn.WithLogger(slog.New(slog.DiscardHandler))
 
-// The guide's servers and clients are as it prints them.
+// The servers and clients are configured as the guide prints them.
 func TestGuide_DigestIsAsPrinted(t *testing.T) {
 	block := guide(t)
 	releases(t, func(t *testing.T, release string) {
@@ -51,7 +51,7 @@ func TestGuide_DigestIsAsPrinted(t *testing.T) {
 	})
 }
 
-// users of the servers. Names and passwords have what is quoted, and what is hashed in another encoding.
+// users of the servers. Names and passwords contain characters that are quoted, or hashed in another encoding.
 var users = map[string]string{"bob": "secret", "eve": `s"e\c,r=et`, "jürgen": "grün", "日本": "語"}
 
 // digestServer has DIGEST-MD5, and these settings of zoo.cfg. One without a value is true.

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// guide returns what finds a block of code of the guide by what is in it.
+// guide returns a function that finds a code block in the guide by a text in it.
 func guide(t *testing.T) func(with string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/guides/secured.md")
@@ -39,7 +39,7 @@ func guide(t *testing.T) func(with string) string {
 	}
 }
 
-// settings are the lines of a zoo.cfg, in which old texts give way to new ones.
+// settings returns the lines of a zoo.cfg as options, after replacing texts.
 func settings(text string, oldnew ...string) (opts []zkserver.Option) {
 	for line := range strings.Lines(strings.NewReplacer(oldnew...).Replace(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -48,7 +48,7 @@ func settings(text string, oldnew ...string) (opts []zkserver.Option) {
 	return opts
 }
 
-// properties are those of Java, in which old texts give way to new ones.
+// properties returns Java properties as options, after replacing texts.
 func properties(text string, oldnew ...string) (opts []zkserver.Option) {
 	for property := range strings.FieldsSeq(strings.NewReplacer(oldnew...).Replace(text)) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(property, "-D"), "=")
@@ -83,7 +83,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// zkr runs a command of the guide, in which old texts give way to new ones, with other servers.
+// zkr runs a command of the guide, after replacing texts, against other servers.
 func zkr(t *testing.T, servers, text string, oldnew ...string) string {
 	t.Helper()
 	program, err := build()
@@ -124,7 +124,7 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "worker@EXAMPLE.COM"}}, list, "as the guide says")
 
-	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here it has only an address
+	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here the server has only an address
 	require.Equal(t, "locked\n", zkr(t, s.Addr(), block("zkr lock --kerberos"), "/etc/zkr/zkr.keytab", file))
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "worker", "", "-k", "-t", file))
 	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"),

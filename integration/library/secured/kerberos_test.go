@@ -32,12 +32,12 @@ var (
 	lifetime = flag.Duration("lifetime", 4*time.Second, "of these tickets, in whole seconds")
 )
 
-// life is how long a ticket of the principal short lives, and a little more.
+// life is slightly longer than the lifetime of a ticket of the principal short.
 const life = 4*time.Second + later
 
 const later = 200 * time.Millisecond
 
-// realm is a key distribution center with the users of the tests, and the keytab of the servers.
+// realm returns a key distribution center with the users of the tests and the keytab of the servers.
 func realm(t *testing.T) *kdc.KDC {
 	t.Helper()
 	k := kdc.Start(t)
@@ -50,7 +50,7 @@ func realm(t *testing.T) *kdc.KDC {
 	return k
 }
 
-// kerberosServer has GSSAPI, and these lines of zoo.cfg.
+// kerberosServer starts a server with GSSAPI and additional lines of zoo.cfg.
 func kerberosServer(t *testing.T, k *kdc.KDC, release string, more ...zkserver.Option) *zkserver.Server {
 	t.Helper()
 	jaas := k.JAAS("Server", k.Path("zk.keytab"), "zookeeper/localhost")
@@ -63,7 +63,7 @@ func kerberosServer(t *testing.T, k *kdc.KDC, release string, more ...zkserver.O
 // long is a session that outlives the pauses of a loaded machine.
 var long = conn.WithSessionTimeout(30 * time.Second)
 
-// line is how a client reaches a server, which it knows as localhost.
+// line is a client's connection to a server, which it knows as localhost.
 type line struct {
 	mu   sync.Mutex
 	addr string
@@ -89,10 +89,11 @@ func (l *line) cut() {
 	l.open = nil
 }
 
-// fails calls what cannot succeed until its error says why. On a loaded machine the first call may end before there is an answer.
+// fails retries a call that cannot succeed until its error contains the expected text. On a loaded machine the first
+// call may end before there is an answer.
 func fails(t *testing.T, says string, call func(ctx context.Context) error) {
 	t.Helper()
-	_ = failure(t, says, call) // it says why
+	_ = failure(t, says, call) // it checks the text
 }
 
 // failure is fails, and returns the error.
@@ -110,7 +111,7 @@ func failure(t *testing.T, says string, call func(ctx context.Context) error) (e
 	return err
 }
 
-// unknown calls a server without credentials, until the error says what the server wants.
+// unknown calls a server without credentials, until the error states what the server requires.
 func unknown(t *testing.T, addr string) {
 	t.Helper()
 	fails(t, "the server wants SASL", func(ctx context.Context) error {
@@ -143,7 +144,7 @@ func reach(t *testing.T, addr string, m sasl.Mechanism, more ...conn.Option) (*c
 	return c, l
 }
 
-// keytabFile makes a keytab with the key that the principal has.
+// keytabFile creates a keytab with the current key of the principal.
 func keytabFile(t *testing.T, k *kdc.KDC, name string) string {
 	t.Helper()
 	file := k.Path(strings.ReplaceAll(name, "/", "-") + ".keytab")
@@ -174,7 +175,7 @@ func TestKerberos_RecipesSurviveReconnects(t *testing.T) {
 	})
 }
 
-// Each source of a ticket gives the identity of its principal.
+// Each source of tickets yields the identity of its principal.
 func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 	k := realm(t)
 	t.Setenv("KRB5_CONFIG", k.Config())
@@ -212,9 +213,9 @@ func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 
 func node(id string) string { return "/of-" + strings.ReplaceAll(id, "/", "-") }
 
-// The tickets end, one after another, and each time the session moves. The hold survives.
+// The tickets expire, one after another, and each time the session moves. The hold survives.
 func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
 	c, l := reach(t, s.Addr(), keytab(t, k, "brief"), only("brief@"+kdc.Realm), long)
@@ -234,9 +235,10 @@ func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// The key is changed, and the keytab only after the old ticket has ended. Meanwhile no connection can be made, and nothing is lost.
+// The key is changed, and the keytab only after the old ticket has expired. Meanwhile no connection can be made, and
+// nothing is lost.
 func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
 	file := k.Keytab("short.keytab", "short")
@@ -261,9 +263,9 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// Nobody renews the credential cache. The log says so while there is still a ticket.
+// Nobody renews the credential cache. The log reports it while there is still a ticket.
 func TestKerberos_CacheIsNotRenewed(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	var log bubble.Buffer
 	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()),
@@ -277,9 +279,8 @@ func TestKerberos_CacheIsNotRenewed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A client with an old keytab reconnects without pause. It used to request a ticket each time, and with five failures
-// allowed the principal was locked within a second. Now the center sees one attempt, and the new keytab is tried at
-// once.
+// A client with an old keytab reconnects without a pause. Its failed attempts must not lock the principal, with five
+// failures allowed: the center sees only one attempt, and the new keytab is tried at once.
 func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -302,7 +303,7 @@ func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	require.Equal(t, "GSSAPI as erin@EXAMPLE.COM", c.Status().Identity)
 }
 
-// A session moves without the center, while its ticket lives.
+// A session moves without the center as long as its ticket is valid.
 func TestKerberos_CenterIsDown(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -323,8 +324,8 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	require.ErrorIs(t, err, zkkerberos.ErrClosed)
 }
 
-// The key of the only server is changed, so that it refuses the ticket that the client has. That ended the session and its hold. Now the client
-// gets another ticket first.
+// The key of the only server is changed, so that it rejects the ticket that the client has. The session and its hold
+// survive, because the client first gets another ticket.
 func TestKerberos_KeyOfTheServerIsReplaced(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -344,7 +345,7 @@ func TestKerberos_KeyOfTheServerIsReplaced(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// A server refuses tickets to another one, and those of another time.
+// A server rejects tickets for another server, and those of another time.
 func TestKerberos_Refused(t *testing.T) {
 	k := realm(t)
 	refused := func(s *zkserver.Server, m sasl.Mechanism) {
@@ -362,7 +363,7 @@ func TestKerberos_Refused(t *testing.T) {
 	refused(s, keytab(t, k, "alice"))
 }
 
-// A server without Kerberos is not one of ours.
+// A server without Kerberos is not trusted.
 func TestKerberos_Downgrade(t *testing.T) {
 	k := realm(t)
 	m := keytab(t, k, "alice")
@@ -378,7 +379,7 @@ func TestKerberos_Downgrade(t *testing.T) {
 	}
 }
 
-// Each error says what is wrong, and has no secret.
+// Each error describes the cause, and contains no secret.
 func TestKerberos_Errors(t *testing.T) {
 	k := realm(t)
 	config := zkkerberos.WithConfig(k.Config())

@@ -39,7 +39,7 @@ var (
 	rotation  = flag.Duration("rotation", time.Second, "how long a certificate is used")
 )
 
-// buffer is a log that is written from several goroutines.
+// buffer is a log that several goroutines write to.
 type buffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -87,7 +87,7 @@ func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write replaces a file in one step.
+// write replaces a file atomically.
 func (a *authority) write(name string, text []byte) {
 	a.t.Helper()
 	require.NoError(a.t, os.WriteFile(a.path(name)+".new", text, 0o600))
@@ -96,7 +96,7 @@ func (a *authority) write(name string, text []byte) {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// issue writes a new certificate and its key into one file, as a name that lives for ten minutes.
+// issue writes a new certificate for subject, valid for ten minutes, and its key into one file.
 func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -115,7 +115,7 @@ func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	a.write(file, append(block("PRIVATE KEY", pkcs8), block("CERTIFICATE", der)...))
 }
 
-// config is what a client reads before each connection.
+// config returns what a client reads before each connection.
 func (a *authority) config(file string) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		roots := x509.NewCertPool()
@@ -125,7 +125,7 @@ func (a *authority) config(file string) func() (*tls.Config, error) {
 	}
 }
 
-// tlsServer wants certificates of clients.
+// tlsServer starts a server that requires client certificates.
 func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Option) (addr string) {
 	t.Helper()
 	host := loopback.Block()(1)
@@ -146,8 +146,8 @@ func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Opti
 	return net.JoinHostPort(host, fmt.Sprint(ports[0]))
 }
 
-// Certificates of clients and of the server are replaced again and again, each time with new connections. No hold is lost, and no
-// connection is refused.
+// Certificates of the clients and of the server are replaced repeatedly, each time with new connections. No hold is
+// lost, and no connection is refused.
 func TestX509_CertificatesChangeUnderLocks(t *testing.T) {
 	for release, times := range map[string]int{"3.9": *rotations, "3.8": 1} {
 		t.Run(release, func(t *testing.T) { rotate(t, release, times) })
@@ -212,7 +212,7 @@ func rotate(t *testing.T, release string, times int) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
 
-// zktest gives the identity that a real server gives, whatever the name in the certificate.
+// zktest gives the same identity as a real server, whatever the name in the certificate.
 func TestX509_ZktestAgreesWithReal(t *testing.T) {
 	a := newAuthority(t)
 	theirs := tlsServer(t, a, "3.9")

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// witness is one source that an operator may look at during an outage.
+// witness is one source that an operator may consult during an outage.
 type witness struct {
 	mu   sync.Mutex
 	said []said
@@ -37,7 +37,7 @@ func (w *witness) say(text string) {
 	w.said = append(w.said, said{time.Now(), text})
 }
 
-// says waits until the source has said all words in one line, since a moment.
+// says waits until the source has reported all words in one line, since a given moment.
 func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -54,7 +54,7 @@ func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 	}
 }
 
-// zkr starts the program. What it logs goes to the witness.
+// zkr starts the program. Its log goes to the witness.
 func zkr(t *testing.T, program string, env []string, args ...string) *witness {
 	t.Helper()
 	w := &witness{}
@@ -152,9 +152,9 @@ func watchAlerts(t *testing.T, p *server) *witness {
 	return w
 }
 
-// TestOutage_EachSourceTells takes two of three servers away. An operator must be able to name the lock, the time and
-// the reason from each source by itself: the default log of zkr, its metrics, the alerts, the page. OUTAGE is how
-// long it lasts; default 12 s, which is too short for the alert that none leads.
+// TestOutage_EachSourceTells takes down two of three servers. An operator must be able to name the lock, the time and
+// the reason from each source alone: the default log of zkr, its metrics, the alerts, the page. OUTAGE is the duration
+// (default 12 s, which is too short for the alert that there is no leader).
 func TestOutage_EachSourceTells(t *testing.T) {
 	lasts := 12 * time.Second
 	if text := os.Getenv("OUTAGE"); text != "" {

@@ -17,7 +17,7 @@ type drawing struct {
 	parts    []part
 }
 
-// mark is the moment of a fault.
+// mark is the time of a fault.
 type mark struct {
 	name string
 	at   time.Time
@@ -36,7 +36,7 @@ type curve struct {
 
 var variable = regexp.MustCompile(`{{(\w+)}}`)
 
-// add adds a series under the legend that the dashboard gives to it.
+// add adds a series, under the legend that the dashboard gives it.
 func (p *part) add(legend string, s series) {
 	legend = variable.ReplaceAllStringFunc(legend, func(v string) string { return s.labels[strings.Trim(v, "{}")] })
 	p.lines = append(p.lines, curve{strings.Join(strings.Fields(legend), " "), s.samples})
@@ -96,7 +96,7 @@ func (d *drawing) panel(b *strings.Builder, p part) {
 	d.graph(b, p)
 }
 
-// timeline draws a bar for each series, in the colours of the states.
+// timeline draws a bar for each series, in the colors of the states.
 func (d *drawing) timeline(b *strings.Builder, p part) {
 	bar := float64(height-top-bottom) / float64(len(p.lines))
 	second := (width - left - right) / d.to.Sub(d.from).Seconds()

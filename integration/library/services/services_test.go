@@ -1,5 +1,5 @@
-// Package services runs the two services of the guides as separate processes against a real ZooKeeper: one that elects a
-// leader, and one with a nightly job. It breaks them in each way, and looks at their logs, metrics and answers.
+// Package services runs the two services of the guides as separate processes against a real ZooKeeper: one that elects
+// a leader, and one with a nightly job. It breaks them in each way, and checks their logs, metrics and answers.
 package services
 
 import (
@@ -26,7 +26,7 @@ const (
 	limit          = 2 * time.Minute // bounds every wait for an event that must come
 )
 
-// stage has all that runs in the test.
+// stage contains everything that runs in the test.
 type stage struct {
 	t         *testing.T
 	zk        *zkserver.Server
@@ -49,7 +49,7 @@ func set(t *testing.T) *stage {
 	return s
 }
 
-// leader waits until exactly one of the candidates leads and the other waits. It returns both.
+// leader waits until exactly one of the candidates leads and the other waits, and returns both.
 func (s *stage) leader() (leads, waits *process) {
 	s.t.Helper()
 	a, b := s.processes[0], s.processes[1]
@@ -83,7 +83,7 @@ func lost(reason string) func(metrics) bool {
 	}
 }
 
-// within checks how long something took, and notes it.
+// within checks how long something took, and logs it.
 func (s *stage) within(most time.Duration, what string, from, to time.Time) {
 	s.t.Helper()
 	took := awake.Between(from, to)
@@ -91,7 +91,7 @@ func (s *stage) within(most time.Duration, what string, from, to time.Time) {
 	require.LessOrEqual(s.t, took, most, what)
 }
 
-// excerpt notes what a process logged.
+// excerpt logs what a process logged.
 func (s *stage) excerpt(p *process, since time.Time) {
 	for _, text := range p.log(since) {
 		_, text, _ = strings.Cut(text, " ") // without the day
@@ -99,8 +99,9 @@ func (s *stage) excerpt(p *process, since time.Time) {
 	}
 }
 
-// Each fault is in the log, and in the metrics within one scrape. Then an operator looks at the run: at the panels of the
-// dashboard, and at the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the faults.
+// Each fault appears in the log, and in the metrics within one scrape. Then an operator examines the run: the panels of
+// the dashboard, and the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the
+// faults.
 func TestServices_FaultsAreSeenWithinOneScrape(t *testing.T) {
 	picture := os.Getenv("OPERATIONS_PICTURE")
 	s := set(t)
@@ -172,7 +173,7 @@ func (s *stage) partition() {
 	s.excerpt(leads, start)
 }
 
-// The leader is killed. Its metrics are gone at once, and the next leader is seen in its own.
+// The leader is killed. Its metrics disappear at once, and the next leader appears in its own.
 func (s *stage) kill() {
 	leads, waits := s.leader()
 	start := time.Now()
@@ -187,13 +188,13 @@ func (s *stage) kill() {
 	s.leader()
 }
 
-// The leader is frozen until its session has expired. It finds out as soon as it runs again.
+// The leader is frozen until its session has expired. It finds out as soon as it resumes.
 func (s *stage) freeze() {
 	leads, waits := s.leader()
 	start := time.Now()
 	leads.signal(syscall.SIGSTOP)
 	leads.eventually("it answers no scrape", func() bool { _, err := leads.scrape(); return err != nil })
-	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // it gives up after one
+	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // a scrape times out after one interval
 	waits.logged(start, "INFO elected")
 	waits.shows("a hold", holds)
 	resumed := time.Now()
@@ -208,7 +209,7 @@ func (s *stage) freeze() {
 	s.excerpt(leads, start)
 }
 
-// The server is stopped and started again, so all connections end.
+// The server is stopped and restarted, so all connections end.
 func (s *stage) restart() {
 	s.leader()
 	start := time.Now()

@@ -19,13 +19,13 @@ var (
 	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithEagerHandOver()}}
 )
 
-// ofCurator is the required multiple of Curator's rate, with so many sessions.
+// ofCurator is the required multiple of Curator's rate, with the given number of sessions.
 type ofCurator struct {
 	sessions        int
 	loopback, tenMS float64
 }
 
-// contendedRows are about one lock that all want, at all distances.
+// contendedRows measure one lock that all want, at all distances.
 func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 	for _, f := range fields {
 		for _, n := range []int{2, 4, 8, 16} {
@@ -37,7 +37,7 @@ func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 	return rows
 }
 
-// contended is one lock of n clients, each with a session.
+// contended measures one lock of n clients, each with its own session.
 func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator) row {
 	r := row{name: fmt.Sprintf("one mutex, %d sessions%s", n, f.where()), clients: n, run: []contestant{
 		looping(v.name, n, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex", v.opts...) }),
@@ -57,7 +57,7 @@ func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator)
 	return f.distant(r)
 }
 
-// shared is one lock of n callers in one session.
+// shared measures one lock of n callers in one session.
 func (f *field) shared(ctx context.Context, n int, v variant, atLeast map[time.Duration]float64) row {
 	one := f.lock(ctx, 0, "/bench/ours/shared", v.opts...) // all callers share the object
 	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), clients: n, run: []contestant{
@@ -78,8 +78,8 @@ func (f *field) where() string {
 	return fmt.Sprintf(", %v away", f.away)
 }
 
-// distant gives the contestants of a distant field more time, since they do less in it. The delays are made in this process, so
-// its processor time says nothing.
+// distant gives the contestants of a distant field more time, because they do less in it. The delays are made in this
+// process, so its processor time means nothing.
 func (f *field) distant(r row) row {
 	if f.away == 0 {
 		return r
@@ -93,7 +93,8 @@ func (f *field) distant(r row) row {
 	return r
 }
 
-// warmUp lets the contestants work in turns, so that the server and the program of Curator have compiled what they run often.
+// warmUp makes the contestants take turns, so that the server and the Curator program have compiled what they run
+// often.
 func (f *field) warmUp(ctx context.Context, d time.Duration) error {
 	run := f.contended(ctx, most, plainMutex, ofCurator{}).run
 	for end := time.Now().Add(d); time.Now().Before(end); {

@@ -21,7 +21,7 @@ const clients = 8
 // section is one acquisition with its release. turn counts the sections of one client.
 type section func(turn int) error
 
-// repeat runs each section in a loop on a separate goroutine until the time is up. It returns their common rate.
+// repeat runs each section in a loop, in its own goroutine, until the time is up. It returns their combined rate.
 func repeat(slice time.Duration, sections []section) (float64, error) {
 	var all sync.WaitGroup
 	done, errs := make([]int, len(sections)), make([]error, len(sections))
@@ -42,7 +42,7 @@ func repeat(slice time.Duration, sections []section) (float64, error) {
 	return float64(total) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
-// looping is the contestant that repeats what make returns for each of n clients.
+// looping returns a contestant that repeats what sectionOf returns for each of n clients.
 func looping(name string, n int, sectionOf func(client int) section) contestant {
 	sections := make([]section, n)
 	for i := range sections {
@@ -92,8 +92,8 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
 
-// patience is the deadline of each caller's context. Callers have one, so the library may not assume that there is
-// none.
+// patience is the deadline of each caller's context. Callers usually have one, so the library must not profit from a
+// context without one.
 const patience = time.Minute
 
 // locked runs one section of a zkrecipes recipe.
@@ -129,7 +129,7 @@ func (f *field) semaphore(ctx context.Context, client int) section {
 	}
 }
 
-// must panics on the error of a constructor, which fails for bad arguments only.
+// must panics on the error of a constructor, which fails only for bad arguments.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -151,7 +151,7 @@ func (f *field) goZookeeperLock(client int, path string) section {
 
 func bareParent(client int) string { return fmt.Sprintf("/bench/bare/lock-of-%d", client) }
 
-// bareName is as long as a contender's name, because the length costs time too.
+// bareName is as long as a contender's name, because the length costs time as well.
 const bareName = "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
 
 func (f *field) create(client int) (string, error) {

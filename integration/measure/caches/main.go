@@ -1,6 +1,6 @@
-// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It prints the time to
-// load the tree, the heap and the requests that it takes, the lag of changes, and the time until a cache is up to date
-// after its connection was lost.
+// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It
+// prints the time, the heap and the requests that loading the tree takes, the lag of changes, and the time until a
+// cache is up to date after its connection was lost.
 //
 //	go run ./measure caches            from integration/
 package caches
@@ -43,7 +43,7 @@ func Run(args []string) error {
 	rate := flags.Int("rate", 1000, "changes a second")
 	follow := flags.Duration("follow", 10*time.Second, "`time` to follow changes")
 	serving := flags.Bool("serve", false, "keep a cache.Tree, by order of another process")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	if *serving {
 		serve(context.Background(), os.Stdin, os.Stdout)
 		return nil
@@ -62,7 +62,7 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = writer.Close() }() // never fails
+	defer func() { _ = writer.Close() }() // it never fails
 	paths, err := plant(ctx, writer, nodes)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 	return nil
 }
 
-// plant makes the nodes: directories of a thousand, with some data.
+// plant creates the nodes: directories of a thousand, with some data.
 func plant(ctx context.Context, c *conn.Client, nodes int) (paths []string, err error) {
 	var ops []zkrecipes.Op
 	add := func(path string) {
@@ -169,8 +169,8 @@ func (b *bench) measure(ctx context.Context, name string, p *peer) error {
 	return err
 }
 
-// collect makes the server collect its garbage. Otherwise a pause of a tenth of a second, for the watches that the load has left,
-// counts as lag of the cache in whose turn it falls.
+// collect makes the server collect its garbage. Otherwise a pause of a tenth of a second, for the watches left over
+// from loading, would count as lag of the cache that happens to be measured.
 func (b *bench) collect(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(b.server.PID()), "GC.run").CombinedOutput()
 	if err != nil {
@@ -225,7 +225,7 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 	}
 }
 
-// reconnect cuts the connection, and measures how long it takes to learn what was changed meanwhile.
+// reconnect cuts the connection, and measures how long the cache takes to learn what was changed meanwhile.
 func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, requests int, err error) {
 	between, err := proxy.Open(b.server.Addr())
 	if err != nil {
@@ -254,13 +254,13 @@ func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, req
 		return 0, 0, err
 	}
 	took = time.Since(start)
-	time.Sleep(3 * time.Second) // for the rest of the requests
+	time.Sleep(3 * time.Second) // for the remaining requests
 	after, err := b.received()
 	_, closed := p.ask("close")
 	return took, after - before, errors.Join(err, closed)
 }
 
-// received returns how many requests the server has got, pings included.
+// received returns how many requests the server has received, including pings.
 func (b *bench) received() (int, error) {
 	text, err := b.server.FourLetter("mntr")
 	if err != nil {
@@ -275,7 +275,7 @@ func (b *bench) received() (int, error) {
 	return 0, fmt.Errorf("mntr tells no zk_packets_received: %s", text)
 }
 
-// peer is a program that keeps a cache of the tree. It answers each line on its input with one line, see serve.
+// peer is a program that keeps a cache of the tree. It answers each line of input with one line; see serve.
 type peer struct {
 	process *exec.Cmd
 	orders  io.WriteCloser
@@ -296,7 +296,7 @@ func start(cmd *exec.Cmd) (_ *peer, err error) {
 	return p, cmd.Start()
 }
 
-// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses, into dir.
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR selects, into dir.
 func startCurator(dir string) (*peer, error) {
 	jars, err := versions.Curator.ClassPath("")
 	if err != nil {
@@ -313,7 +313,7 @@ func startCurator(dir string) (*peer, error) {
 	return start(exec.Command("java", "-Xmx1g", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CacheBench"))
 }
 
-// ask sends an order and reads the numbers of the answer.
+// ask sends an order, and reads the numbers of the answer.
 func (p *peer) ask(order ...any) (numbers []int64, err error) {
 	if _, err := fmt.Fprintln(p.orders, order...); err != nil {
 		return nil, err

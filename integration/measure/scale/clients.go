@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// storm: all connections are cut, and none can be made for four seconds. Then all clients return at once. How many of
-// their holds do they lose?
+// storm: all connections are cut, and none can be made for four seconds. Then all clients reconnect at once. How many
+// of their holds do they lose?
 func storm(ctx context.Context, server *zkserver.Server) error {
 	const ofEach, outage = 10, 4 * time.Second
 	var t tap
@@ -64,7 +64,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = candidate.Close() }() // never fails
+	defer func() { _ = candidate.Close() }() // it never fails
 	terms := make(chan *election.Term, n)
 	for range n {
 		e, err := election.New(candidate, path)
@@ -136,7 +136,7 @@ func told(ctx context.Context, seen *atomic.Int64, n int64) error {
 	return nil
 }
 
-// clients: what each of n clients takes in one process.
+// clients: what each of n clients costs in one process.
 func clients(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{1000, 5000} {
 		n = many(n)

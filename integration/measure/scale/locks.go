@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// waiters: what each of n waiters takes that come one by one. The stacks of the callers are not on the heap.
+// waiters: what each of n waiters costs if they arrive one by one. The stacks of the callers are not on the heap.
 func waiters(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{500, 1000, 2000} {
 		if err := waitersOf(ctx, server, many(n)); err != nil {
@@ -30,7 +30,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	path := fmt.Sprintf("/waiters-%d", n)
 	m, err := mutex.New(c, path)
 	if err != nil {
@@ -50,7 +50,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 			return err
 		}
 	}
-	time.Sleep(time.Second) // the last one reads its list and its predecessor
+	time.Sleep(time.Second) // lets the last one read its list and its predecessor
 	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each", n, float64(heap()-before)/float64(n)/1000,
 		float64(t.bytes.Load()-bytes)/float64(n)/1000)
 	return nil
@@ -63,7 +63,7 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	n := many(20_000)
 	holds, err := take(ctx, c, "/freeze", n)
 	if err != nil {
@@ -74,7 +74,7 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	}
 	defer func() { _ = server.Resume() }() // or it is killed
 	var deadline time.Time
-	for range 2 { // an answer may have been under way
+	for range 2 { // an answer may have been in flight
 		deadline = holds[0].ValidUntil()
 		time.Sleep(time.Second)
 	}
@@ -86,14 +86,14 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	return nil
 }
 
-// idle: what the holds and the waiters of one client ask while nothing happens.
+// idle: what the holds and the waiters of one client request while nothing happens.
 func idle(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	n := many(10_000)
 	if _, err := take(ctx, c, "/idle", n); err != nil {
 		return err
@@ -118,7 +118,7 @@ func idle(ctx context.Context, server *zkserver.Server) error {
 	return nil
 }
 
-// rest counts the requests of six session timeouts, in which each node is read twice or thrice.
+// rest counts the requests of six session timeouts, in which each node is read two or three times.
 func rest(t *tap, n int, what string) {
 	time.Sleep(3 * timeout) // until they have settled
 	asked, upkeep, began := t.asked(), t.upkeep.Load(), time.Now()
@@ -128,14 +128,14 @@ func rest(t *tap, n int, what string) {
 		float64(t.upkeep.Load()-upkeep)/took)
 }
 
-// firstLock: the requests of the first lock on a path, with its release. The parent of the path is there, or is not.
+// firstLock: the requests of the first lock on a path, with its release, with and without an existing parent.
 func firstLock(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	const n = 100
 	for _, p := range []struct{ name, format string }{
 		{"the parent is missing", "/first/%d/lock"}, {"the parent is there", "/first/lock-%d"},
@@ -155,14 +155,14 @@ func firstLock(ctx context.Context, server *zkserver.Server) error {
 	return nil
 }
 
-// section: what one Lock with its Release allocates, beside the bare requests and go-zookeeper's Lock.
+// section: what one Lock with its Release allocates, compared with the bare requests and go-zookeeper's Lock.
 func section(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	raw, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogInfo(false))
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func allocations(name string, run func() error) error {
 	const n = 2000
 	var before, after runtime.MemStats
 	for i := range n + 10 {
-		if i == 10 { // the first ones make the parents
+		if i == 10 { // the first ones create the parents
 			runtime.ReadMemStats(&before)
 		}
 		if err := run(); err != nil {

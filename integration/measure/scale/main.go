@@ -1,14 +1,14 @@
-// Package scale measures what the library costs when there is much of something: waiters, holds, clients, observers. It prints
-// one line for each figure.
+// Package scale measures what the library costs at scale: with many waiters, holds, clients or observers. It prints one
+// line for each figure.
 //
 //	go run ./measure scale                 from integration/
 //	go run ./measure scale -only storm
 //
-// Requests, bytes and allocations do not depend on other load of the machine. Times do, and so do the holds that a storm loses.
-// All takes ten minutes.
+// Requests, bytes and allocations do not depend on other load on the machine. Times do, and so do the holds that a
+// storm loses. Everything takes ten minutes.
 //
-// Other commands measure the rest: counters beside Curator by `go run ./measure bench -only Counter -slice 2s`, a cache of 500,000 nodes by
-// `go run ./measure caches -nodes 500000`.
+// Other commands measure the rest: counters compared with Curator by `go run ./measure bench -only Counter -slice 2s`,
+// a cache of 500,000 nodes by `go run ./measure caches -nodes 500000`.
 package scale
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// point is one measurement, on a separate real server. Only its figures go to the output.
+// point is one measurement, on a server of its own. Only its figures go to the output.
 type point struct {
 	name    string
 	measure func(ctx context.Context, server *zkserver.Server) error
@@ -50,7 +50,7 @@ func Run(args []string) error {
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
 	only := flags.String("only", "", "measure the points whose name contains `text`")
 	flags.Float64Var(&size, "size", 1, "multiply all numbers by `factor`")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	for _, p := range points {
 		if !strings.Contains(p.name, *only) {
 			continue
@@ -73,7 +73,7 @@ func (p point) run(ctx context.Context) (err error) {
 	return p.measure(ctx, server)
 }
 
-// size multiplies all numbers, for a quick look.
+// size multiplies all numbers, for a quick run.
 var size float64
 
 func many(n int) int { return max(1, int(float64(n)*size)) }
@@ -111,7 +111,7 @@ func closeAll(all []*conn.Client) {
 	})
 }
 
-// each calls f for 0 to n - 1, at most width calls at a time.
+// each calls f for 0 to n - 1, with at most width calls at a time.
 func each(n, width int, f func(i int) error) error {
 	var running sync.WaitGroup
 	errs, room := make([]error, n), make(chan struct{}, width)
@@ -126,7 +126,7 @@ func each(n, width int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// lock takes the lock at path.
+// lock acquires the lock at path.
 func lock(ctx context.Context, c *conn.Client, path string) (*zkrecipes.Hold, error) {
 	m, err := mutex.New(c, path)
 	if err != nil {
@@ -144,7 +144,7 @@ func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecip
 	})
 }
 
-// awaitChildren returns once the node has n children. Errors: it has fewer after five minutes.
+// awaitChildren returns once the node has n children. It returns an error if it has fewer after five minutes.
 func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		_, stat, err := c.Exists(ctx, path)
@@ -157,10 +157,10 @@ func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) erro
 	}
 }
 
-// heap returns how many bytes the live objects of the process take.
+// heap returns the size of the live objects of the process, in bytes.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // objects with finalizers are freed by the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tap counts what passes through the connections that it has dialed. It can cut them.
+// tap counts what passes through the connections that it has dialed, and can cut them.
 type tap struct {
 	reads, writes, upkeep, bytes atomic.Int64
 
@@ -41,7 +41,7 @@ func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return c, nil
 }
 
-// outage cuts all connections and refuses new ones for a time.
+// outage cuts all connections, and refuses new ones for a while.
 func (t *tap) outage(lasts time.Duration) {
 	t.mu.Lock()
 	t.down = true
@@ -60,9 +60,9 @@ func (t *tap) outage(lasts time.Duration) {
 type tapped struct {
 	net.Conn
 	tap  *tap
-	skip int    // bytes of a frame that was seen already
-	head []byte // the first bytes of a frame, until there are twelve
-	sent bool   // the handshake was
+	skip int    // bytes of a frame that was already seen
+	head []byte // the first bytes of a frame, up to twelve
+	sent bool   // the handshake was sent
 }
 
 const opPing, opSync, opSetWatches, opBarrier = 11, 9, 101, 105
@@ -98,8 +98,8 @@ func (c *tapped) count(op int32) {
 	}
 }
 
-// reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those that set or
-// remove watches.
+// reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those
+// that set or remove watches.
 var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true,
 	opSetWatches: true, opBarrier: true}
 

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// cost starts many members with many shards, and counts what they take while nothing happens. The members are in one process. The
-// server counts all requests, also the ones that prove sessions.
+// cost starts many members with many shards, and counts what they use while nothing happens. The members share a
+// process. The server counts all requests, including those that prove sessions.
 func cost(ctx context.Context, server *zkserver.Server, c config) error {
 	tally := newTally(names(c.shards))
 	t := newOurs(server, tally, "/cost", 0)
@@ -49,7 +49,7 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n",
 		float64(memory()-before)/1e6,
 		float64(memory()-before)/1e3/float64(c.shards), runtime.NumGoroutine())
-	time.Sleep(3 * timeout) // until they look at their nodes in turn
+	time.Sleep(3 * timeout) // until they take turns checking their nodes
 	now, err = figures(server)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func planSize(ctx context.Context, server *zkserver.Server) error {
 	return err
 }
 
-// figures returns what the server says of itself.
+// figures returns what the server reports about itself.
 func figures(server *zkserver.Server) (map[string]int, error) {
 	text, err := server.FourLetter("mntr")
 	figures := map[string]int{}
@@ -117,7 +117,7 @@ func figures(server *zkserver.Server) (map[string]int, error) {
 // memory returns the bytes of live objects and of stacks.
 func memory() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // objects with finalizers are freed by the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

@@ -15,7 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// crashes kills members that are processes, makes them leave, and restarts them, on three servers. In between, it counts what they ask.
+// crashes kills members that are processes, makes them leave, and restarts them, with three servers. In between, it
+// counts their requests.
 func crashes(ctx context.Context, c config) (err error) {
 	ensemble, err := zkserver.OpenEnsemble(3, settings...)
 	if err != nil {
@@ -52,7 +53,7 @@ func crashes(ctx context.Context, c config) (err error) {
 	return nil
 }
 
-// trial is what is done to a team of processes.
+// trial is what happens to a team of processes.
 type trial struct {
 	*processes
 	ensemble *zkserver.Ensemble
@@ -60,7 +61,7 @@ type trial struct {
 	config   config
 }
 
-// quiet counts watches, and what the members ask while nothing happens.
+// quiet counts watches, and the requests of the members while nothing happens.
 func (t *trial) quiet(context.Context) error {
 	watches := 0
 	for _, s := range t.ensemble.Servers {
@@ -83,7 +84,7 @@ func (t *trial) quiet(context.Context) error {
 	return nil
 }
 
-// inWords says how many requests of each kind there were.
+// inWords formats how many requests of each kind there were.
 func inWords(sent map[string]int) string {
 	var said []string
 	all := 0
@@ -99,7 +100,7 @@ func without(id string) []string {
 	return slices.DeleteFunc(slices.Clone(eight), func(other string) bool { return other == id })
 }
 
-// crash kills a member again and again, in every second round the leader. It times the way until all shards are served.
+// crash repeatedly kills a member, in every second round the leader. It measures the time until all shards are served.
 func (t *trial) crash(ctx context.Context) error {
 	var leaders, others []time.Duration
 	for round := range t.config.kills {
@@ -160,7 +161,7 @@ func (t *trial) depart(context.Context) error {
 	return nil
 }
 
-// restart stops one member after another, each of which returns after a while.
+// restart stops one member after another. Each returns after a while.
 func (t *trial) restart(context.Context) error {
 	t.tally.reset()
 	for _, id := range eight {
@@ -185,7 +186,7 @@ func (t *trial) restart(context.Context) error {
 	return nil
 }
 
-// passage is what a change has taken, each time that it was done.
+// passage is the cost of a change, each time it was made.
 type passage struct {
 	took []time.Duration // until all shards are served
 	sent counter

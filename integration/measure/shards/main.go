@@ -1,13 +1,14 @@
-// Package shards measures what recipes/shard costs on a real server, and how fast it is. It prints tables for docs/measurements.md.
+// Package shards measures what recipes/shard costs on a real server, and how fast it is. It prints tables for
+// docs/measurements.md.
 //
 //	go run ./measure shards                    from integration/
 //	go run ./measure shards -only moves
 //
-// "moves" counts what moves and what stops when members come, go and restart, beside kazoo's SetPartitioner and rendezvous
-// hashing. "rebalance" times a join and a leave beside kazoo. "losses" times the way from a crash or a leave until all shards are
-// served. "crashes" does so with members that are processes, which it kills, on three servers, and counts their requests by kind. "cost" counts
-// requests, watches and memory of many shards. All teams wait equally long for more changes, and have the same server. Python with kazoo
-// has to be there.
+// "moves" counts what moves and what stops when members join, leave and restart, compared with kazoo's SetPartitioner
+// and rendezvous hashing. "rebalance" times a join and a leave, compared with kazoo. "losses" measures the time from a
+// crash or a leave until all shards are served. "crashes" does the same with members that are processes, which it
+// kills, with three servers, and counts their requests by kind. "cost" counts requests, watches and memory of many
+// shards. All teams wait equally long for more changes, and use the same server. Python with kazoo must be installed.
 package shards
 
 import (
@@ -29,14 +30,14 @@ const timeout = 10 * time.Second
 
 type config struct {
 	moves, rebalance, losses int // shards
-	shards, members          int // of cost
+	shards, members          int // for cost
 	rounds, kills            int
 	down                     time.Duration
 	python, only             string
-	member, servers          string // of a member that is a process
+	member, servers          string // for a member that is a process
 }
 
-// point is one measurement, on separate servers.
+// point is one measurement, on servers of its own.
 type point struct {
 	name    string
 	measure func(ctx context.Context, c config) error
@@ -66,7 +67,7 @@ func Run(args []string) error {
 	flags.StringVar(&c.python, "python", "/usr/bin/python3", "Python that has kazoo")
 	flags.StringVar(&c.member, "member", "", "be the member `id` of a team of processes, as crashes starts them")
 	flags.StringVar(&c.servers, "servers", "", "`host:port,...` of the servers of that team")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	if c.member != "" {
 		points = []point{{c.member, belong}}
 		c.only = c.member
@@ -82,7 +83,7 @@ func Run(args []string) error {
 	return nil
 }
 
-// alone measures on one server.
+// alone makes a measurement on one server.
 func alone(measure func(ctx context.Context, server *zkserver.Server, c config) error) func(context.Context,
 	config) error {
 	return func(ctx context.Context, c config) (err error) {

@@ -19,15 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// root is where a team of processes has its shards.
+// root is the path of the shards of a team of processes.
 const root = "/processes"
 
-// belong makes this process a member of a team of processes. Its output says "start shard" and "stop shard". Its input is "leave", or
-// "count": then the output says "sent op n" for each kind of request since the last time, and "counted". At the end of the input it
-// stops, and is expected back.
+// belong makes this process a member of a team of processes. It prints "start shard" and "stop shard". It reads
+// "leave", or "count", to which it prints "sent op n" for each kind of request since the last time, and "counted". At
+// the end of the input it stops, and is expected back.
 func belong(ctx context.Context, c config) (err error) {
 	var sent counter
-	// A warning, as of a session that was lost on a machine that is too busy, says that the figures are disturbed.
+	// A warning, such as that of a lost session on an overloaded machine, means that the figures are disturbed.
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", c.member)
 	client, err := conn.Dial(ctx, c.servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(c.member),
 		conn.WithLogger(log),
@@ -47,7 +47,7 @@ func belong(ctx context.Context, c config) (err error) {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			switch lines.Text() {
 			case "leave":
-				_ = s.Leave(running) // an error says that it has stopped otherwise
+				_ = s.Leave(running) // an error means that it has stopped otherwise
 			case "count":
 				sent.tell()
 				fmt.Println("counted")
@@ -82,7 +82,7 @@ func (c *counter) add(op string, n int) {
 	c.n[op] += n
 }
 
-// take returns the counts, and begins new ones.
+// take returns the counts, and resets them.
 func (c *counter) take() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +97,11 @@ func (c *counter) tell() {
 	}
 }
 
-// processes is a team of recipes/shard, whose members are processes.
+// processes is a team of recipes/shard whose members are processes.
 type processes struct {
 	servers string
 	tally   *tally
-	sent    counter // what members have said when they were asked, or when they ended; a killed one says nothing
+	sent    counter // what members have reported when asked, or when they ended; a killed one reports nothing
 	members map[string]*process
 }
 
@@ -145,7 +145,7 @@ func (p *processes) join(id string) error {
 	return nil
 }
 
-// follow reads what a member says. When that ends, it serves nothing any more.
+// follow reads the output of a member. When that ends, the member no longer serves anything.
 func (p *processes) follow(id string, m *process, out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -164,7 +164,7 @@ func (p *processes) follow(id string, m *process, out io.Reader) {
 	p.tally.gone(id)
 }
 
-// end waits until a member that was told to end has done so.
+// end waits until a member that is ending has ended.
 func (p *processes) end(id string) error {
 	m := p.members[id]
 	delete(p.members, id)
@@ -179,16 +179,16 @@ func (p *processes) leave(id string) error {
 }
 
 func (p *processes) stop(id string) error {
-	_ = p.members[id].in.Close() // it may have ended
+	_ = p.members[id].in.Close() // it may already have ended
 	return p.end(id)
 }
 
-// kill ends a member by SIGKILL.
+// kill kills a member with SIGKILL.
 func (p *processes) kill(id string) error {
 	if err := p.members[id].Process.Kill(); err != nil {
 		return err
 	}
-	_ = p.end(id) // which says that it was killed
+	_ = p.end(id) // which reports that it was killed
 	return nil
 }
 

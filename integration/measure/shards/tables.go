@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// change is what happens to a team that has four members.
+// change is what happens to a team of four members.
 type change struct {
 	name string
 	// before and after are the members.
@@ -51,7 +51,7 @@ func changes(down time.Duration) []change {
 	}
 }
 
-// contest lets teams go through changes, one team after the other.
+// contest puts teams through changes, one team after another.
 func contest(ctx context.Context, teams []entrant, all []change, shards int,
 	tell func(team string, c change, took time.Duration, n count)) error {
 	for _, e := range teams {

@@ -24,13 +24,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// team is members that divide shards among themselves in one way.
+// team is a set of members that divide shards among themselves in one way.
 type team interface {
 	// join starts a member.
 	join(ctx context.Context, id string) error
-	// leave makes a member go for good, and returns when it has gone.
+	// leave makes a member leave for good, and returns when it has left.
 	leave(ctx context.Context, id string) error
-	// stop ends a member that will return.
+	// stop stops a member that will return.
 	stop(ctx context.Context, id string) error
 	close()
 }
@@ -56,13 +56,13 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	return c, nil
 }
 
-// cut ends the connections, and there will be no others.
+// cut ends the connections, and prevents new ones.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
 	for _, c := range l.conns {
-		_ = c.Close() // it may be closed
+		_ = c.Close() // it may already be closed
 	}
 }
 
@@ -75,7 +75,7 @@ type member struct {
 	ended  chan error
 }
 
-// crew has the members of a team that run in this process.
+// crew is the members of a team that run in this process.
 type crew struct {
 	server  *zkserver.Server
 	tally   *tally
@@ -103,7 +103,7 @@ func (c *crew) stop(_ context.Context, id string) error {
 	delete(c.members, id)
 	m.cancel()
 	err := <-m.ended
-	_ = m.client.Close() // never fails
+	_ = m.client.Close() // it never fails
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

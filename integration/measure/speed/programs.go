@@ -21,12 +21,12 @@ type contestant struct {
 	name      string
 	args      []string
 	wall, cpu []time.Duration
-	memory    int64 // the most of all runs, in KiB
+	memory    int64 // the maximum of all runs, in KiB
 }
 
-// comparePrograms measures what it costs to run a program that does nothing under a lock: flock, zkr and etcdctl. The servers
-// are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has no server. The
-// memory is never less than 7 MiB: a process begins as a copy of this one.
+// comparePrograms measures the cost of running a program that does nothing under a lock: flock, zkr and etcdctl. The
+// servers are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has
+// no server. The memory is never less than 7 MiB, because a process begins as a copy of this one.
 func comparePrograms(rounds int) (err error) {
 	if rounds < 1 {
 		return fmt.Errorf("%d rounds: want 1 or more", rounds)
@@ -73,7 +73,7 @@ func comparePrograms(rounds int) (err error) {
 	return nil
 }
 
-// measure runs the command once. The CPU time counts all its processes, the memory the largest.
+// measure runs the command once. The CPU time covers all its processes, the memory the largest.
 func (c *contestant) measure(counts bool) error {
 	cmd := exec.Command(c.args[0], c.args[1:]...) //nolint:gosec // of the list above
 	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
@@ -119,7 +119,7 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 		return "", nil, fmt.Errorf("%w: install Debian's etcd-server and etcd-client", err)
 	}
 	stop = func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may already have ended
 		_ = cmd.Wait()
 	}
 	for range 100 {
