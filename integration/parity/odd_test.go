@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An oddity is a request that no generator writes. Each gets its own session on both servers.
+// An oddity is a request that the generator never creates. Each gets its own session on both servers.
 type oddity struct {
 	name string
 	code Code
@@ -27,7 +27,7 @@ func (w *writer) openACL() {
 	w.string("anyone")
 }
 
-// create writes the body of a create with one entry in its list.
+// oddCreate writes the body of a create with one entry in its list.
 func oddCreate(scheme, id func(w *writer)) func(w *writer, root string) {
 	return func(w *writer, root string) {
 		w.string(root + "/new")
@@ -36,7 +36,7 @@ func oddCreate(scheme, id func(w *writer)) func(w *writer, root string) {
 		w.int(31)
 		scheme(w)
 		id(w)
-		w.int(1) // ephemeral: it goes with the session
+		w.int(1) // ephemeral: it disappears with the session
 	}
 }
 
@@ -272,7 +272,7 @@ var checks = []oddity{
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
-			// No session expires meanwhile, for that takes a zxid.
+			// No session may expire meanwhile, because that takes a zxid.
 			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)),
 				zkserver.WithSessionTimeouts(time.Second, time.Hour))
 			opts := []zktest.Option{zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)}
@@ -293,7 +293,7 @@ func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// play sends the request, and returns the replies and how many zxids were used up from one root to the next.
+// play sends the request, and returns the replies and how many zxids were used from one root to the next.
 func (o oddity) play(t *testing.T, addr string) []string {
 	t.Helper()
 	r, after := newRun(addr), newRun(addr)
@@ -333,14 +333,14 @@ func (o oddity) ask(t *testing.T, r *run) (got []string) {
 		in := reader{rest: frame}
 		xid, _, code := in.int(), in.long(), in.int()
 		if xid == pingXid {
-			if o.code == opClose { // the server closes the connection a while after its answer
+			if o.code == opClose { // the server closes the connection some time after its answer
 				continue
 			}
 			return append(got, "alive")
 		}
 		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code,
 			bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))
-		if code == -6 { // the server is about to close, and the ping may or may not overtake that
+		if code == -6 { // the server is about to close, which may or may not overtake the ping
 			return got
 		}
 	}

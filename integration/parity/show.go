@@ -26,7 +26,7 @@ func (r *run) showEvent(in *reader) string {
 		r.showPath(path), in.left())
 }
 
-// showReply shows a reply whose xid has been read.
+// showReply formats a reply whose xid has been read.
 func (r *run) showReply(o Op, in *reader) string {
 	zxid, code := in.long(), in.int()
 	r.newest = max(r.newest, zxid)
@@ -81,7 +81,7 @@ func (r *run) showCreated(o Op, in *reader) string {
 	return " path=" + r.showPath(path)
 }
 
-// showResults shows the results of a multi. Each has a header with its type.
+// showResults formats the results of a multi. Each has a header with its type.
 func (r *run) showResults(o Op, in *reader) string {
 	var b strings.Builder
 	for i := 0; !in.short; i++ {
@@ -99,7 +99,7 @@ func (r *run) showResults(o Op, in *reader) string {
 		case -1:
 			fmt.Fprintf(&b, " err=%d", in.int())
 		case int32(opCreate), int32(opCreate2), int32(opSetData), int32(opGetData), int32(opGetChildren):
-			sub.Code = Code(kind) // the server chooses how it answers
+			sub.Code = Code(kind) // the server decides how it answers
 			b.WriteString(r.showBody(sub, in))
 		}
 		b.WriteString("]")
@@ -119,7 +119,7 @@ func showData(in *reader) string {
 	}
 }
 
-// showACL sorts neighbouring entries that differ in their id only. The server makes one entry of scheme auth into one for
+// showACL sorts adjacent entries that differ only in their id. The server turns one entry of scheme auth into one for
 // each id of the connection, in the order of a hash set.
 func showACL(in *reader) string {
 	var list []acl
@@ -207,7 +207,7 @@ func (r *run) showStat(path string, in *reader) string {
 		s.dataLength, s.numberOfChildren, r.showTime(" ctime", s.czxid, s.ctime), r.showTime(" mtime", s.mzxid, s.mtime))
 }
 
-// showTime shows nothing if a time is right: all times of a transaction are equal and within the run.
+// showTime shows nothing if a time is correct: all times of a transaction are equal, and within the run.
 func (r *run) showTime(name string, zxid, ms int64) string {
 	if zxid < r.base { // older than the run
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// What four-letter words answer is compared with numbers, names of builds and addresses masked. Words in this table are
-// compared up to the mask; of mntr, each line of zktest must be one of the real server's.
+// The answers to four-letter words are compared with numbers, build names and addresses masked. The words in this table
+// are compared up to the mask; of mntr, each line of zktest must be one of the real server's.
 var wordMasks = map[string][]string{
 	"ruok": nil, "isro": nil, "crst": nil, "srst": nil, "gtmk": nil, "wchs": nil,
 	"srvr": {`version: .*`, `max: .*`, `Received: .*`, `Sent: .*`},
@@ -60,7 +60,7 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 				answer = regexp.MustCompile(mask).ReplaceAllString(answer, "")
 			}
 			lines := strings.Split(answer, "\n")
-			slices.Sort(lines) // watches and sessions are a hash table
+			slices.Sort(lines) // watches and sessions are in a hash table
 			got[i] = strings.Join(lines, "\n")
 		}
 		if got[0] != got[1] {

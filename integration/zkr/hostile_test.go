@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// hostile are locks as any client of the servers can make them: a path, the data of its contenders, and what the page shows of the path.
-// What runs says so in the variable owned.
+// hostile are locks as any client of the servers can make them: a path, the data of its contenders, and what the page
+// shows for the path. Code that runs announces itself in the variable owned.
 var hostile = []struct{ path, data, shown string }{
 	{"/jobs/\u202egpj.tsniaga\u2066\u061c", "\u202ebwe/42\u2067 (\u202etsoh/7)", `/jobs/\u202egpj.tsniaga\u2066\u061c`},
 	{"/jobs/שרת", "שרת/7", "/jobs/שרת"},

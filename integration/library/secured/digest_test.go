@@ -218,7 +218,8 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// Servers before 3.9.3 accept an unknown user with the password of the last one that logged in (ZOOKEEPER-4839), so both are wrong.
+// Servers before 3.9.3 accept an unknown user with the password of the last one that logged in
+	// (ZOOKEEPER-4839), so both are wrong.
 func TestDigest_Refused(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		for setting, is := range map[string]error{
@@ -251,7 +252,8 @@ func TestDigest_ServerWithoutSASL(t *testing.T) {
 	})
 }
 
-// The password of a user is changed on the server. A client whose password is a function resumes its session with the new one.
+// The password of a user is changed on the server. A client whose password is a function resumes its session with
+// the new one.
 func TestDigestFunc_PasswordIsChanged(t *testing.T) {
 	s := digestServer(t, "3.9", "sessionRequireClientSASLAuth")
 	var password atomic.Pointer[string]

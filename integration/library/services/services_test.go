@@ -194,7 +194,7 @@ func (s *stage) freeze() {
 	start := time.Now()
 	leads.signal(syscall.SIGSTOP)
 	leads.eventually("it answers no scrape", func() bool { _, err := leads.scrape(); return err != nil })
-	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // a scrape times out after one interval
+	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // it times out after one
 	waits.logged(start, "INFO elected")
 	waits.shows("a hold", holds)
 	resumed := time.Now()

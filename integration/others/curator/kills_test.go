@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Two processes of each side contend, and are killed by turns while they hold or wait. MIXED_SECTIONS=10000 is the long
+// Two processes on each side contend, and are killed in turn while they hold or wait. MIXED_SECTIONS=10000 is the long
 // form, on all recipes; see `make nightly PART=contention`.
 func TestContentionWithKills(t *testing.T) {
 	s := open(t)

@@ -1,4 +1,4 @@
-// Package discovery has our service discovery and those of Java on the same znodes.
+// Package discovery runs our service discovery and those of Java on the same znodes.
 package discovery
 
 import (
@@ -95,7 +95,7 @@ func (s *stage) register(t *testing.T, d *discovery.Discovery, i discovery.Insta
 	return r
 }
 
-// TestMeet: our discovery and those of Java at one ZooKeeper.
+// TestMeet: our service discovery and those of Java share one ZooKeeper.
 func TestMeet(t *testing.T) {
 	s := open(t)
 	t.Run("golden files of Curator", s.goldenOfCurator)
@@ -106,7 +106,7 @@ func TestMeet(t *testing.T) {
 	t.Run("no event at a reconnect", s.reconnect)
 }
 
-// registrationTime is what a golden file has of the moment when it was written.
+// registrationTime matches the time at which a golden file was written.
 var registrationTime = regexp.MustCompile(`"registrationTimeUTC":1[0-9]{12}`)
 
 // golden compares a node with a golden file of recipes/discovery, or writes the file.
@@ -139,7 +139,8 @@ func (s *stage) nodes(t *testing.T, folder string) map[string][]byte {
 	return all
 }
 
-// goldenOfCurator: what Curator writes is in the golden files, and each of its instances is an entry with its node's name.
+// goldenOfCurator: what Curator writes matches the golden files, and each of its instances is an entry with its node's
+// name.
 func (s *stage) goldenOfCurator(t *testing.T) {
 	const base = "/golden"
 	s.ask(t, "samples", base)
@@ -161,7 +162,7 @@ func (s *stage) goldenOfCurator(t *testing.T) {
 	s.ask(t, "unregister", base)
 }
 
-// goldenOfSpring: what Spring Cloud writes is in the golden file.
+// goldenOfSpring: what Spring Cloud writes matches the golden file.
 func (s *stage) goldenOfSpring(t *testing.T) {
 	s.ask(t, "application", "a", "golden-spring")
 	defer s.ask(t, "leave", "a")
@@ -173,7 +174,7 @@ func (s *stage) goldenOfSpring(t *testing.T) {
 	}
 }
 
-// jackson: what Curator makes of nodes that other programs may have written is in the golden file.
+// jackson: how Curator parses nodes that other programs may have written matches the golden file.
 func (s *stage) jackson(t *testing.T) {
 	_, here, _, _ := runtime.Caller(0)
 	file := filepath.Join(filepath.Dir(here), "../../../recipes/discovery/testdata/jackson.txt")
@@ -263,8 +264,8 @@ func (s *stage) withSpring(t *testing.T) {
 	})
 }
 
-// reconnect: a ServiceCache of Java hears of our instance when it comes and when it changes. It hears of nothing when our client has
-// lost its connection and is back in its session.
+// reconnect: a Java ServiceCache is notified when our instance appears and when it changes, but not when our client has
+// lost its connection and resumed its session.
 func (s *stage) reconnect(t *testing.T) {
 	const base = "/quiet"
 	d := s.discovery(t, base)
@@ -289,7 +290,7 @@ func (s *stage) reconnect(t *testing.T) {
 		poll(t, "disconnected", func() bool { return !r.State().Current })
 		must(t, s.proxy.Accept())
 		poll(t, "connected again", func() bool { return r.State().Current })
-		must(t, r.Update(t.Context(), r.Instance())) // what it has: nothing is written
+		must(t, r.Update(t.Context(), r.Instance())) // the same data: nothing is written
 	}
 	if again, err := s.client.Session(t.Context()); err != nil || again.ID() != mine.ID() ||
 		r.State().Czxid != state.Czxid {
@@ -298,7 +299,7 @@ func (s *stage) reconnect(t *testing.T) {
 	// ZooKeeper delivers events in order.
 	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2})
 	var times int
-	told := func(what string) { // first the cache has the change, then it reports it
+	told := func(what string) { // the cache first has the change, then reports it
 		t.Helper()
 		poll(t, what, func() bool {
 			times, instances = cached()

@@ -10,7 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// TestKazooCounter: kazoo and we add to one counter at the same time, in both of kazoo's layouts. No addition is lost.
+// TestKazooCounter: kazoo and this library add to one counter concurrently, in both of kazoo's layouts. No addition is
+// lost.
 func TestKazooCounter(t *testing.T) {
 	interpreter := python(t, "kazoo", "apt-get install python3-kazoo")
 	for _, server := range servers {

@@ -15,7 +15,7 @@ import (
 
 const curatorTests = "curatortests-5.9.0"
 
-// TestCuratorSuite runs Curator's tests; without FOREIGN=all those of recipes that do not wait for seconds.
+// TestCuratorSuite runs Curator's tests; without FOREIGN=all, those of recipes that do not wait for seconds.
 func TestCuratorSuite(t *testing.T) {
 	needJava(t)
 	release := fetched(t, curatorTests)
@@ -36,7 +36,7 @@ func TestCuratorSuite(t *testing.T) {
 		for _, part := range parts {
 			t.Run(part.name, func(t *testing.T) {
 				r := junit(t, path, env, part.selected...)
-				for range 2 { // as Curator's own build does it, because its tests wait for fixed times
+				for range 2 { // as Curator's own build does, because its tests wait for fixed times
 					r.again(t, curatorDeclared, func(failed []string) results { return junit(t, path, env, r.classes(failed)...) })
 				}
 				judge(t, server, r, curatorDeclared)
@@ -73,7 +73,8 @@ var curatorParts = []part{
 	{"discovery", []string{"--select-package=org.apache.curator.x.discovery"}},
 }
 
-// needFresh are classes that set the super user of a server that has its class loaded once. They need a fresh process.
+// needFresh are classes that set the super user of a server, which is read once when a class is loaded. They need a
+// fresh process.
 const needFresh = "TestReconfiguration|TestWatcherRemovalManager"
 
 func recipes(name string) part {
@@ -98,10 +99,10 @@ var curatorDeclared = map[string]string{
 	"TestLeaderSelectorEdges.flappingTest":                               plugin,
 }
 
-// early is why a test may fail on any server.
+// early is the reason why a test may fail on any server.
 const early = "the latch that it waits for opens before the change, unless the ports of its servers are in order"
 
-// compileTests compiles the tests of the modules for which Curator publishes no jar of tests.
+// compileTests compiles the tests of those modules for which Curator publishes no test jar.
 func compileTests(t *testing.T, release, jars string) (classes string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,7 +141,8 @@ func needJava(t *testing.T) {
 	}
 }
 
-// fetched is the folder of a release in the cache. What is not there yet is fetched, and compared with its checksums.
+// fetched returns the directory of a release in the cache. Missing files are fetched, and verified against their
+// checksums.
 func fetched(t *testing.T, release string) string {
 	t.Helper()
 	run(t, "", "../../kit/versions/fetch.sh", release)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The tests of this file make every call of go-zookeeper's client.
+// The tests in this file make every call of go-zookeeper's client.
 
 var open = zk.WorldACL(zk.PermAll)
 

@@ -7,7 +7,7 @@ import (
 
 const kafkaTests = "kafkatests-3.9.1"
 
-// TestKafkaSuite runs the tests of Kafka's use of ZooKeeper, up to Kafka 3.9; without FOREIGN=all only those of its
+// TestKafkaSuite runs the tests of Kafka's use of ZooKeeper, up to Kafka 3.9; without FOREIGN=all, only those of its
 // client.
 func TestKafkaSuite(t *testing.T) {
 	needJava(t)

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Wheels and jars have zktestd inside. Here a new project installs them, and runs its test. Its PATH has neither Go nor zktestd.
-// Without FOREIGN=all there is one package, for the platform of the tests: compiling for all takes minutes.
+// Wheels and jars contain zktestd. Here a new project installs them and runs its test, with neither Go nor zktestd in
+// its PATH. Without FOREIGN=all there is one package, for the platform of the tests: compiling for all takes minutes.
 
 // tags are the platform tags of wheels, and the classifiers of jars.
 var tags = map[string]struct{ wheel, jar string }{
@@ -34,7 +34,7 @@ var tags = map[string]struct{ wheel, jar string }{
 
 const here = runtime.GOOS + "/" + runtime.GOARCH
 
-// platforms are those that packages are built for.
+// platforms returns the platforms that packages are built for.
 func platforms() (list []string) {
 	if !everything() {
 		return []string{here}
@@ -71,9 +71,9 @@ func TestWheelPackage(t *testing.T) {
 	}
 }
 
-func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build in zktest/java/target
+func TestJarPackage(t *testing.T) { // not concurrently with TestJUnitExtension: both build in zktest/java/target
 	needJava(t)
-	repository := cache(t, "maven") // what Maven fetches stays, what it gets from us is new
+	repository := cache(t, "maven") // keeps what Maven fetches; what it gets from us is new
 	ours := filepath.Join(repository, "com/github/zkrecipes")
 	if err := os.RemoveAll(ours); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build
 	}
 }
 
-// only returns the one file that the pattern matches, whatever version its name has.
+// only returns the single file that the pattern matches, whatever version is in its name.
 func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -116,7 +116,8 @@ func only(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// buildPackages runs a target of the Makefile for the platforms, and returns where it puts wheels. The arguments are variables.
+// buildPackages runs a Makefile target for the platforms, and returns the directory for wheels. The arguments are
+// variables.
 func buildPackages(t *testing.T, target string, variables ...string) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -130,7 +131,8 @@ func buildPackages(t *testing.T, target string, variables ...string) (bin string
 	return bin
 }
 
-// checkProgram fails the test if the archive has no program for the platform, or one that needs what its tag does not promise.
+// checkProgram fails the test if the archive has no program for the platform, or one that needs more than its tag
+// promises.
 func checkProgram(t *testing.T, platform, archive, path, tag string) {
 	t.Helper()
 	system, arch, _ := strings.Cut(platform, "/")
@@ -178,7 +180,7 @@ func checkProgram(t *testing.T, platform, archive, path, tag string) {
 	}
 }
 
-// leastMacOS is the oldest release that a program requires, as tags write it.
+// leastMacOS returns the oldest release that a program supports, in the notation of tags.
 func leastMacOS(f *macho.File) string {
 	const buildVersion = 0x32
 	for _, load := range f.Loads {
@@ -191,7 +193,7 @@ func leastMacOS(f *macho.File) string {
 	return "unknown"
 }
 
-// extract writes a file of an archive to a separate folder.
+// extract writes a file of an archive to a separate directory.
 func extract(t *testing.T, archive, path string) string {
 	t.Helper()
 	z, err := zip.OpenReader(archive)
@@ -244,7 +246,7 @@ func runProject(t *testing.T, dir string, env []string, name string, args ...str
 	return string(out)
 }
 
-// withoutGo is the PATH without the folders that have Go or zktestd.
+// withoutGo returns the PATH without the directories that contain Go or zktestd.
 func withoutGo(t *testing.T) string {
 	t.Helper()
 	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {

@@ -11,7 +11,7 @@ import (
 
 const zookeeperTests = "zookeepertests-3.9.5"
 
-// TestZooKeeperSuite runs the tests of ZooKeeper's client; without FOREIGN=all those of zookeeperQuick.
+// TestZooKeeperSuite runs the tests of ZooKeeper's client; without FOREIGN=all, those in zookeeperQuick.
 func TestZooKeeperSuite(t *testing.T) {
 	needJava(t)
 	jars := filepath.Join(fetched(t, zookeeperTests), "*")
@@ -24,7 +24,7 @@ func TestZooKeeperSuite(t *testing.T) {
 			classes = list
 		}
 	}
-	// Each class runs in a separate process, as its project does it, and with its own range of ports.
+	// Each class runs in a separate process, as in its own project, and with its own range of ports.
 	test := func(t *testing.T, server, path string, firstPorts int, env []string, flags ...string) {
 		started := time.Now()
 		var mu sync.Mutex
@@ -60,7 +60,7 @@ func TestZooKeeperSuite(t *testing.T) {
 		return
 	}
 	t.Run("zookeeper", func(t *testing.T) { test(t, "zookeeper", jars, len(classes), nil) })
-	t.Run("apart", func(t *testing.T) { // what fails here needs the server in the process of the tests
+	t.Run("apart", func(t *testing.T) { // what fails here needs the server in the test process
 		script, err := filepath.Abs("testdata/standin/zookeeper.sh")
 		if err != nil {
 			t.Fatal(err)
@@ -73,8 +73,8 @@ func TestZooKeeperSuite(t *testing.T) {
 // zookeeperQuick are the tests that run without FOREIGN=all.
 var zookeeperQuick = []string{"test.CreateTest", "test.MultiOperationTest", "test.PersistentWatcherTest"}
 
-// zookeeperClasses are the classes that query a standalone server. Left out are those that look at the memory or the
-// files of a server, and those that run ensembles in their process.
+// zookeeperClasses are the classes that query a standalone server. It omits those that inspect the memory or the files
+// of a server, and those that run ensembles in their process.
 var zookeeperClasses = []string{
 	"GetAllChildrenNumberTest", "GetEphemeralsTest", "RemoveWatchesCmdTest", "RemoveWatchesTest", "SaslAuthTest",
 	"ZKUtilTest", "ZooKeeperTest",

@@ -3,12 +3,12 @@
 //	rehearsal -version v0.1.0 stage DIRECTORY MODULE...     from integration/: the modules by their directories in the clone
 //	rehearsal -version v0.1.0 use DIRECTORY MODULE...       in an empty home: the same modules
 //
-// Stage tags the clone in its current state, in a separate repository, and lets the go command make the module zips
-// from the tags. The go command keeps them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also
+// Stage tags the current state of the clone, in a separate repository, and makes the go command build the module zips
+// from the tags. The go command stores them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also
 // writes the checksums that the go.sum files of the release need.
 //
-// Use follows the documents as a user would, with that proxy. DIRECTORY has the documents: it is a copy of the clone.
-// `make release-check` runs both, the second where there is only Go.
+// Use follows the documents as a user would, with that proxy. DIRECTORY contains the documents: it is a copy of the
+// clone. `make release-check` runs both, the second where only Go is installed.
 package main
 
 import (

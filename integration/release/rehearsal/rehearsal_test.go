@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// project has the same parts as this one, and no dependencies: a root module, and a library and a program in modules
-// of their own.
+// project has the same parts as this one, and no dependencies: a root module, and a library and a program in their own
+// modules.
 var project = map[string]string{
 	"go.mod":     "module " + root + "\n\ngo 1.25.0\n",
 	".gitignore": "/bin/\n",

@@ -1,9 +1,9 @@
-// Command windows runs zkr.exe under wine on a real server, and checks what the guide of zkr promises for Windows. It prints a line for
-// each scene, and ends with 1 if a scene failed. `make nightly PART=platforms` runs it.
+// Command windows runs zkr.exe under wine against a real server, and checks what the guide of zkr promises for Windows.
+// It prints a line for each scene, and exits with 1 if a scene failed. `make nightly PART=platforms` runs it.
 //
 //	.ci/wine go -C integration run ./zkr/windows -rounds 10
 //
-// A process counts as gone when Linux, below wine, has it no more.
+// A process counts as gone when Linux, below wine, no longer has it.
 package main
 
 import (
@@ -63,7 +63,7 @@ func run(ctx context.Context, only string, rounds int) (err error) {
 	return nil
 }
 
-// build builds what runs under wine, on its drive C.
+// build builds the programs that run under wine, on its drive C.
 func build(prefix string) error {
 	if prefix == "" {
 		return errors.New("no WINEPREFIX: run this by .ci/wine")
