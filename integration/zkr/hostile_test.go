@@ -38,8 +38,8 @@ var hostile = []struct{ path, data, shown string }{
 	{"/jobs/ ", "", "/jobs/ "},
 }
 
-// makeHostile makes the hostile locks, each with a holder, two waiters and a node of no known recipe, whose names are hostile as well. It
-// returns a function that ends the holders.
+// makeHostile creates the hostile locks, each with a holder, two waiters and a node of no known recipe, whose names are
+// hostile as well. It returns a function that ends the holders.
 func makeHostile(t *testing.T, servers string) (end func()) {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), servers, conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -64,8 +64,7 @@ func makeHostile(t *testing.T, servers string) (end func()) {
 	}
 }
 
-// TestPage_HostileNames: what a name hides is visible, nothing in it runs, and it covers no other one, at both
-// widths.
+// TestPage_HostileNames: what a name hides is visible, nothing in it runs, and it covers no other name, at both widths.
 func TestPage_HostileNames(t *testing.T) {
 	server := zkserver.Start(t)
 	end := makeHostile(t, server.Addr())

@@ -226,7 +226,7 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	again := page.says(t, healed, `"current":true`, path)
 	row("page", "elected again", healed, again)
 
-	// The page shows the outage among its changes, with its two ends.
+	// The page lists the outage among its changes, with beginning and end.
 	var seen struct {
 		Changes []struct{ Words string }
 	}

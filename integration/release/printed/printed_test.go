@@ -93,7 +93,7 @@ func TestCommands_RunAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("ZKR_SERVERS", strings.TrimSpace(strings.TrimPrefix(string(ready[:n]), "ready ")))
 	t.Setenv("ZKR_HTTP", "127.0.0.1:0")
-	for _, made := range []string{"/locks/uploads-limit", "/gpu-limit"} { // their guides assume a limit that is already set
+	for _, made := range []string{"/locks/uploads-limit", "/gpu-limit"} { // their guides assume a limit that is set
 		run(t, root, "zkr limit "+made+" 8", time.Minute)
 	}
 

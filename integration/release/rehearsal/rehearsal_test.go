@@ -107,7 +107,7 @@ func main() {
 ` + "```\n\n## 4. Run it\n\n    go mod tidy\n    go build .\n    ./clock\n",
 }
 
-// write makes a clone of the project, changed by edits: file, old text, new text.
+// write creates a clone of the project, changed by edits: file, old text, new text.
 func write(t *testing.T, tree string, edits ...string) {
 	t.Helper()
 	need.Program(t, "git", "apt-get install git")
@@ -125,8 +125,8 @@ func write(t *testing.T, tree string, edits ...string) {
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", tree).Run())
 }
 
-// rehearse releases the project, changed by edits, and uses the release. The home of the user is new, but for what the go command
-// has compiled.
+// rehearse releases the project, changed by edits, and uses the release. The user's home is new, except for what the go
+// command has compiled.
 func rehearse(t *testing.T, gorelease string, modules []string, edits ...string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 	}
 }
 
-// TestFirstSteps_AsPrinted does what the guide says in this clone.
+// TestFirstSteps_AsPrinted follows the guide in this clone.
 func TestFirstSteps_AsPrinted(t *testing.T) {
 	need.Asked(t, "a minute")
 	tree, err := filepath.Abs("../../..")
@@ -212,7 +212,7 @@ func TestRehearsal_ModuleThatIsNotReleased(t *testing.T) {
 		"cmd/zkr/go.mod requires [zkprom .], which are not all released before it")
 }
 
-// TestRehearsal_Diagnostics: gorelease reports what it has found, and may exit with 0.
+// TestRehearsal_Diagnostics: gorelease reports its findings, and may exit with 0.
 func TestRehearsal_Diagnostics(t *testing.T) {
 	gorelease := filepath.Join(t.TempDir(), "gorelease")
 	require.NoError(t, os.WriteFile(gorelease, []byte("#!/bin/sh\necho '# diagnostics'\necho \"$1 $2: bad\"\n"), 0o700))
