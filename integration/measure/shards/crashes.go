@@ -17,7 +17,7 @@ import (
 
 // crashes kills members that are processes, makes them leave, and restarts them, with three servers. In between, it
 // counts their requests.
-func crashes(ctx context.Context, c config) (err error) {
+func crashes(ctx context.Context) (err error) {
 	ensemble, err := zkserver.OpenEnsemble(3, settings...)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func crashes(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newProcesses(ensemble.Addr(), newTally(names(c.losses)))
+	t := newProcesses(ensemble.Addr(), newTally(names(lostShards)))
 	defer t.close()
 	for _, id := range eight {
 		if err := t.join(id); err != nil {
@@ -43,8 +43,8 @@ func crashes(ctx context.Context, c config) (err error) {
 		return err
 	}
 	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight),
-		c.losses, timeout)
-	run := &trial{processes: t, ensemble: ensemble, leader: leader, config: c}
+		lostShards, timeout)
+	run := &trial{processes: t, ensemble: ensemble, leader: leader}
 	for _, step := range []func(context.Context) error{run.quiet, run.crash, run.depart, run.restart} {
 		if err := step(ctx); err != nil {
 			return err
@@ -58,7 +58,6 @@ type trial struct {
 	*processes
 	ensemble *zkserver.Ensemble
 	leader   *election.Election
-	config   config
 }
 
 // quiet counts watches, and the requests of the members while nothing happens.
@@ -103,7 +102,7 @@ func without(id string) []string {
 // crash repeatedly kills a member, in every second round the leader. It measures the time until all shards are served.
 func (t *trial) crash(ctx context.Context) error {
 	var leaders, others []time.Duration
-	for round := range t.config.kills {
+	for round := range kills {
 		queue, err := t.leader.Queue(ctx)
 		if err != nil {
 			return err
@@ -144,7 +143,7 @@ func tell(what string, took []time.Duration) {
 // depart makes a member leave and join again, and times and counts both.
 func (t *trial) depart(context.Context) error {
 	var leave, join passage
-	for round := range t.config.rounds {
+	for round := range rounds {
 		id := eight[round%len(eight)]
 		if err := leave.pass(t, without(id), func() error { return t.leave(id) }); err != nil {
 			return err
@@ -168,7 +167,7 @@ func (t *trial) restart(context.Context) error {
 		if err := t.stop(id); err != nil {
 			return err
 		}
-		time.Sleep(t.config.down)
+		time.Sleep(down)
 		if err := t.join(id); err != nil {
 			return err
 		}
@@ -182,7 +181,7 @@ func (t *trial) restart(context.Context) error {
 	n := t.tally.counted()
 	fmt.Printf(
 		"* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
-		t.config.down, n.moved, n.stopped, short(n.longest))
+		down, n.moved, n.stopped, short(n.longest))
 	return nil
 }
 

@@ -28,19 +28,24 @@ const settle = time.Second
 // timeout is the session timeout of all members.
 const timeout = 10 * time.Second
 
-type config struct {
-	moves, rebalance, losses int // shards
-	shards, members          int // for cost
-	rounds, kills            int
-	down                     time.Duration
-	python, only             string
-	member, servers          string // for a member that is a process
-}
+// The numbers of shards, of members in cost, and of crashes.
+const (
+	movedShards      = 64
+	rebalancedShards = 1000
+	lostShards       = 200
+	costShards       = 20_000
+	costMembers      = 50
+	rounds           = 5
+	kills            = 10
+)
+
+// down is how long a member that restarts is away.
+const down = 2 * time.Second
 
 // point is one measurement, on servers of its own.
 type point struct {
 	name    string
-	measure func(ctx context.Context, c config) error
+	measure func(ctx context.Context) error
 }
 
 var points = []point{{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"losses", alone(losses)},
@@ -54,29 +59,21 @@ var settings = []zkserver.Option{
 // Run runs the command with its flags.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("shards", flag.ExitOnError)
-	var c config
-	flags.StringVar(&c.only, "only", "", "measure the points whose name contains `text`")
-	flags.IntVar(&c.moves, "moves", 64, "`shards` of the table of moves")
-	flags.IntVar(&c.rebalance, "rebalance", 1000, "`shards` of a join and a leave")
-	flags.IntVar(&c.losses, "losses", 200, "`shards` of crashes and leaves")
-	flags.IntVar(&c.rounds, "rounds", 5, "how often a crash and a leave are timed")
-	flags.IntVar(&c.kills, "kills", 10, "how often a process is killed")
-	flags.IntVar(&c.shards, "shards", 20_000, "`shards` of the cost")
-	flags.IntVar(&c.members, "members", 50, "members of the cost")
-	flags.DurationVar(&c.down, "down", 2*time.Second, "how long a member is away that restarts")
-	flags.StringVar(&c.python, "python", "/usr/bin/python3", "Python that has kazoo")
-	flags.StringVar(&c.member, "member", "", "be the member `id` of a team of processes, as crashes starts them")
-	flags.StringVar(&c.servers, "servers", "", "`host:port,...` of the servers of that team")
+	only := flags.String("only", "", "measure the points whose name contains `text`")
+	member := flags.String("member", "", "be the member `id` of a team of processes, as crashes starts them")
+	servers := flags.String("servers", "", "`host:port,...` of the servers of that team")
 	_ = flags.Parse(args) // exits on error
-	if c.member != "" {
-		points = []point{{c.member, belong}}
-		c.only = c.member
+	if *member != "" {
+		if err := belong(context.Background(), *member, *servers); err != nil {
+			return fmt.Errorf("%s: %w", *member, err)
+		}
+		return nil
 	}
 	for _, p := range points {
-		if !strings.Contains(p.name, c.only) {
+		if !strings.Contains(p.name, *only) {
 			continue
 		}
-		if err := p.measure(context.Background(), c); err != nil {
+		if err := p.measure(context.Background()); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
@@ -84,15 +81,14 @@ func Run(args []string) error {
 }
 
 // alone makes a measurement on one server.
-func alone(measure func(ctx context.Context, server *zkserver.Server, c config) error) func(context.Context,
-	config) error {
-	return func(ctx context.Context, c config) (err error) {
+func alone(measure func(ctx context.Context, server *zkserver.Server) error) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
 		server, err := zkserver.Open(settings...)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		return measure(ctx, server, c)
+		return measure(ctx, server)
 	}
 }
 

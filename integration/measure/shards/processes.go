@@ -25,18 +25,18 @@ const root = "/processes"
 // belong makes this process a member of a team of processes. It prints "start shard" and "stop shard". It reads
 // "leave", or "count", to which it prints "sent op n" for each kind of request since the last time, and "counted". At
 // the end of the input it stops, and is expected back.
-func belong(ctx context.Context, c config) (err error) {
+func belong(ctx context.Context, id, servers string) (err error) {
 	var sent counter
 	// A warning, such as that of a lost session on an overloaded machine, means that the figures are disturbed.
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", c.member)
-	client, err := conn.Dial(ctx, c.servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(c.member),
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", id)
+	client, err := conn.Dial(ctx, servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
 		conn.WithLogger(log),
 		conn.WithTracer(&zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) { sent.add(r.Op, 1) }}))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s, err := shard.New(client, root, shard.WithID(c.member), shard.WithSettle(settle, 10*settle),
+	s, err := shard.New(client, root, shard.WithID(id), shard.WithSettle(settle, 10*settle),
 		shard.WithReturnGrace(time.Minute))
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func belong(ctx context.Context, c config) (err error) {
 			}
 		}
 	}()
-	err = s.Run(running, shard.List(names(c.losses)...), func(ctx context.Context, s *shard.Shard) error {
+	err = s.Run(running, shard.List(names(lostShards)...), func(ctx context.Context, s *shard.Shard) error {
 		fmt.Println("start", s.Name)
 		<-ctx.Done()
 		fmt.Println("stop", s.Name)

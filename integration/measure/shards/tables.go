@@ -103,19 +103,19 @@ func play(ctx context.Context, name string, t team, all *tally, list []change,
 	return nil
 }
 
-func entrants(server *zkserver.Server, c config) []entrant {
+func entrants(server *zkserver.Server) []entrant {
 	return []entrant{
 		{"shard", func(t *tally) (team, error) { return newOurs(server, t, "/ours", time.Minute), nil }},
-		{"kazoo's SetPartitioner", func(t *tally) (team, error) { return newKazoo(server, t, c.python) }},
+		{"kazoo's SetPartitioner", func(t *tally) (team, error) { return newKazoo(server, t) }},
 		{"rendezvous hashing", func(t *tally) (team, error) { return newHashing(server, t), nil }},
 	}
 }
 
 // moves counts what moves and what stops.
-func moves(ctx context.Context, server *zkserver.Server, c config) error {
+func moves(ctx context.Context, server *zkserver.Server) error {
 	fmt.Printf(
-		"moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", c.moves)
-	err := contest(ctx, entrants(server, c), changes(c.down), c.moves,
+		"moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", movedShards)
+	err := contest(ctx, entrants(server), changes(down), movedShards,
 		func(team string, c change, _ time.Duration, n count) {
 			fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
 		})
@@ -124,10 +124,10 @@ func moves(ctx context.Context, server *zkserver.Server, c config) error {
 }
 
 // rebalance times a join and a leave.
-func rebalance(ctx context.Context, server *zkserver.Server, c config) error {
+func rebalance(ctx context.Context, server *zkserver.Server) error {
 	fmt.Printf(
-		"rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", c.rebalance)
-	err := contest(ctx, entrants(server, c)[:2], changes(0)[:2], c.rebalance,
+		"rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", rebalancedShards)
+	err := contest(ctx, entrants(server)[:2], changes(0)[:2], rebalancedShards,
 		func(team string, c change, took time.Duration, n count) {
 			fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped,
 				short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
@@ -139,8 +139,8 @@ func rebalance(ctx context.Context, server *zkserver.Server, c config) error {
 func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 // losses times crashes and leaves of one of eight members.
-func losses(ctx context.Context, server *zkserver.Server, c config) error {
-	tally := newTally(names(c.losses))
+func losses(ctx context.Context, server *zkserver.Server) error {
+	tally := newTally(names(lostShards))
 	t := newOurs(server, tally, "/losses", time.Minute)
 	defer t.close()
 	for _, id := range eight {
@@ -149,7 +149,7 @@ func losses(ctx context.Context, server *zkserver.Server, c config) error {
 		}
 	}
 	var crashes, leaves []time.Duration
-	for round := range 2 * c.rounds {
+	for round := range 2 * rounds {
 		if _, err := tally.settled(eight); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func losses(ctx context.Context, server *zkserver.Server, c config) error {
 		if err := t.stop(ctx, id); err != nil {
 			return err
 		}
-		time.Sleep(c.down)
+		time.Sleep(down)
 		if err := t.join(ctx, id); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func losses(ctx context.Context, server *zkserver.Server, c config) error {
 	}
 	n := tally.counted()
 	fmt.Printf("losses of one of %d members, %d shards\n\n| | n | median | worst |\n| --- | --- | --- | --- |\n",
-		len(eight), c.losses)
+		len(eight), lostShards)
 	for _, row := range []struct {
 		name string
 		took []time.Duration
@@ -207,6 +207,6 @@ func losses(ctx context.Context, server *zkserver.Server, c config) error {
 	}
 	fmt.Printf(
 		"\nall %d members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped\n\n",
-		len(eight), c.down, n.moved, n.stopped)
+		len(eight), down, n.moved, n.stopped)
 	return nil
 }

@@ -221,9 +221,9 @@ type kazoo struct {
 	gone    map[string]chan struct{}
 }
 
-func newKazoo(server *zkserver.Server, t *tally, python string) (*kazoo, error) {
+func newKazoo(server *zkserver.Server, t *tally) (*kazoo, error) {
 	k := &kazoo{gone: map[string]chan struct{}{}}
-	k.process = exec.Command(python, "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
+	k.process = exec.Command("/usr/bin/python3", "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
 		fmt.Sprint(timeout.Seconds()))
 	k.process.Stderr = os.Stderr
 	var err error
