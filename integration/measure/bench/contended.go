@@ -95,11 +95,12 @@ func (f *field) distant(r row) row {
 
 // warmUp makes the contestants take turns, so that the server and the Curator program have compiled what they run
 // often.
-func (f *field) warmUp(ctx context.Context, d time.Duration) error {
+func (f *field) warmUp(ctx context.Context) error {
+	const lasts = 20 * time.Second
 	run := f.contended(ctx, most, plainMutex, ofCurator{}).run
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		for _, c := range run {
-			if _, err := c.rate(ctx, d/20); err != nil {
+			if _, err := c.rate(ctx, lasts/20); err != nil {
 				return err
 			}
 		}

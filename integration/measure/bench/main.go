@@ -26,13 +26,12 @@ func Run(args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	rounds := flags.Int("rounds", 9, "`number` of rounds")
 	slice := flags.Duration("slice", 500*time.Millisecond, "`time` that each gets in a round")
-	warm := flags.Duration("warm", 20*time.Second, "`time` for which all work before the first row")
 	only := flags.String("only", "", "run the rows whose name contains `text`")
 	contestants := flags.String("contestants", "",
 		"let only those run whose names contain one of these `words`, comma-separated")
 	profile := flags.String("cpuprofile", "", "write a profile of this process to `file`")
 	_ = flags.Parse(args) // exits on error
-	return run(context.Background(), *rounds, *slice, *warm, *only, strings.Split(*contestants, ","), *profile)
+	return run(context.Background(), *rounds, *slice, *only, strings.Split(*contestants, ","), *profile)
 }
 
 // row is one kind of work with its targets.
@@ -62,7 +61,7 @@ type contestant struct {
 
 var errMissed = errors.New("a target was missed")
 
-func run(ctx context.Context, rounds int, slice, warm time.Duration, only string, contestants []string,
+func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string,
 	profile string) (err error) {
 	// The comparison uses production settings for the server, not those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
@@ -86,7 +85,7 @@ func run(ctx context.Context, rounds int, slice, warm time.Duration, only string
 		return err
 	}
 	defer stop()
-	if err := fields[0].warmUp(ctx, warm); err != nil {
+	if err := fields[0].warmUp(ctx); err != nil {
 		return err
 	}
 	missed := false

@@ -33,25 +33,27 @@ import (
 //go:embed testdata/CacheBench.java
 var source []byte
 
-const root = "/tree"
+const (
+	root    = "/tree"
+	rounds  = 3
+	rate    = 1000      // changes per second
+	changes = 10 * rate // in a round
+)
 
 // Run runs the command with its flags.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("caches", flag.ExitOnError)
 	nodes := flags.Int("nodes", 100_000, "`number` of nodes")
-	rounds := flags.Int("rounds", 3, "`number` of rounds")
-	rate := flags.Int("rate", 1000, "changes a second")
-	follow := flags.Duration("follow", 10*time.Second, "`time` to follow changes")
 	serving := flags.Bool("serve", false, "keep a cache.Tree, by order of another process")
 	_ = flags.Parse(args) // exits on error
 	if *serving {
 		serve(context.Background(), os.Stdin, os.Stdout)
 		return nil
 	}
-	return run(context.Background(), *nodes, *rounds, *rate, *follow)
+	return run(context.Background(), *nodes)
 }
 
-func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (err error) {
+func run(ctx context.Context, nodes int) (err error) {
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
@@ -86,7 +88,7 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 		return err
 	}
 	defer ours.stop()
-	b := &bench{server: server, writer: writer, paths: paths, rate: rate, follow: follow}
+	b := &bench{server: server, writer: writer, paths: paths}
 	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50",
 		"lag p99", "write p99", "reconnect", "requests")
 	for range rounds {
@@ -129,8 +131,6 @@ type bench struct {
 	server *zkserver.Server
 	writer *conn.Client
 	paths  []string
-	rate   int
-	follow time.Duration
 	turn   int
 }
 
@@ -155,8 +155,8 @@ func (b *bench) measure(ctx context.Context, name string, p *peer) error {
 	if err != nil {
 		return err
 	}
-	if want := b.rate * int(b.follow.Seconds()); n < want*9/10 {
-		return fmt.Errorf("only %d of %d changes were told", n, want)
+	if n < changes*9/10 {
+		return fmt.Errorf("only %d of %d changes were told", n, changes)
 	}
 	if _, err := p.ask("close"); err != nil {
 		return err
@@ -186,10 +186,10 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 		return 0, 0, 0, 0, err
 	}
 	var writes sync.WaitGroup
-	took := make([]time.Duration, b.rate*int(b.follow.Seconds()))
+	took := make([]time.Duration, changes)
 	var failed error
 	var once sync.Once
-	tick := time.NewTicker(time.Second / time.Duration(b.rate))
+	tick := time.NewTicker(time.Second / rate)
 	defer tick.Stop()
 	room := make(chan struct{}, 100)
 	for i := range took {
@@ -219,7 +219,7 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 			return 0, 0, 0, 0, err
 		}
 		n, median, p99 = int(lags[0]), time.Duration(lags[1])*time.Microsecond, time.Duration(lags[2])*time.Microsecond
-		if n >= b.rate*int(b.follow.Seconds()) || patience == 0 {
+		if n >= changes || patience == 0 {
 			return n, median, p99, write, nil
 		}
 	}

@@ -19,7 +19,7 @@ import (
 func storm(ctx context.Context, server *zkserver.Server) error {
 	const ofEach, outage = 10, 4 * time.Second
 	var t tap
-	n := many(1000)
+	n := 1000
 	all, err := dialMany(ctx, server, &t, n)
 	defer closeAll(all)
 	if err != nil {
@@ -55,7 +55,7 @@ func storm(ctx context.Context, server *zkserver.Server) error {
 func observers(ctx context.Context, server *zkserver.Server) error {
 	const path = "/observers"
 	var watching, standing tap
-	n := many(1000)
+	n := 1000
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -139,7 +139,6 @@ func told(ctx context.Context, seen *atomic.Int64, n int64) error {
 // clients: what each of n clients costs in one process.
 func clients(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{1000, 5000} {
-		n = many(n)
 		var t tap
 		before, goroutines := heap(), runtime.NumGoroutine()
 		all, err := dialMany(ctx, server, &t, n)

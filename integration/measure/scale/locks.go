@@ -17,7 +17,7 @@ import (
 // waiters: what each of n waiters costs if they arrive one by one. The stacks of the callers are not on the heap.
 func waiters(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{500, 1000, 2000} {
-		if err := waitersOf(ctx, server, many(n)); err != nil {
+		if err := waitersOf(ctx, server, n); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // it never fails
-	n := many(20_000)
+	n := 20_000
 	holds, err := take(ctx, c, "/freeze", n)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func idle(ctx context.Context, server *zkserver.Server) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // it never fails
-	n := many(10_000)
+	n := 10_000
 	if _, err := take(ctx, c, "/idle", n); err != nil {
 		return err
 	}

@@ -49,7 +49,6 @@ var points = []point{
 func Run(args []string) error {
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
 	only := flags.String("only", "", "measure the points whose name contains `text`")
-	flags.Float64Var(&size, "size", 1, "multiply all numbers by `factor`")
 	_ = flags.Parse(args) // exits on error
 	for _, p := range points {
 		if !strings.Contains(p.name, *only) {
@@ -72,11 +71,6 @@ func (p point) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	return p.measure(ctx, server)
 }
-
-// size multiplies all numbers, for a quick run.
-var size float64
-
-func many(n int) int { return max(1, int(float64(n)*size)) }
 
 // tell prints a figure.
 func tell(point, format string, values ...any) {
