@@ -34,7 +34,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/doubt/overlay"
 )
@@ -68,15 +67,11 @@ func main() {
 	tests := flag.String("tests", "", "regular `expression` of the packages whose tests run")
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
-	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
-	flag.DurationVar(&c.patience, "patience", longest,
-		"`time` on the clock for the tests of a mutant in one process; less is quicker if mutants hang")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
 	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
 	flag.StringVar(&c.reach, "reach", "",
 		"`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
 	flag.BoolVar(&c.unreached, "unreached", false, "list the mutants that would change nothing in any test, and try none")
-	flag.BoolVar(&c.list, "list", false, "list the mutants and try none")
 	flag.Parse()
 	var err error
 	if c.files, err = regexp.Compile(*files); err == nil {
@@ -91,18 +86,11 @@ func main() {
 }
 
 type config struct {
-	files    *regexp.Regexp
-	tests    *regexp.Regexp
-	sample   int
-	workers  int
-	patience time.Duration
-	seed     uint64
-	out      string
-	again    string
-	reach    string
-	list     bool
-
-	unreached bool
+	files, tests      *regexp.Regexp
+	sample            int
+	seed              uint64
+	out, again, reach string
+	unreached         bool
 }
 
 func run(c config) error {
@@ -128,13 +116,7 @@ func run(c config) error {
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 		todo = todo[:min(c.sample, len(todo))]
 	}
-	if c.list {
-		for _, m := range todo {
-			fmt.Println(m)
-		}
-		return nil
-	}
-	r := &runner{root: "..", dir: dir, spec: spec, patience: c.patience}
+	r := &runner{root: "..", dir: dir, spec: spec}
 	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
 	if err := r.load(c.reach); err != nil {
 		return err
@@ -145,7 +127,7 @@ func run(c config) error {
 	if c.unreached {
 		return r.unreached(todo)
 	}
-	return r.all(todo, max(c.workers, 1), c.out)
+	return r.all(todo, c.out)
 }
 
 // instrument writes the mutated files, and returns the overlay that substitutes them.

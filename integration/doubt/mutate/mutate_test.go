@@ -51,7 +51,7 @@ func TestRunner_NoticesWhatATestHolds(t *testing.T) {
 	}
 	in, spec, err := instrument(root, dir, []string{"."})
 	require.NoError(t, err)
-	r := &runner{root: root, dir: dir, spec: spec, patience: longest}
+	r := &runner{root: root, dir: dir, spec: spec}
 	require.NoError(t, r.prepare([]string{"."}))
 	results := map[string]string{}
 	for _, m := range in.mutants {
