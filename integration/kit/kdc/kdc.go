@@ -103,9 +103,6 @@ func (k *KDC) Path(name string) string { return filepath.Join(k.dir, name) }
 // Config returns the path of the clients' krb5.conf.
 func (k *KDC) Config() string { return k.Path("krb5.conf") }
 
-// Addr returns the address that the center listens on.
-func (k *KDC) Addr() string { return k.addr }
-
 func (k *KDC) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program(name), args...)
 	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+k.Path("kdc.conf"),

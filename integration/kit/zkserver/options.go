@@ -16,7 +16,6 @@ type config struct {
 	minSession time.Duration // 0: two ticks
 	maxSession time.Duration // 0: twenty ticks
 	syncLimit  int
-	dir        string
 	ownUsers   bool
 	reconfig   bool
 	properties []string
@@ -26,7 +25,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	cfg := config{tick: 500 * time.Millisecond, syncLimit: 5, dir: memoryDir()}
+	cfg := config{tick: 500 * time.Millisecond, syncLimit: 5}
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -77,10 +76,6 @@ func WithContainerCheck(d time.Duration) Option {
 // (default 5).
 func WithSyncLimit(ticks int) Option { return func(c *config) { c.syncLimit = ticks } }
 
-// WithDir sets the parent of the data directories (default /dev/shm, which is fast; without that, the temporary
-// directory).
-func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
-
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
 func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
@@ -105,6 +100,7 @@ func WithEnv(variables ...string) Option {
 // WithOwnUsers runs each member of an ensemble under a different user id, for Isolate. It needs root.
 func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
 
+// memoryDir returns the parent of data directories: /dev/shm, which is fast, or the temporary directory without it.
 func memoryDir() string {
 	const shm = "/dev/shm"
 	if info, err := os.Stat(shm); err == nil && info.IsDir() {

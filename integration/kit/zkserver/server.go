@@ -110,7 +110,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, host: host, port: ports[0], main: main, cp: cp}
 	s.peer = peer{quorum: ports[1], election: ports[2]}
-	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
+	if s.dir, err = os.MkdirTemp(memoryDir(), "zookeeper-"); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if s.log, err = os.CreateTemp("", "zookeeper-*.log"); err != nil {

@@ -17,7 +17,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,6 +29,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/loopback"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -38,24 +38,6 @@ var (
 	rotations = flag.Int("rotations", 3, "how often certificates are replaced while clients lock")
 	rotation  = flag.Duration("rotation", time.Second, "how long a certificate is used")
 )
-
-// buffer is a log that several goroutines write to.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // authority signs certificates, and writes them to files.
 type authority struct {
@@ -164,7 +146,7 @@ func rotate(t *testing.T, release string, times int) {
 	worker := pkix.Name{CommonName: "worker", Organization: []string{"Example, Inc."}}
 	a.issue("client.pem", worker)
 	only := conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}})
-	var log buffer
+	var log bubble.Buffer
 	logged := conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
