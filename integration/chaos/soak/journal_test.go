@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
@@ -102,12 +103,12 @@ func TestLedger(t *testing.T) {
 	if want := (Tally{Sections: 2, Refused: 1, Lost: 1}); l.sum() != want {
 		t.Errorf("counted %+v, want %+v", l.sum(), want)
 	}
-	l.execute(request{Set: "bare", Element: "x"})
-	l.execute(request{Set: "bare", Element: "x"})
+	l.execute(resource.Request{Set: "bare", Element: "x"})
+	l.execute(resource.Request{Set: "bare", Element: "x"})
 	if s := l.sum(); s.Bare != 2 || s.Unfenced != 1 {
 		t.Errorf("counted %+v", s)
 	}
-	if a := l.execute(request{Set: "fenced", Token: 1}); !a.Stale {
+	if a := l.execute(resource.Request{Set: "fenced", Token: 1}); !a.Stale {
 		t.Errorf("the fence answers %+v to a process with a stale token", a)
 	}
 }

@@ -1,13 +1,13 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"strings"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 )
 
 // errStale reports that a fence has seen a larger token.
@@ -90,45 +90,23 @@ func (l *ledger) write(name string, token zkrecipes.Token, base int, section *in
 	return nil
 }
 
-// request and reply are the lines of chaos/resource, whose server keeps everything it has seen. This one only counts.
-type request struct {
-	Set     string          `json:"set"`
-	Token   zkrecipes.Token `json:"token"`
-	Element string          `json:"element,omitempty"` // none for a read
-	Base    int             `json:"base,omitempty"`
-}
-
-type reply struct {
-	Version int    `json:"version"`
-	Stale   bool   `json:"stale,omitempty"`
-	Error   string `json:"error,omitempty"`
-}
-
-// serve lets processes of other libraries read and write until the listener is closed.
+// serve lets processes of other libraries read and write until the listener is closed. The server of chaos/resource
+// keeps everything it has seen; the ledger only counts.
 func (l *ledger) serve(listener net.Listener) {
 	for {
 		c, err := listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		go func() {
-			defer func() { _ = c.Close() }() // the process may have gone first
-			in, out := json.NewDecoder(c), json.NewEncoder(c)
-			for {
-				var q request
-				if in.Decode(&q) != nil || out.Encode(l.execute(q)) != nil {
-					return // the process is gone
-				}
-			}
-		}()
+		go resource.Answer(c, l.execute)
 	}
 }
 
 // execute answers a process of another library. Only registers whose name ends in "fenced" have a fence. Curator has no
 // token, and kazoo writes a second register without a fence. What their holders lose there, because they do not check a
 // deadline, is counted separately.
-func (l *ledger) execute(q request) (a reply) {
-	if !strings.HasSuffix(q.Set, "fenced") {
+func (l *ledger) execute(q resource.Request) (a resource.Reply) {
+	if !strings.HasSuffix(q.Set, resource.Fenced) {
 		return l.bare(q)
 	}
 	var err error
@@ -141,7 +119,7 @@ func (l *ledger) execute(q request) (a reply) {
 	return a
 }
 
-func (l *ledger) bare(q request) (a reply) {
+func (l *ledger) bare(q resource.Request) (a resource.Reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.at(q.Set)
