@@ -39,11 +39,6 @@ var followers = map[string]follower{
 	"shards":   {stays: true}, // its shards are judged as locks
 }
 
-func isFollower(g Group) bool {
-	_, follows := followers[g.Recipe]
-	return follows
-}
-
 // shown is the state that the views of a client add up to.
 type shown struct {
 	nodes   map[string]journal.Node

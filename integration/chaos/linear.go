@@ -69,7 +69,7 @@ var registerModel = porcupine.Model{
 		case o.kind == open && (a.How == journal.Swap && s.number > a.Base || a.token < s.token):
 			return true, s
 		case o.kind == open:
-			return !s.leaves(a) && (a.How != journal.Swap || s.number == a.Base), next
+			return !a.left[s.number] && (a.How != journal.Swap || s.number == a.Base), next
 		case a.N == 0:
 			return s.number == o.Number && s.data == o.Data && o.Number >= a.least, s
 		default:
@@ -84,8 +84,6 @@ var registerModel = porcupine.Model{
 		return fmt.Sprintf("%d %q", s.number, s.data)
 	},
 }
-
-func (s register) leaves(a ask) bool { return a.left[s.number] }
 
 func describe(input, output any) string {
 	a, _ := input.(ask)

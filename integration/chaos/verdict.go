@@ -31,7 +31,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	}
 	t := &trial{rep, r.history, p, r.rounds, r.Session, r.Pictures}
 	for _, g := range r.Groups {
-		if isFollower(g) {
+		if _, follows := followers[g.Recipe]; follows {
 			t.judge(g)
 		} else {
 			r.lock(rep, g)

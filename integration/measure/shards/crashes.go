@@ -32,7 +32,7 @@ func crashes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newProcesses(ensemble.Addr(), newTally(names(lostShards)))
+	t := &processes{servers: ensemble.Addr(), tally: newTally(names(lostShards)), members: map[string]*process{}}
 	defer t.close()
 	for _, id := range eight {
 		if err := t.join(id); err != nil {

@@ -112,10 +112,6 @@ type process struct {
 	ended   chan error
 }
 
-func newProcesses(servers string, t *tally) *processes {
-	return &processes{servers: servers, tally: t, members: map[string]*process{}}
-}
-
 func (p *processes) join(id string) error {
 	self, err := os.Executable()
 	if err != nil {

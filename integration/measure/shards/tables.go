@@ -107,7 +107,7 @@ func entrants(server *zkserver.Server) []entrant {
 	return []entrant{
 		{"shard", func(t *tally) (team, error) { return newOurs(server, t, "/ours", time.Minute), nil }},
 		{"kazoo's SetPartitioner", func(t *tally) (team, error) { return newKazoo(server, t) }},
-		{"rendezvous hashing", func(t *tally) (team, error) { return newHashing(server, t), nil }},
+		{"rendezvous hashing", func(t *tally) (team, error) { return &hashing{crew{server, t, map[string]*member{}}}, nil }},
 	}
 }
 
@@ -154,14 +154,13 @@ func losses(ctx context.Context, server *zkserver.Server) error {
 			return err
 		}
 		id := eight[round%len(eight)]
-		rest := slices.DeleteFunc(slices.Clone(eight), func(other string) bool { return other == id })
 		began := time.Now()
 		if round%2 == 0 {
 			t.members[id].line.cut()
 		} else if err := t.leave(ctx, id); err != nil {
 			return err
 		}
-		at, err := tally.settled(rest)
+		at, err := tally.settled(without(id))
 		if err != nil {
 			return err
 		}

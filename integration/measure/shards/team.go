@@ -156,10 +156,6 @@ func (o *ours) leave(ctx context.Context, id string) error {
 // hashing is a team that has a group, and no locks. The owner of a shard is the member with the largest hash.
 type hashing struct{ crew }
 
-func newHashing(server *zkserver.Server, t *tally) *hashing {
-	return &hashing{crew{server, t, map[string]*member{}}}
-}
-
 func (h *hashing) join(ctx context.Context, id string) error {
 	return h.add(ctx, id, func(ctx context.Context, m *member) error {
 		g, err := group.New(m.client, "/hashing")

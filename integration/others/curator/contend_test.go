@@ -164,7 +164,7 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 		}
 		op.Granted(0) // without a token, as for Curator's clients, which have none
 		version, err := res.Read(path, 0)
-		if err == nil && k.exclusive() {
+		if err == nil && k.limit == 1 && k.name != "read" {
 			err = res.Add(path, 0, version, fmt.Sprint(name, "-", i))
 		}
 		if err != nil {
@@ -176,8 +176,6 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 		}
 	}
 }
-
-func (k kind) exclusive() bool { return k.limit == 1 && k.name != "read" }
 
 func call(rec *check.Recorder, k kind, name string) *check.Op {
 	if k.name == "read" {

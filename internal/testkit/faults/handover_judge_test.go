@@ -235,7 +235,7 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 			if first.byHand == "" {
 				first = contenders[int64(max(a.Token, h.Token))]
 			}
-			all.overlap(first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
+			all.count(all.overlaps, first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
 		}
 		if h.From < h.To {
 			active = append(active, h)
@@ -274,8 +274,6 @@ func (t *tally) add(holds []check.Hold, injected map[string]int) {
 		t.injected[name] += n
 	}
 }
-
-func (t *tally) overlap(by string, d time.Duration) { t.count(t.overlaps, by, d) }
 
 func (t *tally) end(by string, d time.Duration) {
 	if d >= 0 {

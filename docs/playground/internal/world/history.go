@@ -84,8 +84,6 @@ type session struct {
 	id int64
 }
 
-func newHistory() *history { return &history{begin: time.Now()} }
-
 func (h *history) lane(name string, exclusive bool) *lane {
 	l := &lane{history: h, name: name}
 	if exclusive {

@@ -48,7 +48,7 @@ func New(ctx context.Context, s Setting) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{setting: s, server: server, gate: fence.New(fence.NewMemory()), history: newHistory()}
+	w := &World{setting: s, server: server, gate: fence.New(fence.NewMemory()), history: &history{begin: time.Now()}}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	if err := w.furnish(); err != nil {
 		w.Close()
