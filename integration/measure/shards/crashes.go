@@ -32,7 +32,7 @@ func crashes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := &processes{servers: ensemble.Addr(), tally: newTally(names(lostShards)), members: map[string]*process{}}
+	t := &processes{servers: ensemble.Addr(), tally: newTally(names(crashShards)), members: map[string]*process{}}
 	defer t.close()
 	for _, id := range eight {
 		if err := t.join(id); err != nil {
@@ -43,7 +43,7 @@ func crashes(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight),
-		lostShards, timeout)
+		crashShards, timeout)
 	run := &trial{processes: t, ensemble: ensemble, leader: leader}
 	for _, step := range []func(context.Context) error{run.quiet, run.crash, run.depart, run.restart} {
 		if err := step(ctx); err != nil {

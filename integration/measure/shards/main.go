@@ -5,10 +5,10 @@
 //	go run ./measure shards -only moves
 //
 // "moves" counts what moves and what stops when members join, leave and restart, compared with kazoo's SetPartitioner
-// and rendezvous hashing. "rebalance" times a join and a leave, compared with kazoo. "losses" measures the time from a
-// crash or a leave until all shards are served. "crashes" does the same with members that are processes, which it
-// kills, with three servers, and counts their requests by kind. "cost" counts requests, watches and memory of many
-// shards. All teams wait equally long for more changes, and use the same server. Python with kazoo must be installed.
+// and rendezvous hashing. "rebalance" times a join and a leave, compared with kazoo. "crashes" kills
+// members that are processes, makes them leave and restarts them, with three servers: it measures the time until all
+// shards are served, and counts requests by kind. "cost" counts requests, watches and memory of many shards. All teams
+// wait equally long for more changes, and use the same server. Python with kazoo must be installed.
 package shards
 
 import (
@@ -28,11 +28,11 @@ const settle = time.Second
 // timeout is the session timeout of all members.
 const timeout = 10 * time.Second
 
-// The numbers of shards, of members in cost, and of crashes.
+// The numbers of shards in each measurement, of members in cost, and of repetitions in crashes.
 const (
 	movedShards      = 64
 	rebalancedShards = 1000
-	lostShards       = 200
+	crashShards      = 200
 	costShards       = 20_000
 	costMembers      = 50
 	rounds           = 5
@@ -48,8 +48,9 @@ type point struct {
 	measure func(ctx context.Context) error
 }
 
-var points = []point{{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"losses", alone(losses)},
-	{"crashes", crashes}, {"cost", alone(cost)}}
+var points = []point{
+	{"moves", alone(moves)}, {"rebalance", alone(rebalance)}, {"crashes", crashes}, {"cost", alone(cost)},
+}
 
 var settings = []zkserver.Option{
 	zkserver.WithTickTime(2 * time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),

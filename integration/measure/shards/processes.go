@@ -54,7 +54,7 @@ func belong(ctx context.Context, id, servers string) (err error) {
 			}
 		}
 	}()
-	err = s.Run(running, shard.List(names(lostShards)...), func(ctx context.Context, s *shard.Shard) error {
+	err = s.Run(running, shard.List(names(crashShards)...), func(ctx context.Context, s *shard.Shard) error {
 		fmt.Println("start", s.Name)
 		<-ctx.Done()
 		fmt.Println("stop", s.Name)

@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
@@ -137,75 +136,3 @@ func rebalance(ctx context.Context, server *zkserver.Server) error {
 }
 
 func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-
-// losses times crashes and leaves of one of eight members.
-func losses(ctx context.Context, server *zkserver.Server) error {
-	tally := newTally(names(lostShards))
-	t := newOurs(server, tally, "/losses", time.Minute)
-	defer t.close()
-	for _, id := range eight {
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-	}
-	var crashes, leaves []time.Duration
-	for round := range 2 * rounds {
-		if _, err := tally.settled(eight); err != nil {
-			return err
-		}
-		id := eight[round%len(eight)]
-		began := time.Now()
-		if round%2 == 0 {
-			t.members[id].line.cut()
-		} else if err := t.leave(ctx, id); err != nil {
-			return err
-		}
-		at, err := tally.settled(without(id))
-		if err != nil {
-			return err
-		}
-		if round%2 == 0 {
-			crashes = append(crashes, at.Sub(began)-timeout)
-			if err := t.stop(ctx, id); err != nil {
-				return err
-			}
-		} else {
-			leaves = append(leaves, at.Sub(began))
-		}
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-	}
-	if _, err := tally.settled(eight); err != nil {
-		return err
-	}
-	tally.reset()
-	for _, id := range eight {
-		if err := t.stop(ctx, id); err != nil {
-			return err
-		}
-		time.Sleep(down)
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-		if _, err := tally.settled(eight); err != nil {
-			return err
-		}
-	}
-	n := tally.counted()
-	fmt.Printf("losses of one of %d members, %d shards\n\n| | n | median | worst |\n| --- | --- | --- | --- |\n",
-		len(eight), lostShards)
-	for _, row := range []struct {
-		name string
-		took []time.Duration
-	}{{fmt.Sprintf("crash: until all shards are served, beyond the session timeout of %v", timeout), crashes},
-		{"leave: until all shards are served", leaves}} {
-		slices.Sort(row.took)
-		fmt.Printf("| %s | %d | %v | %v |\n", row.name, len(row.took), short(row.took[len(row.took)/2]),
-			short(row.took[len(row.took)-1]))
-	}
-	fmt.Printf(
-		"\nall %d members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped\n\n",
-		len(eight), down, n.moved, n.stopped)
-	return nil
-}

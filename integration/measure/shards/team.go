@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,41 +34,9 @@ type team interface {
 	close()
 }
 
-// line is a connection that can be cut for good.
-type line struct {
-	mu    sync.Mutex
-	dead  bool
-	conns []net.Conn
-}
-
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
-		return nil, errors.Join(errors.New("cut off"), c.Close())
-	}
-	l.conns = append(l.conns, c)
-	return c, nil
-}
-
-// cut ends the connections, and prevents new ones.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.dead = true
-	for _, c := range l.conns {
-		_ = c.Close() // it may already be closed
-	}
-}
-
 // member is one member that runs in this process.
 type member struct {
 	client *conn.Client
-	line   *line
 	leave  func(context.Context) error // hands over
 	cancel context.CancelFunc
 	ended  chan error
@@ -84,10 +51,9 @@ type crew struct {
 
 // add connects a member, and runs it.
 func (c *crew) add(ctx context.Context, id string, run func(ctx context.Context, m *member) error) error {
-	m := &member{line: &line{}, ended: make(chan error, 1)}
+	m := &member{ended: make(chan error, 1)}
 	var err error
-	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithDialer(m.line.dial), conn.WithSessionTimeout(timeout),
-		conn.WithIdentity(id),
+	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
 		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
