@@ -2,13 +2,9 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -152,72 +148,5 @@ func firstLock(ctx context.Context, server *zkserver.Server) error {
 		}
 		tell("first", "lock on a new path, %s: %.1f requests with the release", p.name, float64(t.asked()-asked)/n)
 	}
-	return nil
-}
-
-// section: what one Lock with its Release allocates, compared with the bare requests and go-zookeeper's Lock.
-func section(ctx context.Context, server *zkserver.Server) error {
-	var t tap
-	c, err := dial(ctx, server, &t)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // it never fails
-	raw, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogInfo(false))
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-	m, err := mutex.New(c, "/section/lock")
-	if err != nil {
-		return err
-	}
-	open := zk.WorldACL(zk.PermAll)
-	theirs := zk.NewLock(raw, "/section/theirs", open)
-	if _, err := raw.Create("/bare", nil, 0, open); err != nil {
-		return err
-	}
-	for _, s := range []struct {
-		name string
-		run  func() error
-	}{
-		{"Lock and Release", func() error {
-			h, err := m.Lock(ctx)
-			if err != nil {
-				return err
-			}
-			return h.Release(ctx)
-		}},
-		{"create and delete", func() error {
-			path, err := raw.Create("/bare/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", nil,
-				zk.FlagEphemeral|zk.FlagSequence, open)
-			if err != nil {
-				return err
-			}
-			return raw.Delete(path, -1)
-		}},
-		{"go-zookeeper's Lock and Unlock", func() error { return errors.Join(theirs.Lock(), theirs.Unlock()) }},
-	} {
-		if err := allocations(s.name, s.run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func allocations(name string, run func() error) error {
-	const n = 2000
-	var before, after runtime.MemStats
-	for i := range n + 10 {
-		if i == 10 { // the first ones create the parents
-			runtime.ReadMemStats(&before)
-		}
-		if err := run(); err != nil {
-			return err
-		}
-	}
-	runtime.ReadMemStats(&after)
-	tell("section", "%-30s %4d allocations, %5d bytes", name, (after.Mallocs-before.Mallocs)/n,
-		(after.TotalAlloc-before.TotalAlloc)/n)
 	return nil
 }

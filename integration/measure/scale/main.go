@@ -4,8 +4,8 @@
 //	go run ./measure scale                 from integration/
 //	go run ./measure scale -only storm
 //
-// Requests, bytes and allocations do not depend on other load on the machine. Times do, and so do the holds that a
-// storm loses. Everything takes ten minutes.
+// Requests and bytes do not depend on other load on the machine. Times do, and so do the holds that a storm loses.
+// Everything takes ten minutes.
 //
 // Other commands measure the rest: counters compared with Curator by `go run ./measure bench -only Counter -slice 2s`,
 // a cache of 500,000 nodes by `go run ./measure caches -nodes 500000`.
@@ -41,7 +41,6 @@ var points = []point{
 	{"observers", observers},
 	{"idle", idle},
 	{"first", firstLock},
-	{"section", section},
 	{"clients", clients},
 }
 
