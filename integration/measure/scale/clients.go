@@ -95,7 +95,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 			return err
 		}
 		time.Sleep(time.Second)
-		bytes, asked, began := watching.bytes.Load(), watching.asked(), time.Now()
+		bytes, asked, began := watching.bytes.Load(), watching.asked.Load(), time.Now()
 		if err := term.Release(ctx); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 		tell("observers",
 			"%6d of %d candidates: %6.2f MB and %d requests at one resignation, the next grant after %v, all know it after %v",
 			n, n,
-			float64(watching.bytes.Load()-bytes)/1e6, watching.asked()-asked, granted.Round(time.Millisecond),
+			float64(watching.bytes.Load()-bytes)/1e6, watching.asked.Load()-asked, granted.Round(time.Millisecond),
 			time.Since(began).Round(time.Millisecond))
 	}
 	return nil

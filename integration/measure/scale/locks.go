@@ -117,10 +117,10 @@ func idle(ctx context.Context, server *zkserver.Server) error {
 // rest counts the requests of six session timeouts, in which each node is read two or three times.
 func rest(t *tap, n int, what string) {
 	time.Sleep(3 * timeout) // until they have settled
-	asked, upkeep, began := t.asked(), t.upkeep.Load(), time.Now()
+	asked, upkeep, began := t.asked.Load(), t.upkeep.Load(), time.Now()
 	time.Sleep(6 * timeout)
 	took := time.Since(began).Seconds()
-	tell("idle", "%6d %s: %.1f requests a second, and %.1f pings and syncs", n, what, float64(t.asked()-asked)/took,
+	tell("idle", "%6d %s: %.1f requests a second, and %.1f pings and syncs", n, what, float64(t.asked.Load()-asked)/took,
 		float64(t.upkeep.Load()-upkeep)/took)
 }
 
@@ -136,7 +136,7 @@ func firstLock(ctx context.Context, server *zkserver.Server) error {
 	for _, p := range []struct{ name, format string }{
 		{"the parent is missing", "/first/%d/lock"}, {"the parent is there", "/first/lock-%d"},
 	} {
-		asked := t.asked()
+		asked := t.asked.Load()
 		for i := range n {
 			h, err := lock(ctx, c, fmt.Sprintf(p.format, i))
 			if err != nil {
@@ -146,7 +146,7 @@ func firstLock(ctx context.Context, server *zkserver.Server) error {
 				return err
 			}
 		}
-		tell("first", "lock on a new path, %s: %.1f requests with the release", p.name, float64(t.asked()-asked)/n)
+		tell("first", "lock on a new path, %s: %.1f requests with the release", p.name, float64(t.asked.Load()-asked)/n)
 	}
 	return nil
 }

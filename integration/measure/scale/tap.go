@@ -13,15 +13,12 @@ import (
 
 // tap counts what passes through the connections that it has dialed, and can cut them.
 type tap struct {
-	reads, writes, upkeep, bytes atomic.Int64
+	asked, upkeep, bytes atomic.Int64 // other requests; pings and syncs; bytes received
 
 	mu    sync.Mutex
 	down  bool
 	conns map[*tapped]struct{}
 }
-
-// asked returns how many requests were sent, without pings and syncs.
-func (t *tap) asked() int64 { return t.reads.Load() + t.writes.Load() }
 
 func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -65,7 +62,7 @@ type tapped struct {
 	sent bool   // the handshake was sent
 }
 
-const opPing, opSync, opSetWatches, opBarrier = 11, 9, 101, 105
+const opPing, opSync = 11, 9
 
 func (c *tapped) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
@@ -91,17 +88,10 @@ func (c *tapped) count(op int32) {
 		c.sent = true
 	case op == opPing, op == opSync:
 		c.tap.upkeep.Add(1)
-	case reading[op]:
-		c.tap.reads.Add(1)
 	default:
-		c.tap.writes.Add(1)
+		c.tap.asked.Add(1)
 	}
 }
-
-// reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those
-// that set or remove watches.
-var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true,
-	opSetWatches: true, opBarrier: true}
 
 func (c *tapped) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
