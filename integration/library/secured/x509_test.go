@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -32,11 +31,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
-)
-
-var (
-	rotations = flag.Int("rotations", 3, "how often certificates are replaced while clients lock")
-	rotation  = flag.Duration("rotation", time.Second, "how long a certificate is used")
 )
 
 // authority signs certificates, and writes them to files.
@@ -131,7 +125,7 @@ func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Opti
 // Certificates of the clients and of the server are replaced repeatedly, each time with new connections. No hold is
 // lost, and no connection is refused.
 func TestX509_CertificatesChangeUnderLocks(t *testing.T) {
-	for release, times := range map[string]int{"3.9": *rotations, "3.8": 1} {
+	for release, times := range map[string]int{"3.9": 3, "3.8": 1} {
 		t.Run(release, func(t *testing.T) { rotate(t, release, times) })
 	}
 }
@@ -173,7 +167,7 @@ func rotate(t *testing.T, release string, times int) {
 		})
 	}
 	for range times {
-		time.Sleep(*rotation)
+		time.Sleep(time.Second)
 		a.issue("client.pem", worker)
 		a.issue("server.pem", pkix.Name{CommonName: "server"}, net.ParseIP(host))
 		for _, l := range lines {

@@ -40,16 +40,15 @@ import (
 func Run(args []string) error {
 	flags := flag.NewFlagSet("speed", flag.ExitOnError)
 	rounds := flags.Int("rounds", 5, "`number` of rounds")
-	slice := flags.Duration("slice", 500*time.Millisecond, "`time` that each server gets in a round")
 	programs := flags.Bool("programs", false, "compare programs under a lock instead")
 	_ = flags.Parse(args) // exits on error
 	if *programs {
 		return comparePrograms(*rounds)
 	}
-	return run(*rounds, *slice)
+	return run(*rounds)
 }
 
-func run(rounds int, slice time.Duration) (err error) {
+func run(rounds int) (err error) {
 	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
@@ -71,7 +70,7 @@ func run(rounds int, slice time.Duration) (err error) {
 	if err := compareMemory(servers); err != nil {
 		return err
 	}
-	return compareSpeed(servers, rounds, slice)
+	return compareSpeed(servers, rounds)
 }
 
 // server is a measured server. The first one is zktest.
@@ -134,7 +133,8 @@ func create(path string, data []byte, flags int32) []byte {
 
 var data = make([]byte, 100)
 
-func compareSpeed(servers []server, rounds int, slice time.Duration) error {
+func compareSpeed(servers []server, rounds int) error {
+	const slice = 500 * time.Millisecond // for each server in a round
 	fmt.Printf("| operations a second | clients | %[1]s | %[2]s | ratio | processor time each: %[1]s | %[2]s |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- |\n", servers[0].name, servers[1].name)
 	for _, clients := range []int{1, 8, 64} {

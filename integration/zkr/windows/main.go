@@ -22,15 +22,14 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 3, "`number` of rounds of each fault")
-	only := flag.String("scene", "", "play only scenes with this `text` in their name")
 	flag.Parse()
-	if err := run(context.Background(), *only, *rounds); err != nil {
+	if err := run(context.Background(), *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "windows:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string, rounds int) (err error) {
+func run(ctx context.Context, rounds int) (err error) {
 	if err := build(os.Getenv("WINEPREFIX")); err != nil {
 		return err
 	}
@@ -45,9 +44,6 @@ func run(ctx context.Context, only string, rounds int) (err error) {
 	s := &stage{server: server, rounds: rounds}
 	failed := 0
 	for _, scene := range scenes {
-		if !strings.Contains(scene.name, only) {
-			continue
-		}
 		started := time.Now()
 		said, err := s.play(ctx, scene)
 		verdict := "ok  "
