@@ -224,7 +224,7 @@ var canaries = []canary{
 	{"zkr: the program runs until the deadline", "-C cmd/zkr -run=Deadline ./internal/supervise",
 		[]edit{{"cmd/zkr/internal/supervise", "deadline.look", "case left <= d.lead:", "case left <= 0:"}}},
 	// C16 An identity comes first.
-	{"sasl: a server that ends the exchange early counts as having accepted the client", quick + "./sasl" + ";" + clientTests,
+	{"sasl: a server that ends the exchange early counts as accepting the client", quick + "./sasl" + ";" + clientTests,
 		[]edit{{"sasl", "digestExchange.Step", "return nil, false, ErrUnproven", "return nil, true, nil"}}},
 	{"sasl: a resumed session is assumed to keep its identity", clientTests,
 		[]edit{{"internal/lifetime", "Lifetime.handshake", "\tif who != nil {", "\tif who != nil && l.since.IsZero() {"}}},
@@ -232,7 +232,7 @@ var canaries = []canary{
 		[]edit{{"internal/lifetime", "Lifetime.handshake", "c.Up(g.Timeout)\n\tl.connectionUp()\n\treturn nil",
 			"\treturn nil"}, {"internal/lifetime", "Lifetime.handshake", "\tif who != nil {",
 			"c.Up(g.Timeout)\n\tl.connectionUp()\n\tif who != nil {"}}},
-	{"kerberos: a server that ends the exchange early counts as having accepted the client", kerberosTests,
+	{"kerberos: a server that ends the exchange early counts as accepting the client", kerberosTests,
 		[]edit{{"zkkerberos", "exchange.Step", "return nil, false, sasl.ErrUnproven",
 			"return nil, sasl.ErrUnproven != nil, nil"}}},
 	{"tls: all connections use the certificates of the first", quick + "./conn",
