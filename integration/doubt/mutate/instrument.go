@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -268,11 +269,14 @@ func callsIn(e ast.Expr) (found bool) {
 	return found
 }
 
+// comment matches what is no part of the name of a mutant.
+var comment = regexp.MustCompile(`(?m)//.*$`)
+
 func (w *walker) add(k kind, n ast.Node) (id int) {
 	id = len(w.in.mutants) + 1
-	code := strings.Join(strings.Fields(w.source(n)), " ")
+	code := strings.Join(strings.Fields(comment.ReplaceAllString(w.source(n), "")), " ")
 	if len(code) > 100 {
-		code = code[:100]
+		code = strings.TrimSpace(code[:100])
 	}
 	nth := 1
 	for _, m := range w.in.mutants {
