@@ -64,7 +64,7 @@ func (s *stage) nodeWaits(t *testing.T) {
 
 	waiting, err := node.New(s.clients[0], path, []byte("ours"))
 	must(t, err)
-	for state := range waiting.Watch(ctx) { //nolint:errcheck // its error is not looked at
+	for state := range waiting.Watch(ctx) { //nolint:errcheck // its error does not matter
 		if state.Exists {
 			t.Fatalf("it takes Curator's node for ours: %+v", state)
 		}
@@ -129,7 +129,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for state := range n.Watch(watching) { //nolint:errcheck // its error is not looked at
+		for state := range n.Watch(watching) { //nolint:errcheck // its error does not matter
 			told = append(told, state)
 		}
 	}()

@@ -1,7 +1,7 @@
 // Command rehearsal makes a release as its users will see it, and publishes nothing.
 //
-//	rehearsal -version v0.1.0 stage DIRECTORY MODULE...     from integration/: the modules by their directories in the clone
-//	rehearsal -version v0.1.0 use DIRECTORY MODULE...       in an empty home: the same modules
+//	rehearsal -version v0.1.0 stage DIRECTORY MODULE...    from integration/: modules by their directories in the clone
+//	rehearsal -version v0.1.0 use DIRECTORY MODULE...      in an empty home: the same modules
 //
 // Stage tags the current state of the clone, in a separate repository, and makes the go command build the module zips
 // from the tags. The go command stores them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also

@@ -75,7 +75,7 @@ func TestFrozenProcess(t *testing.T) {
 // body is what one recipe passed to its body.
 type body struct {
 	name string
-	ctx  context.Context //nolint:containedctx // it is what is looked at
+	ctx  context.Context //nolint:containedctx // it is what the test checks
 	hold interface{ ValidUntil() time.Time }
 }
 
