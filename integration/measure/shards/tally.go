@@ -111,7 +111,8 @@ func (t *tally) gone(member string) {
 // quietTime is how long nothing changes in a team that has settled.
 const quietTime = 3 * settle
 
-// settled waits until these members serve all shards and nothing changes any more. It returns the time of the last change.
+// settled waits until these members serve all shards and nothing changes any more, and returns the time of the last
+// change.
 func (t *tally) settled(members []string) (time.Time, error) { return t.await(members, quietTime) }
 
 // served waits until these members serve all shards. It returns since when.
