@@ -92,8 +92,8 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
 
-// patience is the deadline of each caller's context. Callers usually have one, so the library must not profit from a
-// context without one.
+// patience is the deadline of each caller's context. Real callers have one, so the library must not be measured as if
+// there were none.
 const patience = time.Minute
 
 // locked runs one section of a zkrecipes recipe.

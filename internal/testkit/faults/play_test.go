@@ -176,7 +176,7 @@ func (p *play) judge() {
 	require.Empty(p.t, check.LostUpdates(p.set.Updates()))
 }
 
-// granted records a grant, unless an operator has already deleted the contender.
+// granted records a grant, which is lost at once if an operator has already deleted the contender.
 func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
