@@ -41,11 +41,10 @@ type operation struct {
 	deletedAt int64 // by an operator; 0 if not deleted
 }
 
-// view is something that a client observed, and the operation in which it did, or 0.
+// view is something that a client observed.
 type view struct {
 	journal.View
-	at        int64
-	operation int64
+	at int64
 }
 
 // history collects the reports of all clients.
@@ -89,7 +88,7 @@ func (h *history) read(group, client string, in io.Reader) {
 
 func (h *history) add(client string, l journal.Line) {
 	if l.Kind == journal.Viewed {
-		h.views[client] = append(h.views[client], view{*l.View, l.At, l.Op})
+		h.views[client] = append(h.views[client], view{*l.View, l.At})
 		if h.shown[client] == nil {
 			h.shown[client] = &shown{nodes: map[string]journal.Node{}}
 		}

@@ -182,8 +182,8 @@ func (w *world) clocks() []firing {
 
 // note is a line that the job has written.
 type note struct {
-	word, machine, clock string
-	zkr, guard, pid      int
+	machine, clock  string
+	zkr, guard, pid int
 }
 
 // noted returns the notes of this night with a given word.
@@ -200,7 +200,7 @@ func (w *world) noted(word string) (all []note) {
 		zkr, _ := strconv.Atoi(fields[2])
 		guard, _ := strconv.Atoi(fields[3])
 		pid, _ := strconv.Atoi(fields[4])
-		all = append(all, note{word, fields[1], fields[5], zkr, guard, pid})
+		all = append(all, note{fields[1], fields[5], zkr, guard, pid})
 	}
 	return all
 }

@@ -39,7 +39,7 @@ func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 
 // contended measures one lock of n clients, each with its own session.
 func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator) row {
-	r := row{name: fmt.Sprintf("one mutex, %d sessions%s", n, f.where()), clients: n, run: []contestant{
+	r := row{name: fmt.Sprintf("one mutex, %d sessions%s", n, f.where()), run: []contestant{
 		looping(v.name, n, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex", v.opts...) }),
 		f.curator.contestant("mutex", f.number, n),
 		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
@@ -60,7 +60,7 @@ func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator)
 // shared measures one lock of n callers in one session.
 func (f *field) shared(ctx context.Context, n int, v variant, atLeast map[time.Duration]float64) row {
 	one := f.lock(ctx, 0, "/bench/ours/shared", v.opts...) // all callers share the object
-	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), clients: n, run: []contestant{
+	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), run: []contestant{
 		looping(v.name, n, func(int) section { return one }),
 		f.curator.contestant("shared", f.number, n),
 		looping("go-zookeeper Lock", n, func(int) section { return f.goZookeeperLock(0, "/bench/gozk/shared") }),

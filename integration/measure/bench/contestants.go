@@ -58,11 +58,11 @@ func (f *field) rows(ctx context.Context) []row {
 	rows := []row{
 		f.uncontended(ctx, 1, 0.80, 1.4),
 		f.uncontended(ctx, clients, 0.80, 1.4),
-		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
+		{"read-write lock, 8 clients, one write in ten", []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
 			f.curator.contestant("rwlock", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.2}}},
-		{"semaphore of 4, 8 clients", clients, []contestant{
+		{"semaphore of 4, 8 clients", []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.semaphore(ctx, i) }),
 			f.curator.contestant("semaphore", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
@@ -71,7 +71,7 @@ func (f *field) rows(ctx context.Context) []row {
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{1: "hand-over, 1,000 waiters in one session",
 			2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
-		rows = append(rows, row{name, sessions, []contestant{
+		rows = append(rows, row{name, []contestant{
 			f.handOver(1000, sessions), f.handOver(10, sessions),
 		}, []target{{against: "10 waiters", ratio: 1.5, atMost: true}}})
 	}
@@ -79,7 +79,7 @@ func (f *field) rows(ctx context.Context) []row {
 }
 
 func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float64) row {
-	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), n, []contestant{
+	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), []contestant{
 		looping("zkrecipes", n, func(i int) section { return f.lock(ctx, i, fmt.Sprintf("/bench/ours/lock-of-%d", i)) }),
 		looping("create+delete", n, f.createDelete),
 		looping("create+children+delete", n, f.createListDelete),

@@ -18,7 +18,7 @@ import (
 func (f *field) counters(ctx context.Context) (rows []row) {
 	for _, n := range []int{1, 2, 8, 64} {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
-		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
+		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), []contestant{
 			f.tallied("zkrecipes", os.Getpid(), func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
 			f.tallied("Curator", f.curator.process.Process.Pid,
 				func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),

@@ -36,10 +36,9 @@ func Run(args []string) error {
 
 // row is one kind of work with its targets.
 type row struct {
-	name    string
-	clients int
-	run     []contestant // the first one is zkrecipes
-	want    []target
+	name string
+	run  []contestant // the first one is zkrecipes
+	want []target
 }
 
 // target requires that zkrecipes is at least so many times as fast as another contestant. With atMost, it requires that
