@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// judgeAccess reports who may delete the contenders of a queue. Servers check the access list of the parent, not of the
-// contender, so a list on the contender adds no protection. Deleting the contender of a holder grants the lock to the
+// judgeAccess reports who may delete the contenders of a queue. Servers check the ACL of the parent, not of the
+// contender, so an ACL on the contender adds no protection. Deleting the contender of a holder grants the lock to the
 // next in the queue while the holder still works, until it notices the deletion.
 func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis, path string, queue *survey.Queue) {
 	parents := map[string]bool{path: true}
@@ -42,13 +42,14 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 	}
 }
 
-// deleters are those whom a list lets delete children, or change the list. It is open if they need not say who they are.
+// deleters returns the identities that an ACL allows to delete children or to change the ACL. open reports whether one
+// of them needs no authentication.
 func deleters(list []zk.ACL) (able []string, open bool) {
 	for _, entry := range list {
 		if entry.Perms&(zk.PermDelete|zk.PermAdmin) == 0 {
 			continue
 		}
-		who, _, _ := strings.Cut(entry.ID, ":") // of the scheme digest, what follows is a hash
+		who, _, _ := strings.Cut(entry.ID, ":") // for the digest scheme, the rest is a hash
 		if entry.Scheme != "digest" {
 			who = entry.ID
 		}

@@ -20,32 +20,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// app is what all verbs share: the global flags, where to print, and the signals.
+// app is what all verbs share: the global flags, the standard streams and the signals.
 type app struct {
 	in       *os.File
 	out, err *os.File
 
 	connect connectFlags
 	output  outputFlags
-	log     *slog.Logger     // for messages to people, on standard error
-	signals *signals.Signals // from the first moment on
+	log     *slog.Logger     // messages for people, on standard error
+	signals *signals.Signals // caught from the start
 }
 
 func newApp(in, out, err *os.File) *app {
 	return &app{in: in, out: out, err: err, log: slog.New(slog.DiscardHandler), signals: signals.Catch()}
 }
 
-// newRoot makes the whole command.
+// newRoot builds the command tree.
 //
-// A verb is a separate file, named after it, with a function newVerb(a *app) *cobra.Command that the list below
-// calls. It sets Use, Short, Example (shown first by help), Long, Args and RunE. Its flags are local to the verb, and
-// read into a struct next to the function. Each flag can be set by ZKR_NAME in the environment, unless noEnv says
-// that it must be typed. RunE
+// Each verb lives in a file named after it, with a function newVerb(a *app) *cobra.Command that the list below calls.
+// The function sets Use, Short, Example (which help shows first), Long, Args and RunE. Flags are local to the verb and
+// are read into a struct next to the function. Every flag can also be set by ZKR_NAME in the environment, unless noEnv
+// requires it on the command line. RunE
 //
-//   - gets a context that ends with SIGINT, SIGTERM and their like,
-//   - dials with a.dial(ctx), and closes the client,
-//   - prints results with a.print, which knows the formats of -o, and messages with a.log,
-//   - returns an error: usagef for wrong arguments, exitWith for a specific code, else any; exitCode finds the code.
+//   - gets a context that ends with SIGINT, SIGTERM and the like,
+//   - dials with a.dial(ctx) and closes the client,
+//   - prints results with a.print, which handles the formats of -o, and messages with a.log,
+//   - returns an error: usagef for wrong arguments, exitWith for a specific code, any other error otherwise; exitCode
+//     maps errors to codes.
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "zkr",
@@ -95,10 +96,10 @@ Exit status: the program's (128+n if signal n killed it), or
 	return root
 }
 
-// packaged is the version of the package that zkr is in; the linker sets it.
+// packaged is the version of the package that contains zkr, set by the linker.
 var packaged string
 
-// version is the version of the package, or else of the module from which zkr was built.
+// version returns the version of the package or, without one, of the module from which zkr was built.
 func version() string {
 	module := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -117,7 +118,7 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-// strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.
+// strictDefaults makes the verbs that cobra adds reject unknown arguments.
 func strictDefaults(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -151,7 +152,7 @@ Examples:
 {{end}}
 {{.UsageString}}`
 
-// run runs the command line, and returns the exit status.
+// run executes the command line and returns the exit status.
 func (a *app) run(args []string) int {
 	root := a.newRoot()
 	root.SetArgs(args)
@@ -161,7 +162,7 @@ Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
 	code, message := exit.Status(err)
-	if a.output.own == nil { // the flags were not read to their end
+	if a.output.own == nil { // flag parsing stopped early
 		a.output.own = ownStatus(args)
 	}
 	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
@@ -173,9 +174,9 @@ Examples:
 	return code
 }
 
-// sayLast prints the last message. A log of JSON has no line that is none.
+// sayLast prints the final message, as JSON if the log is JSON: such a log contains only JSON lines.
 func (a *app) sayLast(code int, message string) {
-	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // the flags were not read to their end
+	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // flag parsing stopped early
 		a.output.log = "json"
 	}
 	if a.output.log == "json" {
@@ -184,17 +185,18 @@ func (a *app) sayLast(code int, message string) {
 			return
 		}
 	}
-	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message))) // there is nowhere else to say it
+	// If this fails, there is nowhere left to report it.
+	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message)))
 }
 
-// prepare fills in flags from the environment, and sets up the log.
+// prepare applies the environment to the flags and sets up logging.
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := readEnv(cmd); err != nil {
 		return exit.Usagef("%v", err)
 	}
 	_, a.output.service = cmd.Annotations[service]
 	if _, looks := cmd.Annotations[looks]; looks && !cmd.Flags().Changed("connect-timeout") {
-		a.connect.within = duration(10 * time.Second) // a person waits for the answer
+		a.connect.within = duration(10 * time.Second) // a person is waiting for the answer
 	}
 	log, err := a.output.logger(a.err)
 	if err != nil {
@@ -207,7 +209,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// readEnv sets the flags that were not typed, and are in the environment.
+// readEnv sets flags from the environment unless they were given on the command line.
 func readEnv(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -223,15 +225,15 @@ func readEnv(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// service annotates verbs that run for long.
+// service annotates long-running verbs.
 const service = "service"
 
-// looks annotates verbs that only look.
+// looks annotates read-only verbs.
 const looks = "looks"
 
 const withoutEnv = "without-env"
 
-// envName is the variable that sets a flag; empty for none.
+// envName returns the variable that sets a flag, or "" if there is none.
 func envName(f *pflag.Flag) string {
 	if _, without := f.Annotations[withoutEnv]; without || f.Name == "help" || f.Name == "version" {
 		return ""
@@ -239,7 +241,7 @@ func envName(f *pflag.Flag) string {
 	return "ZKR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// noEnv says that a flag of the verb is not taken from the environment.
+// noEnv excludes flags of the verb from the environment.
 func noEnv(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		f := cmd.Flags().Lookup(name)
@@ -257,7 +259,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// onePath is for verbs that take one PATH.
+// onePath validates the arguments of verbs that take one PATH.
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return exit.Usagef("want one PATH such as /app/lock, got %s", words(args))
@@ -265,7 +267,7 @@ func onePath(_ *cobra.Command, args []string) error {
 	return validPaths(args...)
 }
 
-// validPaths finds a slip before servers are asked: if none answers, it would look like an outage.
+// validPaths catches typos before any server is contacted: if none answered, a typo would look like an outage.
 func validPaths(paths ...string) error {
 	for _, path := range paths {
 		if err := conn.ValidatePath(path); err != nil {
@@ -275,7 +277,7 @@ func validPaths(paths ...string) error {
 	return nil
 }
 
-// words shows arguments to a person.
+// words formats arguments for people.
 func words(args []string) string {
 	if len(args) == 0 {
 		return "none"

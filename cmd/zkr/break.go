@@ -23,7 +23,7 @@ type breakFlags struct {
 	token               int64
 	reason              string
 	yes, foreign, alive bool
-	onPage              bool // the person has boxes in place of flags
+	onPage              bool // the user has checkboxes instead of flags
 }
 
 func newBreak(a *app) *cobra.Command {
@@ -82,14 +82,14 @@ func (a *app) breakContender(ctx context.Context, client *conn.Client, path stri
 	return errors.Join(a.print(t), err)
 }
 
-// doomed is a contender that is to be deleted.
+// doomed is a contender about to be deleted.
 type doomed struct {
 	*survey.Contender
 	queue *survey.Queue
-	alive string // what the servers say of its session
+	alive string // what the servers report about its session
 }
 
-// doom finds the contender with the token, and refuses what the flags do not allow.
+// doom finds the contender with the token, and returns an error if the flags do not allow its deletion.
 func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags breakFlags) (*doomed, error) {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	return d, nil
 }
 
-// insist says how a person deletes a node that is refused without the flag.
+// insist explains how to delete a node that is refused without the flag.
 func (f breakFlags) insist(flag string) string {
 	if f.onPage {
 		return "tick the box in the dialog"
@@ -126,7 +126,7 @@ func (f breakFlags) insist(flag string) string {
 	return "give --" + flag
 }
 
-// describe says what is to be deleted.
+// describe describes the contender to be deleted.
 func (d *doomed) describe() string {
 	place := "holds it"
 	if d.Place > 0 {
@@ -136,8 +136,8 @@ func (d *doomed) describe() string {
 		d.queue.Path, d.queue.Words, len(d.queue.Waiters), d.Node, d.Name(), place, survey.Round(time.Since(d.Since)), d.Token, orDash(d.Session), d.alive)
 }
 
-// carryOut deletes the contender, and logs that. It returns what each server has afterwards; nil if nothing was deleted. If a
-// server has the node still, there is an error as well.
+// carryOut deletes the contender and logs the deletion. It returns the state of the node on each server afterwards, or
+// nil if nothing was deleted. If a server still has the node, carryOut returns an error as well.
 func (a *app) carryOut(ctx context.Context, client *conn.Client, d *doomed, reason, from string) (map[string]string, error) {
 	if err := remove(ctx, client, d.Contender); err != nil {
 		return nil, err
@@ -147,7 +147,8 @@ func (a *app) carryOut(ctx context.Context, client *conn.Client, d *doomed, reas
 	return a.verify(ctx, d.Contender)
 }
 
-// withToken finds the contender. Permits that were taken together share a token, and are not for this command.
+// withToken finds the contender with the token. Permits that were acquired together share a token, and this command
+// does not handle them.
 func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	var found []*survey.Contender
 	for _, c := range queue.Contenders() {
@@ -165,7 +166,7 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	return found[0], nil
 }
 
-// confirm shows what is to be deleted, and asks.
+// confirm shows what will be deleted and asks for confirmation.
 func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	_, err := fmt.Fprint(a.err, plainLines(d.describe()))
 	if err != nil || yes {
@@ -193,8 +194,9 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	}
 }
 
-// remove deletes the node of c if it is still the same one. A path in a queue is never reused, except under a parent
-// that was deleted and created again; therefore the czxid is compared, and the version that came with it.
+// remove deletes the node of c if it is still the same node. A path in a queue is never reused unless its parent was
+// deleted and created again; therefore remove compares the czxid, and deletes only the version that it read together
+// with it.
 func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error {
 	for range 5 {
 		if err := client.Sync(ctx, c.Node); err != nil {
@@ -215,7 +217,7 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 	return fmt.Errorf("%s changes all the time: nothing was deleted", c.Node)
 }
 
-// verify looks at each server. A node that stays on one of them is a ghost of that server.
+// verify checks each server. A node that remains on one of them is a ghost of that server.
 func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[string]string, left error) {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {

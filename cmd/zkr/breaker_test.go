@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// breakOf returns a function that posts to the page. Headers with an empty value are left out.
+// breakOf returns a function that posts to the page. Headers with empty values are omitted.
 func breakOf(t *testing.T, client *http.Client) func(body string, headers ...string) (int, string) {
 	t.Helper()
 	return func(body string, headers ...string) (int, string) {
@@ -34,7 +34,7 @@ func breakOf(t *testing.T, client *http.Client) func(body string, headers ...str
 	}
 }
 
-// keyOf reads the key that zkr has written before it listened.
+// keyOf reads the key that zkr wrote before it started listening.
 func keyOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -59,7 +59,7 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	eventually(t, "the terminal shows it", func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
 }
 
-// TestServe_WrongKeys: they are logged, once a second at most. They do not keep the right key out.
+// TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)
@@ -71,9 +71,9 @@ func TestServe_WrongKeys(t *testing.T) {
 		return status
 	}
 	const lines = "refused to delete a contender: the key is wrong"
-	logged, last := 0, time.Time{} // the moment at which the last key was looked at, or an earlier one
+	logged, last := 0, time.Time{} // when the last key was checked, or earlier
 	for _, wrong := range []string{"", key[1:], "A" + key[1:] + "B"} {
-		for refused := false; !refused; { // on a busy machine, the pause may be over when the second try comes
+		for refused := false; !refused; { // on a busy machine, the pause may be over when the second attempt arrives
 			began := time.Now()
 			eventually(t, "the key is looked at", func() bool {
 				began = time.Now()
@@ -95,7 +95,7 @@ func TestServe_WrongKeys(t *testing.T) {
 	require.NotContains(t, z.err.String(), key[1:], "no log has a key")
 }
 
-// TestServe_Break: without the key, from another site, or without a word that it is meant, nothing is deleted.
+// TestServe_Break: nothing is deleted without the key, from another origin, or without confirmation.
 func TestServe_Break(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, done := holder(t, srv)
@@ -155,7 +155,7 @@ func TestServe_Break(t *testing.T) {
 	<-done
 }
 
-// TestServe_BreakIsNotAllowed: without the flag the page is read-only, and shows no buttons.
+// TestServe_BreakIsNotAllowed: without the flag, the page is read-only and shows no buttons.
 func TestServe_BreakIsNotAllowed(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)

@@ -57,7 +57,7 @@ type pathToken struct {
 	token int64
 }
 
-// pairs reads paths and tokens, one pair a line, as zkr lock with several paths passes them.
+// pairs parses paths and tokens, one per line, as zkr lock passes them for several paths.
 func pairs(path, token string) ([]pathToken, error) {
 	paths, tokens := lines(path), lines(token)
 	if len(paths) == 0 || len(paths) != len(tokens) {
@@ -81,7 +81,7 @@ func lines(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
 }
 
-// present reports whether a contender of the queue at path was created by the transaction token.
+// present reports whether the queue at path has a contender that was created by the transaction token.
 func present(ctx context.Context, client *conn.Client, path string, token int64) (bool, error) {
 	if err := client.Sync(ctx, path); err != nil {
 		return false, err

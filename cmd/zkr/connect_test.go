@@ -24,12 +24,12 @@ func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 		"127.0.0.1:1,127.0.0.1:2/app", "status", "/p")
 }
 
-// TestConnect_NoSuchName: names that do not exist yet are waited for as servers are that do not answer.
+// TestConnect_NoSuchName: zkr waits for names that do not resolve yet, as it does for servers that do not answer.
 func TestConnect_NoSuchName(t *testing.T) {
 	withLimit(t, "--connect-timeout", exit.Unreachable, []string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
 }
 
-// TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.
+// TestConnect_NamesFlags: errors name flags of zkr instead of options of the library.
 func TestConnect_NamesFlags(t *testing.T) {
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")
@@ -56,7 +56,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 	}
 }
 
-// TestConnect_TellsOfAMissingChroot: a typo in it would make a second tree, whose locks are all free.
+// TestConnect_TellsOfAMissingChroot: a typo in the chroot would create a second tree whose locks are all free.
 func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	srv := zktest.Run(t)
 	status, out, errs := run(t, srv.Addr()+"/ap", "status", "/p")

@@ -51,7 +51,7 @@ which is 5 s here.`,
 				a.connect.within = duration(serverPatience)
 			}
 			client, err := a.dialAny(ctx)
-			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may show why
+			if code, _ := exit.Status(err); code == exit.Unreachable { // the answers of the servers may explain why
 				if broken := a.doctor(ctx, nil, args); broken != nil {
 					return broken
 				}
@@ -73,7 +73,7 @@ type examination struct {
 	Version   string  `json:"version,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Zxid      string  `json:"zxid,omitempty"`
-	Limits    string  `json:"limits,omitempty"` // of the session timeout
+	Limits    string  `json:"limits,omitempty"` // on the session timeout
 	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
 	TickTime  string  `json:"tick_time_ms,omitempty"`
 	Error     string  `json:"error,omitempty"`
@@ -81,17 +81,18 @@ type examination struct {
 	found map[string]int64 // czxids of contenders by path
 }
 
-// diagnosis is what doctor prints.
+// diagnosis is the output of doctor.
 type diagnosis struct {
 	Servers  []*examination `json:"servers"`
 	Clock    string         `json:"clock"`
 	Findings []string       `json:"findings"`
 	Access   []string       `json:"access,omitempty"` // who may delete contenders
-	// Unknown is what the servers did not report, so that a finding may be missing.
+	// Unknown is what the servers did not report, so that findings may be missing.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// doctor examines and prints. Without a client it prints the answers of servers that grant no session.
+// doctor examines the ensemble and prints the result. Without a client, it prints what the servers report without a
+// session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {
@@ -128,7 +129,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 	return nil
 }
 
-// examine asks one server.
+// examine queries one server.
 func (a *app) examine(ctx context.Context, e *examination, chroot string, paths []string) {
 	role, err := a.word(ctx, e.Server, "srvr")
 	switch {
@@ -147,7 +148,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	if mode := field(role, "Mode"); mode != "" {
 		e.Mode = mode
 	}
-	client, err := a.dialOne(ctx, e.Server, chroot, conn.WithSessionTimeout(time.Hour)) // the server grants its longest
+	client, err := a.dialOne(ctx, e.Server, chroot, conn.WithSessionTimeout(time.Hour)) // the server grants its maximum
 	if err != nil {
 		e.Error = err.Error()
 		return
@@ -173,7 +174,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	}
 }
 
-// setting is the value in the line name=value of an answer.
+// setting returns the value of the line name=value in an answer.
 func setting(conf, name string) string {
 	for line := range strings.Lines(conf) {
 		if value, is := strings.CutPrefix(line, name+"="); is {
@@ -236,7 +237,7 @@ func (d *diagnosis) judgeServers() {
 	}
 }
 
-// old reports whether a version is known to be before containers.
+// old reports whether a version is known to predate containers.
 func old(version string) bool {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 || err != nil {
@@ -245,7 +246,7 @@ func old(version string) bool {
 	return slices.Compare([]int{major, minor, patch}, []int{3, 5, 3}) < 0
 }
 
-// compareClocks compares the clock of the leader with ours.
+// compareClocks compares the leader's clock with the local one.
 func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	clock, err := survey.CompareClocks(ctx, client)
 	if err != nil {
@@ -258,8 +259,7 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 }
 
-// judgeQueue finds what is wrong with a queue: contenders that only some servers have, and contenders of dead
-// sessions.
+// judgeQueue reports problems of a queue: contenders that only some servers have, and contenders of dead sessions.
 func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
@@ -285,8 +285,8 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 	return nil
 }
 
-// compareServers finds contenders that are not the same on all servers. What differs may have come or gone meanwhile, so all
-// servers are asked again for it.
+// compareServers finds contenders that differ between servers. Since a difference may stem from a contender that joined
+// or left in the meantime, compareServers queries all servers again before it reports one.
 func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 	nodes := map[string]*survey.Contender{}
 	for _, e := range d.Servers {
@@ -309,7 +309,7 @@ func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 	}
 }
 
-// serversWith asks the servers that answer which of them have the contender, and which have not.
+// serversWith asks the reachable servers whether they have the contender.
 func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *survey.Contender) (with, without []string) {
 	for _, e := range d.Servers {
 		if e.Error != "" {
@@ -326,7 +326,7 @@ func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *s
 	return with, without
 }
 
-// tickTime is that of all servers, in milliseconds; "" if one did not report it, or they differ.
+// tickTime returns the tick time of the servers in milliseconds, or "" if one did not report it or they differ.
 func (d *diagnosis) tickTime() string {
 	tick := d.Servers[0].TickTime
 	if tick == "?" || slices.ContainsFunc(d.Servers, func(e *examination) bool { return e.TickTime != tick }) {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// electFlags are what elect adds to the verbs that run a program.
+// electFlags are the flags that elect adds to those of the verbs that run a program.
 type electFlags struct {
 	once    bool
 	restart string
@@ -70,7 +70,7 @@ pause, at the end of the queue. With --once it ends with 125. A check is one of
 	return cmd
 }
 
-// layoutFlags say how candidates are named.
+// layoutFlags select how candidates are named.
 type layoutFlags struct {
 	name  string
 	kazoo bool
@@ -85,7 +85,7 @@ func addKazoo(cmd *cobra.Command, kazoo *bool) {
 	cmd.Flags().BoolVar(kazoo, "kazoo", false, "share the path with programs in Python that use kazoo; give it to all zkr on the path")
 }
 
-// check returns what the flags say as options.
+// check validates the flags and returns them as options.
 func (l *layoutFlags) check() (options []election.Option, err error) {
 	layouts := map[string]election.Layout{"latch": election.Latch, "selector": election.Selector}
 	layout, known := layouts[l.name]
@@ -99,7 +99,7 @@ func (l *layoutFlags) check() (options []election.Option, err error) {
 	return options, nil
 }
 
-// election returns the election at a path.
+// election returns the election at path.
 func (l *layoutFlags) election(c *conn.Client, path string) (*election.Election, error) {
 	options, err := l.check()
 	if err != nil {
@@ -123,11 +123,11 @@ func (e *electFlags) verify() error {
 	return err
 }
 
-// probe is the check of the program; nil is none.
+// probe returns the health check of the program, or nil if there is none.
 func (e *electFlags) probe() *health.Probe {
 	probe, err := e.check.probe(0)
 	if err != nil || e.check.check == "none" {
-		return nil // verify has refused the first
+		return nil // verify has rejected invalid flags
 	}
 	probe.Start = time.Duration(e.start)
 	return probe
@@ -145,7 +145,7 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		}
 		return supervise.Single(term.Hold, nil)
 	}
-	// It is not possible to campaign without waiting. A check of the candidates decides.
+	// An election has no call that tries without waiting, so the list of candidates decides.
 	try := func(ctx context.Context) (*supervise.Grant, error) {
 		switch candidates, err := e.Queue(ctx); {
 		case err != nil:
@@ -153,14 +153,15 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		case len(candidates) > 0:
 			return nil, &zkrecipes.BusyError{Path: path, Holder: candidates[0], Queue: len(candidates)}
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited) // another candidate may have come meanwhile
+		// Another candidate may have joined in the meantime.
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited)
 		defer cancel()
 		return campaign(ctx)
 	}
 	return &supervise.Target{Kind: "leader", Paths: []string{path}, Lock: campaign, Try: try, Queue: e.Queue}, nil
 }
 
-// elect serves one term after the other.
+// elect serves one term after another.
 func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string, program []string) error {
 	of := func(c *conn.Client) (*supervise.Target, error) {
 		t, err := candidacy(c, path, e.layout)
@@ -174,7 +175,7 @@ func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string,
 	})
 }
 
-// another reports whether there is another term after this one.
+// another reports whether to stand for another term after this one.
 func (e *electFlags) another(end supervise.Ending) bool {
 	switch {
 	case e.once, end.Asked, end.Unfinished:

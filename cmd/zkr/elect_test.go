@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestElect_ResignsWhenUnhealthy: another candidate leads when the program is gone, and this one stands again behind it.
+// TestElect_ResignsWhenUnhealthy: another candidate leads once the program is gone, and this one rejoins behind it.
 func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusOK)
@@ -49,8 +49,8 @@ func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	require.Equal(t, 0, z.status(t), z.err.String())
 }
 
-// TestElect_NeverHealthy: a program that does not come up, and hangs, leads for --check-start and the grace at most.
-// The line of a check is not part of the program.
+// TestElect_NeverHealthy: a program that hangs before it becomes healthy leads for at most --check-start and the grace.
+// The command of a check does not count as part of the program.
 func TestElect_NeverHealthy(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "--once", "--min-hold=1h", "--check=exec:sleep 0.05; exit 3", "--check-interval=0.01", "--check-start=0.5", "--grace=0.2",
 		"/e", "--shell", `trap '' TERM; while :; do sleep 0.02; done`)
@@ -60,7 +60,7 @@ func TestElect_NeverHealthy(t *testing.T) {
 	require.NotContains(t, z.err.String(), "left processes behind")
 }
 
-// TestElect_ProgramEndsDuringACheck: the line of a check is not among what the program has left behind.
+// TestElect_ProgramEndsDuringACheck: the command of a check does not count as a leftover of the program.
 func TestElect_ProgramEndsDuringACheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checked")
 	z := start(t, zktest.Run(t), "a", "elect", "--check=exec:touch "+file+"; sleep 300", "--check-timeout=1h", "/e", "--shell",
@@ -69,7 +69,7 @@ func TestElect_ProgramEndsDuringACheck(t *testing.T) {
 	require.NotContains(t, z.err.String(), "left processes behind")
 }
 
-// TestElect_ChecksAreLookedAt: what cannot be checked is refused before any server is asked.
+// TestElect_ChecksAreLookedAt: an invalid check is rejected before any server is contacted.
 func TestElect_ChecksAreLookedAt(t *testing.T) {
 	for _, flag := range []string{"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0", "--check-interval=0"} {
 		status, _, errs := run(t, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
@@ -78,7 +78,7 @@ func TestElect_ChecksAreLookedAt(t *testing.T) {
 	}
 }
 
-// TestElect_OneServerRefuses: a standby that one server refuses goes to another one, and keeps its place.
+// TestElect_OneServerRefuses: a standby that one server refuses connects to another one and keeps its place.
 func TestElect_OneServerRefuses(t *testing.T) {
 	srv := zktest.Run(t)
 	e, err := election.New(dial(t, srv), "/e")

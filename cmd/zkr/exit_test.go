@@ -215,7 +215,8 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 	assert.NotZero(t, status, errs)
 }
 
-// Cron mails what a job prints. A refusal that is a failure says which process holds the lock, one that is none says nothing.
+// TestExit_BusyNamesTheHolder: cron mails what a job prints. A busy status that is a failure names the holder, one that
+// is not (--busy-ok) prints nothing.
 func TestExit_BusyNamesTheHolder(t *testing.T) {
 	srv := zktest.Run(t)
 	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
@@ -230,7 +231,7 @@ func TestExit_BusyNamesTheHolder(t *testing.T) {
 	require.Empty(t, errs)
 }
 
-// TestExit_OwnStatus: the statuses of zkr have other numbers, and the program's stay.
+// TestExit_OwnStatus: --own-status renumbers the statuses of zkr and leaves those of the program alone.
 func TestExit_OwnStatus(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, c := range []struct {

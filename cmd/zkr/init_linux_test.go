@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asProcess1 makes zkr process 1 of a process namespace, as in a container, with its own /proc.
+// asProcess1 runs zkr as process 1 of a PID namespace with its own /proc, as in a container.
 func asProcess1(t *testing.T, z *zkr) {
 	t.Helper()
 	need.Asked(t, "a process namespace")

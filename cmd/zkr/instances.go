@@ -102,7 +102,7 @@ func (a *app) followInstances(ctx context.Context, d *discovery.Discovery, servi
 	return context.Cause(ctx)
 }
 
-// instance is what -o json prints of an entry.
+// instance is the JSON form of an entry.
 type instance struct {
 	ID       string            `json:"id"`
 	Address  string            `json:"address"`

@@ -86,7 +86,7 @@ func (a *app) followLeader(ctx context.Context, e *election.Election, hook strin
 	return context.Cause(ctx)
 }
 
-// leaderName is the name to print: an outdated view names no leader.
+// leaderName returns the name to print. An outdated view names no leader.
 func leaderName(view election.Leadership) string {
 	switch {
 	case !view.Current:

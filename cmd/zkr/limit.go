@@ -52,7 +52,7 @@ Exit status: 1 if there is no such node to print.`,
 	}
 }
 
-// limitAt is a semaphore that follows the node. Its own path plays no part.
+// limitAt returns a semaphore that follows the node. The path of the semaphore itself is irrelevant.
 func limitAt(client *conn.Client, node string, n int) (*semaphore.Semaphore, error) {
 	s, err := semaphore.New(client, "/any", max(n, 1), semaphore.WithLimitNode(node))
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *app) limit(ctx context.Context, client *conn.Client, node string) error
 	switch exists, _, err := client.Exists(ctx, node); {
 	case err != nil:
 		return err
-	case !exists: // and n is what a new semaphore would start with
+	case !exists: // then n is only the initial limit
 		return exit.With(1, fmt.Errorf("%s: there is no such node: zkr limit %s N creates it", node, node))
 	}
 	return a.print(table{rows: [][]string{{strconv.Itoa(n)}}, json: map[string]any{"path": node, "limit": n}})

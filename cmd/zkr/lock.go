@@ -46,7 +46,7 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 			if err != nil {
 				return err
 			}
-			paths := slices.Concat(before, more) // the program stands behind before in the same array
+			paths := slices.Concat(before, more) // Concat copies, because program follows before in the same array
 			if len(before) > 1 || len(paths) == 0 {
 				return exit.Usagef("want one PATH before --, or several with --path; got %s", words(before))
 			}
@@ -72,11 +72,11 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 	cmd.Flags().StringArrayVar(&more, "path", nil, "another `path` to lock; may be repeated")
 	cmd.Flags().StringVar(&value, "once", "", "run the program only if no run with this `value` has succeeded, on any machine")
 	addKazoo(cmd, &kazoo)
-	noEnv(cmd, "path", "shell", "once") // a nested zkr has ZKR_PATH of the outer one
+	noEnv(cmd, "path", "shell", "once") // the outer zkr sets ZKR_PATH for a nested one
 	return cmd
 }
 
-// mutexes is the target of one or several mutexes.
+// mutexes returns the target for one or several mutexes.
 func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
@@ -116,13 +116,13 @@ func lockAll(ctx context.Context, mutexes []*mutex.Mutex) (*supervise.Grant, err
 	return supervise.Several(all, holds), nil
 }
 
-// tryAll takes all locks without waiting, or none. Then it takes them once more, together: as the locks are reentrant, that
-// waits for nothing, and the first holds can go.
+// tryAll acquires all locks without waiting, or none. It then acquires them again as a group, which does not wait
+// because the locks are reentrant, and releases the first holds.
 func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	var taken []*zkrecipes.Hold
 	defer func() {
 		for _, h := range taken {
-			_ = h.Release(ctx) // it continues in the background
+			_ = h.Release(ctx) // continues in the background
 		}
 	}()
 	nested := ctx
@@ -132,7 +132,7 @@ func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 			return nil, err
 		}
 		taken = append(taken, h)
-		nested = h.Context() //nolint:fatcontext // a chain of as many as there are paths
+		nested = h.Context() //nolint:fatcontext // the chain has one link per path
 	}
 	return lockAll(nested, all)
 }

@@ -36,7 +36,7 @@ func newMan(_ *app) *cobra.Command {
 	}
 }
 
-// writePages writes the page of a command, and those of the commands below it.
+// writePages writes the page of a command and, recursively, those of its subcommands.
 func writePages(cmd *cobra.Command, dir string) error {
 	for _, verb := range cmd.Commands() {
 		if verb.IsAvailableCommand() && !verb.IsAdditionalHelpTopicCommand() {
@@ -56,10 +56,10 @@ func writePages(cmd *cobra.Command, dir string) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"), []byte(text), 0o644)
 }
 
-// entry is a term and what it means.
+// entry is a term and its meaning.
 type entry struct{ term, meaning string }
 
-// manSections are the sections of a manual page that cobra does not write.
+// manSections returns the sections of a manual page that cobra does not write.
 func manSections(cmd *cobra.Command) string {
 	return section("EXIT STATUS", statuses(cmd)) + section("ENVIRONMENT", variables(cmd)) + section("FILES", files(cmd))
 }
@@ -78,13 +78,14 @@ func section(title string, entries []entry) string {
 	return text.String() + "\n"
 }
 
-// runsProgram reports whether a command runs a program, as zkr does as a whole; locks reports whether it does so under a lock.
+// runsProgram reports whether a command runs a program, which the root command counts as; locks reports whether it does
+// so under a lock.
 func runsProgram(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup("shell") != nil || !cmd.HasParent()
 }
 func locks(cmd *cobra.Command) bool { return runsProgram(cmd) && cmd.Name() != "register" }
 
-// ownStatuses are what some verbs end with beside what all do.
+// ownStatuses are the exit statuses of single verbs, in addition to those that all verbs share.
 var ownStatuses = map[string][]entry{
 	"held":   {{"0", "The lock is proven at this moment."}, {"66", "It cannot be told whether it is."}, {"79", "The lock is lost or not proven."}},
 	"check":  {{"0", "The holder is there."}, {"79", "It has gone."}},
@@ -124,13 +125,13 @@ func statuses(cmd *cobra.Command) []entry {
 	return append(all, entry{"--own-status", "gives those of zkr other numbers."})
 }
 
-// number is that at the beginning of a status.
+// number returns the number at the start of a status.
 func (e entry) number() (n int) {
 	_, _ = fmt.Sscan(e.term, &n) // each has one
 	return n
 }
 
-// programVariables are what the program learns from.
+// programVariables are the variables that zkr sets for the program.
 var programVariables = []entry{
 	{"ZKR_TOKEN", "In the program: the token, which is larger than all before. A line for each path."},
 	{"ZKR_PATH, ZKR_NODE", "In the program: the path of the lock, and the node of this holder. A line for each path."},
@@ -163,7 +164,7 @@ func variables(cmd *cobra.Command) []entry {
 	return all
 }
 
-// typed names the flags of a verb that the environment does not set.
+// typed names the flags of a verb that the environment cannot set.
 func typed(cmd *cobra.Command) string {
 	var names []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestOutage_WhenTheProgramIsStopped prints the table in docs/guides/zkr-reference.md: how long after the loss of all servers the program is asked to
-// stop, and is killed. It goes by where in the rhythm of the pings the servers are lost.
+// TestOutage_WhenTheProgramIsStopped prints the table in docs/guides/zkr-reference.md: how long after the loss of all
+// servers the program is asked to stop, and is killed. Both depend on where between two pings the servers are lost.
 func TestOutage_WhenTheProgramIsStopped(t *testing.T) {
 	need.Asked(t, "a quiet machine")
 	const runs = 6

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
-// discoveryFlags say where services are, and how they are written.
+// discoveryFlags select where services are and how instances are encoded.
 type discoveryFlags struct{ base, codec string }
 
 func (d *discoveryFlags) add(flags *pflag.FlagSet) {
@@ -49,7 +49,7 @@ func (d *discoveryFlags) open(c *conn.Client) (*discovery.Discovery, error) {
 	return discovery.New(c, d.base, discovery.WithCodec(codec))
 }
 
-// registerFlags are those of only register.
+// registerFlags are the flags that only register has.
 type registerFlags struct {
 	discovery     discoveryFlags
 	port, tlsPort int
@@ -117,7 +117,7 @@ session ends.`,
 	return cmd
 }
 
-// instance is what the flags say.
+// instance returns the instance that the flags describe.
 func (f *registerFlags) instance(service string) (discovery.Instance, error) {
 	i := discovery.Instance{Service: service, ID: f.id, Address: f.address, Port: f.port, TLSPort: f.tlsPort}
 	if f.port == 0 && f.tlsPort == 0 {
@@ -136,7 +136,7 @@ func (f *registerFlags) instance(service string) (discovery.Instance, error) {
 	return i, nil
 }
 
-// register checks all that can be checked before the program is started.
+// register validates everything it can before it starts the program.
 func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, program []string) error {
 	i, err := f.instance(service)
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 		return err
 	}
 	defer host.Close()
-	done() // from now on signals are the program's
+	done() // from now on signals go to the program
 	var stop *exit.Stopped
 	if errors.As(context.Cause(ctx), &stop) {
 		return stop
@@ -202,8 +202,8 @@ func (a *app) register(cmd *cobra.Command, f *registerFlags, service string, pro
 	return exit.Program(status.Code)
 }
 
-// startProgram starts the program in a new process group: the keys of the terminal only reach zkr, which removes the
-// program from the list first. The program therefore does not read from a terminal.
+// startProgram starts the program in a new process group, so that the keys of the terminal only reach zkr, which
+// deregisters the program first. The program therefore does not read from a terminal.
 func (a *app) startProgram(host *child.Host, path string, program []string) (*child.Child, error) {
 	in := a.in
 	if isTerminal(in) {

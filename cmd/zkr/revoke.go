@@ -75,7 +75,7 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	return a.print(t)
 }
 
-// askToRelease writes what Curator's Revoker writes. It reports false if the contender has left.
+// askToRelease writes the request of Curator's Revoker. It returns false if the contender has left.
 func askToRelease(ctx context.Context, client *conn.Client, c *survey.Contender) (bool, error) {
 	if c.Library != "curator" {
 		return false, fmt.Errorf("%s cannot be asked to release: it is a %s node", c.Node, c.Library)

@@ -54,12 +54,12 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *superv
 	}, err
 }
 
-// runOnce takes the lock, runs the program, and releases the lock.
+// runOnce acquires the lock, runs the program, and releases the lock.
 func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error)) error {
 	return a.runWith(cmd, f, program, of, (*supervise.Runner).Term)
 }
 
-// runWith runs the program in one term, or in several, and gives the error for the exit status.
+// runWith runs the program for one or more terms and returns the error that determines the exit status.
 func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
 	terms func(*supervise.Runner, context.Context, *supervise.Target) (supervise.Ending, error),
 ) error {
@@ -84,7 +84,7 @@ func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func
 	return exit.Program(end.Code)
 }
 
-// durationOf is a flag that was given; else it is negative.
+// durationOf returns the value of a flag that was set, and -1 otherwise.
 func durationOf(cmd *cobra.Command, name string, d duration) time.Duration {
 	if !cmd.Flags().Changed(name) {
 		return -1

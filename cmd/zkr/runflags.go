@@ -53,7 +53,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.addProgram(flags)
 }
 
-// addProgram adds those of shard, too, which runs several programs.
+// addProgram adds the flags shared with shard, which runs several programs.
 func (f *runFlags) addProgram(flags *pflag.FlagSet) {
 	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
 	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
@@ -67,7 +67,7 @@ func (f *runFlags) addProgram(flags *pflag.FlagSet) {
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }
 
-// check refuses values that no verb could use.
+// check rejects values that no verb accepts.
 func (f *runFlags) check() error {
 	for _, choice := range []struct {
 		flag, value string
@@ -87,7 +87,7 @@ func (f *runFlags) check() error {
 	return f.metrics.check()
 }
 
-// options are the checked flags, as they are after the environment was read.
+// options validates the flags, after the environment has been applied, and returns them as options.
 func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) {
 	if err := f.check(); err != nil {
 		return o, err
@@ -106,7 +106,7 @@ func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) 
 	return o, err
 }
 
-// signals returns the signal that asks the program to stop, and the signals that zkr passes on to the program.
+// signals returns the signal that asks the program to stop, and the signals to forward to the program.
 func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	soft, ok := signals.Named(f.signal)
 	if !ok {

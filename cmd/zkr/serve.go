@@ -72,7 +72,7 @@ it, shows the contender, and asks again before it deletes the contender, as zkr 
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that cannot be combined.
 func (f *serveFlags) check() error {
 	if f.elect != "" && f.observe != "" {
 		return exit.Usagef("--elect and --observe: want one of them")
@@ -112,7 +112,7 @@ func (f *serveFlags) check() error {
 	return err
 }
 
-// secure says who gets an answer of site, and whether others can read it.
+// secure sets who may use the site, and whether it is encrypted.
 func (f *serveFlags) secure(site *web.Site) error {
 	if f.tokenFile != "" {
 		if err := site.RequireToken(f.tokenFile); err != nil {
@@ -180,7 +180,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	return site.Listen(ctx, flags.addresses)
 }
 
-// showQueues adds the page to site.
+// showQueues adds the page to the site.
 func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) error {
 	live, err := survey.Follow(client, flags.root)
 	if err != nil {

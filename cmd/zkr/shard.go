@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// shardFlags are what shard adds to the flags of a program.
+// shardFlags are the flags that shard adds to those of a program.
 type shardFlags struct {
 	names          []string
 	count          int
@@ -87,7 +87,7 @@ Exit status: 0 after it has left, whatever the status of its programs. A lock th
 	return cmd
 }
 
-// source is the set of shards.
+// source returns the set of shards.
 func (s *shardFlags) source() (shard.Source, error) {
 	given := 0
 	for _, is := range []bool{len(s.names) > 0, s.count != 0, s.node} {
@@ -116,7 +116,7 @@ func (s *shardFlags) source() (shard.Source, error) {
 // maxCount is far above what fits into a plan.
 const maxCount = 1_000_000
 
-// numbered are the names of n shards, all of one length.
+// numbered returns the names of n shards, all of the same length.
 func numbered(n int) []string {
 	names, digits := make([]string, n), len(strconv.Itoa(n-1))
 	for i := range names {
@@ -131,7 +131,7 @@ func (s *shardFlags) options(path string) []shard.Option {
 		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)), shard.WithReturnGrace(time.Duration(s.returnGrace)),
 	}
 	if os.Getenv("ZKR_DEPTH") != "" && s.member == os.Getenv("ZKR_ID") {
-		s.member = "" // an outer zkr has set its own name
+		s.member = "" // an outer zkr set its own name
 	}
 	if s.member != "" {
 		options = append(options, shard.WithID(s.member))
@@ -139,7 +139,7 @@ func (s *shardFlags) options(path string) []shard.Option {
 	return options
 }
 
-// shard is a member until it is asked to stop.
+// shard runs a member until it is asked to stop.
 func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, program []string) error {
 	source, err := s.source()
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	if err != nil {
 		return err
 	}
-	defer null.Close() //nolint:errcheck // it was only read
+	defer null.Close() //nolint:errcheck // read-only
 	_, forward, err := f.signals()
 	if err != nil {
 		return err
@@ -182,23 +182,24 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	return m.run(cmd.Context(), source, patience)
 }
 
-// shardMember runs a program for each shard that it has.
+// shardMember runs a program for each shard that it owns.
 type shardMember struct {
 	*app
 	runner  *supervise.Runner
 	all     *shard.Shards
 	command child.Command
-	literal bool // {} stays as it is
+	literal bool // {} is not replaced
 	forward []os.Signal
 
 	mu      sync.Mutex
-	running map[chan os.Signal]bool // what takes the signals for each program
+	running map[chan os.Signal]bool // the channels that deliver signals to each program
 }
 
 var errAsked = errors.New("asked to stop")
 
-// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for it. After patience, all
-// programs that still run are asked together: no server may have answered, or the signal came before the member was there.
+// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for its return.
+// After patience, all programs that still run are asked to stop together: perhaps no server answers, or the signal
+// arrived before the member had joined.
 func (m *shardMember) run(ctx context.Context, source shard.Source, patience time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -221,9 +222,9 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 			case !stopsMember(one, terminal):
 				m.pass(one)
 				continue
-			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr, and then its group
+			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr and then its group
 			case asked.IsZero() && patience > 0:
-				go func() { _ = m.all.Leave(ctx) }() // it ends with ctx, and Run reports its end
+				go func() { _ = m.all.Leave(ctx) }() // ends with ctx, and Run reports the result
 				late = time.After(patience)
 			default:
 				stop(errAsked)
@@ -233,13 +234,13 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 	}
 }
 
-// stopsMember reports whether a signal asks a member to stop. The end of a terminal does, but without one SIGHUP asks many programs to
-// read their configuration again.
+// stopsMember reports whether a signal asks a member to stop. SIGHUP does if zkr runs in a terminal, which has then
+// closed; without a terminal, SIGHUP asks many programs to reload their configuration.
 func stopsMember(one os.Signal, terminal bool) bool {
 	return one == os.Interrupt || one == syscall.SIGTERM || one == syscall.SIGQUIT || one == syscall.SIGHUP && terminal
 }
 
-// pass passes a signal on to all programs.
+// pass forwards a signal to all programs.
 func (m *shardMember) pass(one os.Signal) {
 	if !slices.Contains(m.forward, one) {
 		return
@@ -249,7 +250,7 @@ func (m *shardMember) pass(one os.Signal) {
 	for arrived := range m.running {
 		select {
 		case arrived <- one:
-		default: // as many wait as the kernel would keep
+		default: // as many are pending as the kernel would queue
 		}
 	}
 }

@@ -26,7 +26,7 @@ type statusFlags struct {
 	recursive, watch bool
 	stuck, interval  duration
 	sent             *atomic.Int64 // requests of the client
-	ahead            time.Duration // of our clock is that of the servers
+	ahead            time.Duration // how far the servers' clock is ahead of the local one
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -96,7 +96,7 @@ type snapshot struct {
 	Requests int64           `json:"requests"`
 	Queues   []*survey.Queue `json:"queues"`
 	Shards   []shardsView    `json:"shards,omitempty"`
-	// Forbidden are the nodes that -r left out, because this client may not read them.
+	// Forbidden are the nodes that -r left out because the client may not read them.
 	Forbidden []string `json:"forbidden,omitempty"`
 }
 
@@ -128,7 +128,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			}
 			return nil
 		}
-		// A large subtree is read a tenth of the time at most, so that the servers stay free for others.
+		// Reading a large subtree takes at most a tenth of the time, so that the servers stay available to others.
 		pause := time.NewTimer(max(time.Duration(flags.interval), 9*time.Since(start)))
 		select {
 		case <-pause.C:
@@ -139,7 +139,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 	}
 }
 
-// tellNothing reports that there is nothing to show. With --stuck that is good news, and only logged.
+// tellNothing reports that there is nothing to show. With --stuck that is good news, and is only logged.
 func (a *app) tellNothing(paths []string, flags statusFlags) error {
 	where := "at " + strings.Join(paths, ", ")
 	if flags.recursive {
@@ -217,7 +217,7 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	var text bytes.Buffer
 	if flags.watch {
 		if isTerminal(a.out) {
-			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
+			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // home the cursor and clear the screen
 		}
 		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues)+len(view.Shards))
 	}
@@ -244,13 +244,14 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	return err
 }
 
-// writeLines writes a line for each queue: its holder and waiters, and other remarks.
+// writeLines writes a line for each queue: its holder, its waiters and other findings.
 func (v *snapshot) writeLines(w io.Writer) {
 	if len(v.Queues)+len(v.Shards) == 0 {
 		return
 	}
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "PATH\tKIND\tVERDICT\tHOLDER\tAGE\tWAITING\tLONGEST\tFINDINGS") // into a buffer, as below
+	// Errors are ignored here and below, because w is a buffer.
+	_, _ = fmt.Fprintln(columns, "PATH\tKIND\tVERDICT\tHOLDER\tAGE\tWAITING\tLONGEST\tFINDINGS")
 	for _, q := range v.Queues {
 		holder, age, longest := "-", "-", "-"
 		if len(q.Holders) > 0 {
@@ -264,7 +265,8 @@ func (v *snapshot) writeLines(w io.Writer) {
 		}
 		var said []string
 		for _, f := range q.Findings {
-			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck { // those that the other columns show
+			// The other columns show those.
+			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck {
 				said = append(said, f.Words)
 			}
 		}
@@ -281,7 +283,7 @@ func (v *snapshot) writeLines(w io.Writer) {
 	_ = columns.Flush()
 }
 
-// kindOf is the kind of a queue, and whose layout it has unless that is Curator's.
+// kindOf returns the kind of a queue, and its layout unless that is Curator's.
 func kindOf(q *survey.Queue) string {
 	if q.Layout != "" && q.Layout != "curator" {
 		return q.Kind + " of " + q.Layout
@@ -289,7 +291,7 @@ func kindOf(q *survey.Queue) string {
 	return q.Kind
 }
 
-// writeQueue writes a queue for people: the remarks, then a line for each contender.
+// writeQueue writes a queue for people: the findings, then a line for each contender.
 func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_, _ = fmt.Fprintln(w, headline(q))
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -302,7 +304,7 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_ = columns.Flush() // into a buffer
 }
 
-// headline is the remarks on a queue.
+// headline summarizes the findings of a queue.
 func headline(q *survey.Queue) string {
 	what := ""
 	if q.Kind != "unknown" {
@@ -316,14 +318,14 @@ func headline(q *survey.Queue) string {
 	for _, f := range q.Findings {
 		said = append(said, f.Words)
 	}
-	// Many ghosts would be said one by one: the first ones will do.
+	// There may be many ghosts, each with a finding: the first five are enough.
 	if more := len(said) - 5; more > 0 {
 		said = append(said[:5], fmt.Sprintf("and %d more findings, see -o json", more))
 	}
 	return fmt.Sprintf("%s%s: %s%s", q.Path, what, strings.Join(said, "; "), waiting)
 }
 
-// contenderRow is the line of a contender: its place, its mode and so on.
+// contenderRow returns the row of a contender: its place, its mode and so on.
 func contenderRow(c *survey.Contender, now time.Time) []string {
 	place := "holds"
 	switch {

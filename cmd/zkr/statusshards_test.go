@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// serveShards makes the test itself a member, until stop. Its functions run until finish is closed.
+// serveShards makes the test itself a member until stop is called. Its functions run until finish is closed.
 func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{}, opts ...shard.Option) (all *shard.Shards, stop func()) {
 	t.Helper()
 	all, err := shard.New(dial(t, srv), "/app/parts", append(opts, shard.WithID(id), shard.WithSettle(0, 0))...)
@@ -38,7 +38,7 @@ func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan stru
 	return all, stop
 }
 
-// TestStatus_Shards: while a shard moves, status shows its old and its new owner.
+// TestStatus_Shards: while a shard moves, status shows its old and new owner.
 func TestStatus_Shards(t *testing.T) {
 	srv := zktest.Run(t)
 	finish := make(chan struct{})
@@ -89,7 +89,7 @@ func TestStatus_Shards(t *testing.T) {
 	assert.Contains(t, becomes("nobody", "/app/parts"), "3 shards, 0 members, 3 nobody")
 }
 
-// TestPage_Shards: shards are one row, whose holders change with them. The changes of their locks are still reported.
+// TestPage_Shards: shards are one row, whose holders change with them. Changes of their locks are still reported.
 func TestPage_Shards(t *testing.T) {
 	srv := zktest.Run(t)
 	finish := make(chan struct{})
@@ -109,7 +109,8 @@ func TestPage_Shards(t *testing.T) {
 	nextEvent(t, events, `"path":"/app/parts/own/p0","kind":"mutex","layout":"curator","verdict":"ghost"`)
 }
 
-// TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is shown if its view does not say all.
+// TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is listed if the view of the shards does not cover
+// it.
 func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// renew writes a certificate that signs itself, and its key, to two files. It returns them.
+// renew writes a self-signed certificate and its key to two files, and returns the pair.
 func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,7 +43,7 @@ func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
 	return &pair
 }
 
-// TestTLS_FilesChange: each connection takes what is in the files then, of the authority and of the client.
+// TestTLS_FilesChange: each connection uses the current contents of the files, for both the authority and the client.
 func TestTLS_FilesChange(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// authority signs certificates, which it writes to files.
+// authority signs certificates and writes them to files.
 type authority struct {
 	ca   string // its file
 	cert *x509.Certificate
@@ -37,7 +37,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// issue signs a certificate for 127.0.0.1; the first one signs itself.
+// issue signs a certificate for 127.0.0.1; the first one is self-signed.
 func (a *authority) issue(t *testing.T, name string, edit func(*x509.Certificate)) (certFile, keyFile string, pair tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -69,7 +69,7 @@ func (a *authority) issue(t *testing.T, name string, edit func(*x509.Certificate
 	return certFile, keyFile, pair
 }
 
-// TestTLS_ErrorsNameTheFlag: what the guide has in its table is what zkr says, with the flag that mends it.
+// TestTLS_ErrorsNameTheFlag: zkr prints the errors in the guide's table, each with the flag that fixes it.
 func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guides/zkr-reference.md")

@@ -61,26 +61,26 @@ the lock by the time wait returns.`,
 	}
 	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most so many holders and waiters")
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
-	noEnv(cmd, "leader") // a hook of leader --exec has ZKR_LEADER
+	noEnv(cmd, "leader") // leader --exec sets ZKR_LEADER for its hook
 	cmd.Flags().VarP(&limit, "wait", "w", "wait so long at most, then exit with 75; default without end")
 	return cmd
 }
 
-// waiting looks at a queue, and again whenever it changes.
+// waiting checks a queue, and checks it again after each change.
 type waiting struct {
 	client *conn.Client
 	path   string
 	most   int
 	leader string
-	named  bool // it waits for the leader
+	named  bool // it waits for a particular leader
 	log    *slog.Logger
 	seen   string // the obstacle at the last check
 
-	missing bool // there was no node at the last check
+	missing bool // the node did not exist at the last check
 }
 
 func (w *waiting) run(ctx context.Context) error {
-	// The first view is as new as the call. What follows comes from one server, in order.
+	// Sync makes the first view as recent as the call. All later views come from the same server, in order.
 	if err := w.client.Sync(ctx, w.path); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (w *waiting) run(ctx context.Context) error {
 	}
 }
 
-// look reports whether the condition holds, and what reports the next change if it does not.
+// look reports whether the condition holds and, if not, returns the watches that report the next change.
 func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []<-chan struct{}, err error) {
 	names, changes, err := children(ctx, session, w.path, nil)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
 }
 
-// children lists a node and adds a watch for its next change. The list of a node that is not there is nil.
+// children lists a node and adds a watch for its next change. The list is nil if the node does not exist.
 func children(ctx context.Context, session *conn.Session, path string, watches []<-chan struct{}) ([]string, []<-chan struct{}, error) {
 	for {
 		names, watch, err := session.ChildrenW(ctx, path)

@@ -26,7 +26,8 @@ func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
 	}
 }
 
-// TestStatus_AuthenticationIsNamedFirst: what a server that requires it has left in doubt comes behind what to do.
+// TestStatus_AuthenticationIsNamedFirst: advice to authenticate precedes what a server that requires authentication has
+// left in doubt.
 func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 	err := fmt.Errorf("create /p: %w: %w", zkrecipes.ErrUnknownOutcome, zkrecipes.CodeNeedsSASL)
 	code, message := Status(fmt.Errorf("lock: %w", err))
@@ -35,7 +36,7 @@ func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 		`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`, AsFlags.Replace(message))
 }
 
-// TestAsFlags_TooManyNodes: the page cannot follow them, whatever the limits of a cache.
+// TestAsFlags_TooManyNodes: the page cannot follow that many nodes, whatever the limits of a cache.
 func TestAsFlags_TooManyNodes(t *testing.T) {
 	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
 		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))

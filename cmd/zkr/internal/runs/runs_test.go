@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJob_TheNextProcessGoesOn: a run that fails, or that another machine did, does not hide when the job last succeeded.
+// TestJob_TheNextProcessGoesOn: a run that fails, or that another machine did, does not hide when the job last
+// succeeded.
 func TestJob_TheNextProcessGoesOn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nightly.prom")
 	at := func(hour int) time.Time { return time.Unix(int64(hour)*3600, 0) }
@@ -76,7 +77,8 @@ func TestJob_ForgetsTimesOfTheFuture(t *testing.T) {
 	assert.NotContains(t, ran(now, 3), `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "clocks are set by seconds")
 }
 
-// A leader is stopped and does not succeed. A program without a job has none of this.
+// TestJob_ALeaderDoesNotSucceed: a leader is stopped and does not succeed. A program without a job reports none of
+// this.
 func TestJob_ALeaderDoesNotSucceed(t *testing.T) {
 	leader := New("/app/leader", "", false)
 	leader.Started(time.Unix(1, 0))
@@ -89,7 +91,7 @@ func TestJob_ALeaderDoesNotSucceed(t *testing.T) {
 	require.NoError(t, none.Write())
 }
 
-// What the rules, the page and the guide name is there.
+// TestJob_DocumentsNameItsMetrics: the metrics named by the rules, the page and the guide exist.
 func TestJob_DocumentsNameItsMetrics(t *testing.T) {
 	there := strings.Join([]string{startMetric, endMetric, durationMetric, statusMetric, successMetric}, " ")
 	for _, document := range []string{"operations/alerts.yaml", "operations/jobs_test.yaml", "operations.md", "guides/zkr-reference.md"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowClock is a queue of two, who came five seconds ago, on servers whose clock is twenty minutes behind.
+// slowClock is a queue of two contenders that joined five seconds ago, on servers whose clock is twenty minutes behind.
 type slowClock struct{}
 
 func (slowClock) Sync(context.Context, string) error { return nil }

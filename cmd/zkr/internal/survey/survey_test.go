@@ -40,7 +40,7 @@ func counting(sent *atomic.Int64) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{Request: func(context.Context, zkrecipes.Request) { sent.Add(1) }})
 }
 
-// node makes an ephemeral sequential node, as a client of another library does.
+// node creates an ephemeral sequential node, as a client of another library does.
 func node(t *testing.T, c *conn.Client, path, data string) string {
 	t.Helper()
 	dir := parent(path)
@@ -57,13 +57,13 @@ const (
 	hex  = "0123456789abcdef0123456789abcdef"
 )
 
-// queuesUp waits until n nodes are below path.
+// queuesUp waits until path has n children.
 func queuesUp(t *testing.T, srv *zktest.Server, path string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(srv.Children(path)) == n }, time.Minute, time.Millisecond)
 }
 
-// line is a queue in short.
+// line summarizes a queue.
 func line(q *Queue) string {
 	names := func(list []*Contender) string {
 		var ids []string
@@ -75,7 +75,7 @@ func line(q *Queue) string {
 	return fmt.Sprintf("%s %s | %s | %s | %s", q.Kind, q.Layout, q.Verdict, names(q.Holders), names(q.Waiters))
 }
 
-// TestLayouts: contenders of the recipes, and nodes as Curator and kazoo make them.
+// TestLayouts covers contenders of the recipes, and nodes as Curator and kazoo create them.
 func TestLayouts(t *testing.T) {
 	wait := func(t *testing.T, acquire func(context.Context) error) {
 		t.Helper()
@@ -295,8 +295,7 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 	})
 }
 
-// TestLive: a change costs one read of what is new. A lost connection is reported at once, even in the middle of a
-// view.
+// TestLive: a change costs one read per new node. A lost connection is reported at once, even in the middle of a view.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -348,7 +347,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestReader_TenThousandLocks logs what a view of 10,000 locks with 20,000 contenders costs.
+// TestReader_TenThousandLocks logs the cost of viewing 10,000 locks with 20,000 contenders.
 func TestReader_TenThousandLocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("30,000 nodes")
@@ -381,7 +380,7 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	require.EqualValues(t, 1+1+100+10_000+20_000, sent.Load()-before)
 }
 
-// One node that the client may not read hid all queues of the ensemble from operators.
+// TestBelow_LeavesOutWhatItMayNotRead: one unreadable node used to hide all queues of the ensemble from operators.
 func TestBelow_LeavesOutWhatItMayNotRead(t *testing.T) {
 	srv := zktest.Run(t)
 	c := dial(t, srv, "a")
