@@ -34,7 +34,8 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 		}
 		able, open := deleters(list)
 		if open && a.connect.identified() {
-			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away while its holder works; "+
+			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away "+
+				"while its holder works; "+
 				"set the list of this node in zkCli (setAcl), and give --acl to zkr", strings.Join(able, ", "), parent)
 			continue
 		}

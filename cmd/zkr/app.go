@@ -50,24 +50,26 @@ func newApp(in, out, err *os.File) *app {
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "zkr",
-		Short: "Run programs under locks in ZooKeeper, or as the leader; see which process holds what",
+		Short: "Run programs under locks in ZooKeeper, or as the leader, and show who holds what",
 		Example: `  zkr lock --servers zk1,zk2,zk3 /jobs/nightly -- nightly --full
   zkr elect /app/leader -- serve
   zkr leader /app/leader`,
-		Long: `zkr takes a lock in ZooKeeper, runs a program, and releases the lock when the program has ended, with all
-that it has started. If the lock is about to be lost, zkr stops the program before another holder can have the lock.
+		Long: `zkr acquires a lock in ZooKeeper, runs a program, and releases the lock when the program and everything
+that it has started have ended. If the lock is about to be lost, zkr stops the program before another
+holder can get it.
 
-A flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first. What names
-one lock, or deletes, must be typed.
+Flags can also be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. The command line
+takes precedence. Flags that name a particular lock, or that delete something, must be on the command
+line.
 
 Exit status: the program's (128+n if signal n killed it), or
-  64  wrong usage                        79  the lock was lost, and the program stopped
-  66  zkr held cannot tell              124  --max-run was over
-  69  no server reached                 125  another failure of zkr
-  75  busy, see --busy-status           126  the program cannot be run; 127 it was not found
+  64  wrong usage                        79  the lock was lost, and the program was stopped
+  66  zkr held cannot tell              124  --max-run exceeded
+  69  no server reached                 125  any other failure of zkr
+  75  busy, see --busy-status           126  the program cannot be executed; 127 it was not found
   77  credentials or access refused
-  128+n  signal n came before the program was started
---own-status gives those of zkr other numbers, so that none can be the program's.`,
+  128+n  signal n arrived before the program was started
+--own-status maps the statuses of zkr to other numbers, so that none can be mistaken for the program's.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -110,7 +112,7 @@ func version() string {
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Tell which version this is", Example: "  zkr version", Args: noArgs,
+		Use: "version", Short: "Print the version", Example: "  zkr version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.out, "zkr version", version())
 			return err

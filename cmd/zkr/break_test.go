@@ -95,7 +95,8 @@ func TestRevoke(t *testing.T) {
 	<-revoked
 	status, out, errs = run(t, srv.Addr(), "status", "/q")
 	require.Zero(t, status, errs)
-	require.Regexp(t, `^/q \(mutex\): session (0x[0-9a-f]+) was asked to release \S+ ago; held by session (0x[0-9a-f]+)\n`, out)
+	require.Regexp(t, `^/q \(mutex\): session (0x[0-9a-f]+) was asked to release \S+ ago; held by session (0x[0-9a-f]+)\n`,
+		out)
 	require.Regexp(t, `(?m)^  holds  mutex  -   -     -  .* 0x[0-9a-f]+$`, out)
 	require.NotContains(t, out, "lock-")
 }

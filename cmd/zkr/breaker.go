@@ -108,7 +108,8 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A browser that disconnects does not interrupt the deletion halfway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 	defer cancel()
-	flags := breakFlags{onPage: true, token: want.Token, alive: want.Alive || !want.Confirm, foreign: want.Foreign || !want.Confirm}
+	flags := breakFlags{onPage: true, token: want.Token, alive: want.Alive || !want.Confirm,
+		foreign: want.Foreign || !want.Confirm}
 	d, err := b.app.doom(ctx, b.client, want.Path, flags)
 	if err != nil {
 		web.Reply(w, refusal(err), web.Failure(err.Error()))
@@ -173,7 +174,8 @@ func (b *breaker) checkKey(r *http.Request) (status int, err error) {
 	}
 	b.again = time.Now().Add(wrongKeyPause)
 	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)
-	return http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has made at its start: see --break-key-file", keyHeader)
+	return http.StatusUnauthorized,
+		fmt.Errorf("the header %s is not the key that zkr serve has made at its start: see --break-key-file", keyHeader)
 }
 
 // refusal returns the HTTP status for an error of a break: 409 if the contender does not match the request.

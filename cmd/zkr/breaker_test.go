@@ -52,11 +52,13 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	require.Equal(t, exit.Usage, status)
 	require.Empty(t, out)
 	require.Contains(t, errs, "give --break-key-file")
-	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file", t.TempDir())
+	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
+		t.TempDir())
 	require.Equal(t, exit.Usage, status)
 	require.Contains(t, errs, "want a regular file")
 	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
-	eventually(t, "the terminal shows it", func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
+	eventually(t, "the terminal shows it",
+		func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
 }
 
 // TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
@@ -111,7 +113,8 @@ func TestServe_Break(t *testing.T) {
 		want       int
 		words      string
 	}{
-		{"a form", "{" + named + `,"confirm":true}`, []string{"Content-Type", "text/plain", keyHeader, key}, http.StatusUnsupportedMediaType, ""},
+		{"a form", "{" + named + `,"confirm":true}`, []string{"Content-Type", "text/plain", keyHeader, key},
+			http.StatusUnsupportedMediaType, ""},
 		{
 			"another site", "{" + named + `,"confirm":true}`,
 			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
@@ -123,13 +126,19 @@ func TestServe_Break(t *testing.T) {
 			http.StatusForbidden, "cross-origin",
 		},
 		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
-		{"another field", "{" + named + `,"all":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "all"},
-		{"no token", `{"path":"/q","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "want the token"},
+		{"another field", "{" + named + `,"all":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest,
+			"all"},
+		{"no token", `{"path":"/q","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest,
+			"want the token"},
 		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
-		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusForbidden, "not below /q"},
-		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "no contender has the token 7"},
-		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "all the same, tick the box"},
-		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK, `"alive":"alive"`},
+		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key},
+			http.StatusForbidden, "not below /q"},
+		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key},
+			http.StatusConflict, "no contender has the token 7"},
+		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict,
+			"all the same, tick the box"},
+		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK,
+			`"alive":"alive"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, text := post(c.body, c.headers...)
@@ -138,7 +147,8 @@ func TestServe_Break(t *testing.T) {
 			require.Len(t, srv.Children("/q"), 1)
 		})
 	}
-	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "same-origin")
+	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key,
+		"Sec-Fetch-Site", "same-origin")
 	require.Equal(t, http.StatusOK, status, text)
 	var answer struct {
 		ID, Token, Error string
@@ -161,7 +171,8 @@ func TestServe_BreakIsNotAllowed(t *testing.T) {
 	token, _, _ := holder(t, srv)
 	client, z := sidecarClient(t, srv.Addr())
 	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events")), `"break"`)
-	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type", "application/json", keyHeader, "")
+	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type",
+		"application/json", keyHeader, "")
 	require.Equal(t, http.StatusForbidden, status)
 	require.Contains(t, text, "--allow-break")
 	require.Len(t, srv.Children("/q"), 1)

@@ -23,10 +23,12 @@ func newCheck(a *app) *cobra.Command {
 		Short:       "Ask the servers whether a holder is still there",
 		Example: `  zkr check && upload result
   zkr check --path /jobs/nightly --token 4294967311`,
-		Long: `check asks whether the contender with the token is still in the queue at PATH, as the leader of the ensemble knows it.
-Below zkr, ZKR_PATH and ZKR_TOKEN say which. Exit status: 0 if it is there, 79 if it has gone.
+		Long: `check asks whether the contender with the token is still in the queue at PATH, according to the leader
+of the ensemble. Under zkr, ZKR_PATH and ZKR_TOKEN identify it. Exit status: 0 if it is there, 79 if it
+has gone.
 
-A resource that can compare tokens is safer: between a check and the step after it the lock can be lost.`,
+A resource that compares tokens is safer: the lock can be lost between a check and the step that
+follows it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wanted, err := pairs(path, token)

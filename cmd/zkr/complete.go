@@ -24,7 +24,9 @@ var unquoted = regexp.MustCompile(`^[\w.:@%+=-]+$`)
 func (a *app) completePaths(root *cobra.Command) {
 	for _, verb := range root.Commands() {
 		if strings.Contains(verb.Use, "PATH") && verb.Name() != "check" { // check takes the path as a flag
-			verb.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			verb.ValidArgsFunction = func(cmd *cobra.Command, args []string,
+				typed string,
+			) ([]cobra.Completion, cobra.ShellCompDirective) {
 				switch {
 				case len(args) == 0, strings.Contains(cmd.Use, "PATH..."):
 					return a.completePath(cmd, args, typed)
@@ -45,7 +47,9 @@ func (a *app) completePaths(root *cobra.Command) {
 
 // completePath lists the nodes that start with what was typed. It reports no errors, since they would garble the
 // command line.
-func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) completePath(
+	cmd *cobra.Command, _ []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	slash := strings.LastIndexByte(typed, '/')
 	if slash < 0 {

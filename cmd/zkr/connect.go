@@ -39,27 +39,43 @@ type connectFlags struct {
 
 func (c *connectFlags) add(flags *pflag.FlagSet) {
 	c.session, c.within = duration(15*time.Second), duration(30*time.Second)
-	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble, or dns-srv://name/chroot for SRV records (also ZOOKEEPER_SERVERS)")
-	flags.BoolVar(&c.tracking, "ensemble-tracking", false, "follow the configuration of the ensemble: find servers that reconfig has added since the start")
-	flags.Var(&c.rebalance, "rebalance", "spread over the servers again within this time, after they were restarted or became others; such as 10m; 0 is never")
-	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password, or sasl:user:password for DIGEST-MD5")
-	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
-	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
-	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show; TLS files may change while zkr runs")
-	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
-	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
-	flags.BoolVar(&c.kerberos, "kerberos", false, "show who zkr is by Kerberos, with a ticket of kinit (see KRB5CCNAME), or with --kerberos-keytab")
+	flags.StringVar(&c.servers, "servers", "",
+		"`host:port,host:port/chroot` of the ensemble, or dns-srv://name/chroot for SRV records (also ZOOKEEPER_SERVERS)")
+	flags.BoolVar(&c.tracking, "ensemble-tracking", false,
+		"follow the configuration of the ensemble, to find servers that reconfig has added since zkr started")
+	flags.Var(&c.rebalance, "rebalance",
+		"rebalance connections within this time after servers were restarted or replaced, such as 10m; 0 means never")
+	flags.StringVar(&c.authFile, "auth-file", "",
+		"`file` with a line scheme:credential for each credential, such as digest:user:password, "+
+			"or sasl:user:password for DIGEST-MD5")
+	flags.StringVar(&c.acl, "acl", "",
+		"ACL (`list`) of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
+	flags.StringVar(&c.tlsCA, "tls-ca", "",
+		"connect over TLS to servers whose certificate is signed by an authority in this PEM `file`")
+	flags.StringVar(&c.tlsCert, "tls-cert", "",
+		"PEM `file` with the client certificate; TLS files may change while zkr runs")
+	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the client certificate")
+	flags.StringVar(&c.tlsFor, "tls-server-name", "",
+		"`name` that the servers' certificates must contain; default: the name in --servers")
+	flags.BoolVar(&c.kerberos, "kerberos", false,
+		"authenticate with Kerberos, using a ticket of kinit (see KRB5CCNAME) or --kerberos-keytab")
 	flags.StringVar(&c.keytab, "kerberos-keytab", "", "`file` with the key of the principal; it may change while zkr runs")
-	flags.StringVar(&c.principal, "kerberos-principal", "", "`name@REALM` in the keytab; default the only one there")
-	flags.StringVar(&c.server, "kerberos-server", "", "`principal` of the servers; default zookeeper/_HOST, with the host as in --servers")
-	flags.BoolVar(&c.requireChroot, "require-chroot", false, "fail with 125 if the chroot of --servers does not exist, in place of a warning")
-	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
-	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never; 10s for verbs that only look")
-	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
+	flags.StringVar(&c.principal, "kerberos-principal", "", "`name@REALM` in the keytab; default: the only one there")
+	flags.StringVar(&c.server, "kerberos-server", "",
+		"`principal` of the servers; default: zookeeper/_HOST, with the host as in --servers")
+	flags.BoolVar(&c.requireChroot, "require-chroot", false,
+		"exit with 125 if the chroot of --servers does not exist, instead of warning")
+	flags.Var(&c.session, "session-timeout", "session timeout to request; servers grant 2 to 20 of their ticks")
+	flags.Var(&c.within, "connect-timeout",
+		"give up if no server grants a session within this time; 0 means never; default 10s for read-only verbs")
+	flags.Var(&c.tick, "tick-time",
+		"tickTime of the servers, with which zkr distinguishes a slow server from a lost lock more precisely")
 }
 
 // connected runs f with a client, which it closes afterwards, and with a context that ends with the first signal.
-func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error, more ...conn.Option) error {
+func (a *app) connected(
+	cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error, more ...conn.Option,
+) error {
 	ctx, done := a.signals.Context(cmd.Context())
 	defer done()
 	client, err := a.dial(ctx, more...)
@@ -93,7 +109,8 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	least := new(slog.LevelVar)
 	least.Set(a.output.libraryLevel())
 	if mode := openTo(a.connect.authFile); mode != 0 {
-		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600", "file", a.connect.authFile, "mode", mode)
+		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600",
+			"file", a.connect.authFile, "mode", mode)
 	}
 	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
 	if a.connect.tracking {
@@ -155,11 +172,13 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 		return nil //nolint:nilerr // the verb's next request meets the error as well
 	case exists:
 	case a.connect.requireChroot:
-		return fmt.Errorf("--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
-			"as a persistent one: the servers remove a container that is empty", chroot)
+		return fmt.Errorf(
+			"--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
+				"as a persistent one: the servers remove a container that is empty", chroot)
 	default:
-		a.log.Warn("the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
-			"if it is right, create this node once", "chroot", chroot)
+		a.log.Warn(
+			"the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
+				"if it is right, create this node once", "chroot", chroot)
 	}
 	return nil
 }
@@ -291,8 +310,9 @@ func parseACL(text string) ([]zk.ACL, error) {
 			return nil, fmt.Errorf("%q: want scheme:id:permissions", entry)
 		}
 		if scheme == "digest" && !digested(rest[:last]) {
-			return nil, errors.New("digest: want digest:user:hash:permissions, with the SHA-1 hash of user:password in base64; " +
-				"for the user of --auth-file, write auth::permissions") // the entry may contain a password
+			return nil,
+				errors.New("digest: want digest:user:hash:permissions, with the SHA-1 hash of user:password in base64; " +
+					"for the user of --auth-file, write auth::permissions") // the entry may contain a password
 		}
 		perms := int32(0)
 		for _, letter := range rest[last+1:] {

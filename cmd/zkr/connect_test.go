@@ -17,16 +17,20 @@ import (
 )
 
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
-	limit, _, errs := withLimit(t, "--connect-timeout", exit.Unreachable, []string{"refused"}, "127.0.0.1:1", "status", "/p")
-	require.Equal(t, fmt.Sprintf("zkr: connect to 127.0.0.1:1: no session within --connect-timeout, %v (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", limit), errs)
+	limit, _, errs := withLimit(t, "--connect-timeout", exit.Unreachable, []string{"refused"}, "127.0.0.1:1",
+		"status", "/p")
+	require.Equal(t, fmt.Sprintf("zkr: connect to 127.0.0.1:1: no session within --connect-timeout, %v (connect to "+
+		"127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", limit), errs)
 	withLimit(t, "--connect-timeout", exit.Unreachable,
-		[]string{"; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n"},
+		[]string{"; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial " +
+			"tcp 127.0.0.1:2: connect: connection refused\n"},
 		"127.0.0.1:1,127.0.0.1:2/app", "status", "/p")
 }
 
 // TestConnect_NoSuchName: zkr waits for names that do not resolve yet, as it does for servers that do not answer.
 func TestConnect_NoSuchName(t *testing.T) {
-	withLimit(t, "--connect-timeout", exit.Unreachable, []string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
+	withLimit(t, "--connect-timeout", exit.Unreachable,
+		[]string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
 }
 
 // TestConnect_NamesFlags: errors name flags of zkr instead of options of the library.
@@ -45,9 +49,12 @@ func TestConnect_NamesFlags(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"status", "/private"}, "zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n"},
-		{[]string{"status", "--auth-file", auth, "/p"}, "credentials refused: check the scheme and the credential given to --auth-file"},
-		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"}, "invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
+		{[]string{"status", "/private"},
+			"zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n"},
+		{[]string{"status", "--auth-file", auth, "/p"},
+			"credentials refused: check the scheme and the credential given to --auth-file"},
+		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"},
+			"invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
 	} {
 		status, _, errs := run(t, srv.Addr(), x.args...)
 		assert.Equal(t, exit.NoAccess, status)

@@ -20,19 +20,20 @@ import (
 func newDoctor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [PATH]",
-		Short: "Examine the servers one by one, and the queue at a path on each of them",
+		Short: "Check each server, and the queue at a path on each of them",
 		Example: `  zkr doctor
   zkr doctor /jobs/nightly`,
-		Long: `doctor asks each server for its version, its role and its limits, and opens a session on it. It compares the clock of the
-ensemble with ours, by an ephemeral node that it makes at the root for a moment. With a PATH it compares the contenders there
-on all servers: a contender that some servers do not have is a ghost. It also tells who may delete the contenders: they can take
-the lock away from its holder.
+		Long: `doctor asks each server for its version, role and limits, and opens a session on it. It compares the
+clock of the ensemble with that of this machine, by means of an ephemeral node that exists at the root
+for a moment. With a PATH it compares the contenders there on all servers: a contender that some
+servers lack is a ghost. It also reports who may delete the contenders, since they can take the lock
+away from its holder.
 
-What a server tells depends on its 4lw.commands.whitelist: by default it allows srvr alone. conf tells the limits exactly, and
-dump which sessions are alive.
+What a server reports depends on its 4lw.commands.whitelist, which by default only allows srvr. conf
+reports the exact limits, and dump reports which sessions are alive.
 
-Exit status: 0 if all is well, 1 if there is something to look at, 69 if no server gives a session within --connect-timeout,
-which is 5 s here.`,
+Exit status: 0 if all is well, 1 if there are findings, 69 if no server grants a session within
+--connect-timeout, which defaults to 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -157,7 +158,8 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	e.Limits = fmt.Sprintf("up to %v", client.Status().Timeout)
 	if conf, err := a.word(ctx, e.Server, "conf"); err == nil {
 		e.TickTime = setting(conf, "tickTime")
-		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"), setting(conf, "maxSessionTimeout"), e.TickTime)
+		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"),
+			setting(conf, "maxSessionTimeout"), e.TickTime)
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -227,13 +229,15 @@ func (d *diagnosis) judgeServers() {
 		d.find("none of the servers leads: is the connect string complete?")
 	}
 	if leaders > 1 {
-		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed", leaders)
+		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed",
+			leaders)
 	}
 	if delete(versions, ""); len(versions) > 1 {
 		d.find("the servers have different versions: %s", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
 	if len(limits) > 1 {
-		d.find("the servers have different limits of the session timeout: %s", strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
+		d.find("the servers have different limits of the session timeout: %s",
+			strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
 	}
 }
 
@@ -255,7 +259,8 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 	d.Clock = fmt.Sprintf("the leader's is %v ours, to within %v", clock, clock.Exact)
 	if clock.Certain() != 0 {
-		d.find("the leader's clock is %v ours: tables, --stuck and the page allow for that, times in -o json do not; locks do not depend on it", clock)
+		d.find("the leader's clock is %v ours: tables, --stuck and the page allow for that, times in -o json do not; locks "+
+			"do not depend on it", clock)
 	}
 }
 
@@ -274,7 +279,8 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 	a.compareServers(ctx, d, chroot)
 	known := a.sessions(ctx)
 	if !known.complete {
-		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow srvr and dump on the leader"
+		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow " +
+			"srvr and dump on the leader"
 	} else {
 		for _, c := range queue.Contenders() {
 			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
@@ -303,14 +309,17 @@ func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 		}
 		with, without := a.serversWith(ctx, d, chroot, nodes[node])
 		if len(with) > 0 && len(without) > 0 {
-			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data directory, one by one",
+			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data "+
+				"directory, one by one",
 				node, strings.Join(with, ", "), strings.Join(without, ", "))
 		}
 	}
 }
 
 // serversWith asks the reachable servers whether they have the contender.
-func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *survey.Contender) (with, without []string) {
+func (a *app) serversWith(
+	ctx context.Context, d *diagnosis, chroot string, c *survey.Contender,
+) (with, without []string) {
 	for _, e := range d.Servers {
 		if e.Error != "" {
 			continue

@@ -19,7 +19,8 @@ func TestDoctor_Well(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	status, out, errs := run(t, srv.Addrs(), "doctor", "/q")
 	require.Zero(t, status, out+errs)
-	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets .*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
+	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets `+
+		`.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
 	require.Empty(t, srv.Tree("/zkr-doctor"))
 	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
 }
@@ -74,7 +75,8 @@ func TestDoctor_NoMajority(t *testing.T) {
 	alone.Isolate()
 	status, out, errs := run(t, srv.Addrs(), "doctor")
 	require.Equal(t, 1, status, errs)
-	require.Contains(t, out, alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
+	require.Contains(t, out,
+		alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
 	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
 	require.Equal(t, exit.Unreachable, status)
 	require.Contains(t, out, "not serving")

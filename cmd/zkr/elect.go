@@ -30,21 +30,23 @@ func newElect(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Annotations: map[string]string{service: ""},
-		Short:       "Run a program while this is the leader, again and again",
+		Short:       "Run a program whenever this candidate leads",
 		Example: `  zkr elect /app/leader -- serve --active
   zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active
   zkr elect --check http://127.0.0.1:8080/healthz /app/leader -- serve --active`,
-		Long: `elect stands for the election at PATH and runs the program while this candidate leads. When the leadership is lost, or
-another client has asked for it (--on-revoke term), elect stops the program and stands again. Each term has a new ZKR_TOKEN,
-larger than all before. When the program ends by itself, elect resigns; --restart says whether it stands again, after a
-pause that grows from 1 s to 1 min while terms end within a minute.
+		Long: `elect stands in the election at PATH and runs the program while this candidate leads. When the
+leadership is lost, or another client has requested it (--on-revoke term), elect stops the program and
+stands again. Each term has a new ZKR_TOKEN, larger than all before. When the program exits by itself,
+elect resigns; --restart controls whether it stands again, after a pause that grows from 1 s to 1 min
+while terms end within a minute.
 
-With --check, elect looks at the program while it leads. When the check has failed --check-failures times in a row, or has not passed
-within --check-start, elect stops the program as by --stop-timeout, by default the grace, resigns, and stands again after that
-pause, at the end of the queue. With --once it ends with 125. A check is one of
-  tcp://host:port   the port takes a connection
+With --check, elect checks the program while it leads. If the check fails --check-failures times in a
+row, or does not pass within --check-start, elect stops the program, subject to --stop-timeout
+(default: the grace), resigns, and stands again after that pause, at the end of the queue. With --once
+it exits with 125 instead. A check is one of
+  tcp://host:port   the port accepts a connection
   http://host/path  the URL answers with 200 to 399; also https
-  exec:line         a line by the shell ends with status 0`,
+  exec:line         a shell command line exits with status 0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -61,11 +63,13 @@ pause, at the end of the queue. With --once it ends with 125. A check is one of
 	}
 	f.add(cmd)
 	noEnv(cmd, "shell")
-	cmd.Flags().BoolVar(&e.once, "once", false, "end after one term")
-	cmd.Flags().StringVar(&e.restart, "restart", "never", "stand again when the program has ended by itself: never, on-failure or always")
-	e.check.add(cmd.Flags(), "none", "how to see whether the program is healthy while it leads: tcp://host:port, a URL, exec:line or none",
-		"stop the program and resign when so many checks in a row have failed")
-	cmd.Flags().Var(&e.start, "check-start", "the check has to pass for the first time within so long; 0 is never")
+	cmd.Flags().BoolVar(&e.once, "once", false, "exit after one term")
+	cmd.Flags().StringVar(&e.restart, "restart", "never",
+		"stand again when the program has exited by itself: never, on-failure or always")
+	e.check.add(cmd.Flags(), "none",
+		"how to check the health of the program while it leads: tcp://host:port, a URL, exec:line or none",
+		"stop the program and resign after this many consecutive failed checks")
+	cmd.Flags().Var(&e.start, "check-start", "time within which the check must pass for the first time; 0 means no limit")
 	e.layout.add(cmd)
 	return cmd
 }
@@ -77,12 +81,13 @@ type layoutFlags struct {
 }
 
 func (l *layoutFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.name, "layout", "latch", "how candidates are named: latch, or selector, which is also that of lock")
+	cmd.Flags().StringVar(&l.name, "layout", "latch", "how candidates are named: latch, or selector, which lock uses too")
 	addKazoo(cmd, &l.kazoo)
 }
 
 func addKazoo(cmd *cobra.Command, kazoo *bool) {
-	cmd.Flags().BoolVar(kazoo, "kazoo", false, "share the path with programs in Python that use kazoo; give it to all zkr on the path")
+	cmd.Flags().BoolVar(kazoo, "kazoo", false,
+		"share the path with Python programs that use kazoo; required for every zkr on the path")
 }
 
 // check validates the flags and returns them as options.
@@ -170,9 +175,10 @@ func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string,
 		}
 		return t, err
 	}
-	return a.runWith(cmd, f, program, of, func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
-		return r.Terms(ctx, t, e.another)
-	})
+	return a.runWith(cmd, f, program, of,
+		func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
+			return r.Terms(ctx, t, e.another)
+		})
 }
 
 // another reports whether to stand for another term after this one.

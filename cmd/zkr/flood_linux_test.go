@@ -82,7 +82,8 @@ func (f *flooded) outlives(t *testing.T, srv *zktest.Server) {
 	_, before := f.ask(t, "/self")
 	require.Regexp(t, token, before)
 	srv.Cut(zktest.Label("sidecar"))
-	eventually(t, "it has connected again", func() bool { status, _ := f.ask(t, "/readyz"); return status == http.StatusOK })
+	eventually(t, "it has connected again",
+		func() bool { status, _ := f.ask(t, "/readyz"); return status == http.StatusOK })
 	status, after := f.ask(t, "/self")
 	require.Equal(t, http.StatusOK, status, f.err.String())
 	require.Equal(t, token.FindString(before), token.FindString(after))
@@ -112,7 +113,8 @@ func TestServe_AFloodCostsLittle(t *testing.T) {
 		path := fmt.Sprintf("/jobs/customer-%04d", i)
 		_, err := c.Create(t.Context(), path, nil, 0)
 		require.NoError(t, err)
-		_, err = c.Create(t.Context(), path+"/_c_2f1b9a3e-0c1d-4a7b-8e55-3d1f4c9a7b60-lock-", []byte("web1/42"), zk.FlagEphemeral|zk.FlagSequence)
+		_, err = c.Create(t.Context(), path+"/_c_2f1b9a3e-0c1d-4a7b-8e55-3d1f4c9a7b60-lock-", []byte("web1/42"),
+			zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 	}
 	f := flood(t, srv, 256)

@@ -20,8 +20,8 @@ type checkFlags struct {
 func (c *checkFlags) add(flags *pflag.FlagSet, check, is, follows string) {
 	c.interval, c.timeout = duration(time.Second), duration(2*time.Second)
 	flags.StringVar(&c.check, "check", check, is)
-	flags.Var(&c.interval, "check-interval", "time between two checks")
-	flags.Var(&c.timeout, "check-timeout", "a check that takes longer fails")
+	flags.Var(&c.interval, "check-interval", "time between checks")
+	flags.Var(&c.timeout, "check-timeout", "time after which a check fails")
 	flags.IntVar(&c.failures, "check-failures", 3, follows)
 }
 
@@ -35,5 +35,6 @@ func (c *checkFlags) probe(port int) (*health.Probe, error) {
 	if err != nil {
 		return nil, exit.Usagef("--check %v", err)
 	}
-	return &health.Probe{Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout), Failures: c.failures}, nil
+	return &health.Probe{Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout),
+		Failures: c.failures}, nil
 }

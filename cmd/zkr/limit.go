@@ -19,16 +19,18 @@ import (
 func newLimit(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit PATH [N]",
-		Short: "Show or set the limit of a semaphore that is kept in ZooKeeper",
+		Short: "Show or set the limit of a semaphore whose limit is kept in ZooKeeper",
 		Example: `  zkr limit /gpu-limit
   zkr limit /gpu-limit 12`,
-		Long: `limit prints the number in the limit node at PATH, which programs name with --limit-node or semaphore.WithLimitNode. With N
-it sets the number, and creates the node if it is missing. Java's SharedCount reads and writes the same node.
+		Long: `limit prints the number in the limit node at PATH, which programs name by --limit-node or
+semaphore.WithLimitNode. With N it sets the number, and creates the node if it is missing. Java's
+SharedCount reads and writes the same node.
 
-Raising the limit lets waiters in at once. Lowering it takes no permit away: waiters wait until enough permits are
-released. With 0 nobody is let in.
+Raising the limit grants permits to waiters at once. Lowering it revokes no permit: waiters wait until
+enough permits are released. With 0 no permits are granted.
 
-The node holds four bytes, not text: zkr refuses to print a limit that was typed as text, and replaces it.
+The node holds four bytes, not text: zkr refuses to print a limit that was entered as text, and
+replaces it.
 
 Exit status: 1 if there is no such node to print.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -39,7 +41,8 @@ Exit status: 1 if there is no such node to print.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.connected(cmd, func(ctx context.Context, client *conn.Client) error { return a.limit(ctx, client, args[0]) })
+				return a.connected(cmd,
+					func(ctx context.Context, client *conn.Client) error { return a.limit(ctx, client, args[0]) })
 			}
 			n, err := strconv.ParseInt(args[1], 10, 32)
 			if err != nil || n < 0 {

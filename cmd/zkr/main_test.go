@@ -127,11 +127,14 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 
 // withLimit runs zkr with increasing limits until its message contains all words, because a slow zkr may not know the
 // reason yet when a short limit ends. It returns the limit.
-func withLimit(t *testing.T, flag string, want int, words []string, servers string, args ...string) (limit time.Duration, out, errs string) {
+func withLimit(
+	t *testing.T, flag string, want int, words []string, servers string, args ...string,
+) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
 		var status int
-		status, out, errs = run(t, servers, append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
+		status, out, errs = run(t, servers,
+			append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
 		require.Equal(t, want, status, errs)
 		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(errs, word) })
 		if !missing || limit > 10*time.Second {

@@ -26,7 +26,8 @@ type metricsFlags struct {
 }
 
 func (m *metricsFlags) add(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&m.addresses, "metrics-http", nil, "`address` at which to answer /metrics, /healthz and /readyz; unix:/path for a socket")
+	flags.StringSliceVar(&m.addresses, "metrics-http", nil,
+		"`address` on which to serve /metrics, /healthz and /readyz; unix:/path for a socket")
 }
 
 func (m *metricsFlags) check() error {
@@ -63,7 +64,8 @@ func (a *app) newSite(client *conn.Client, metrics ...prometheus.Collector) *web
 
 // tellMetrics serves metrics until stop is called. An address that is unavailable does not keep the program from
 // running.
-func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client, metrics ...prometheus.Collector) (stop func()) {
+func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client,
+	metrics ...prometheus.Collector) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	site := a.newSite(client, metrics...)
 	var running sync.WaitGroup

@@ -41,7 +41,8 @@ func TestMetrics_OfAJob(t *testing.T) {
 	run1(second, "22", `test -z "$ZKR_METRICS_FILE"`, 0)
 	text = run1(first, "22", "false", 0)
 	assert.Contains(t, text, `zkr_last_run_status{name="/jobs/nightly"} 3`)
-	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "the other machine has done it")
+	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`,
+		"the other machine has done it")
 }
 
 // throughSocket returns a client that connects to a socket.

@@ -29,10 +29,11 @@ type outputFlags struct {
 
 func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
-	flags.StringVar(&o.log, "log", "auto", "`format` of messages on standard error: text, json, or auto: plain sentences in a terminal")
-	flags.Var(&o.own, "own-status", "exit with other `statuses` where they are zkr's and not the program's: 64=193,79=194")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no messages but the last one of a failure")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
+	flags.StringVar(&o.log, "log", "auto",
+		"`format` of messages on standard error: text, json, or auto (text, but plain sentences in a terminal)")
+	flags.Var(&o.own, "own-status", "map exit `statuses` that are zkr's and not the program's to others: 64=193,79=194")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages except the last one of a failure")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print more messages: every step, and the state of the connection")
 }
 
 // level returns the minimum level of messages. The log of a service records every change. Without a terminal, other

@@ -164,7 +164,8 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 // yet reset the traps of its shell would swallow the signal.
 func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
+	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c",
+		"trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Expire(srv.SessionOf("a"))
@@ -221,7 +222,8 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	srv := zktest.Run(t)
 	ready := filepath.Join(t.TempDir(), "ready")
-	z := start(t, srv, "a", "lock", "--on-loss=ignore", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
+	z := start(t, srv, "a", "lock", "--on-loss=ignore", "/p", "--", "sh", "-c",
+		"until test -e "+ready+"; do sleep 0.02; done")
 	z.until(t, "started")
 	srv.Expire(srv.SessionOf("a"))
 	z.until(t, "lost")
@@ -299,12 +301,14 @@ func TestLeftovers(t *testing.T) {
 		assert.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	})
 	t.Run("wait", func(t *testing.T) {
-		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c", "(sleep 0.3; echo last) & exit 3")
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c",
+			"(sleep 0.3; echo last) & exit 3")
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, "last\n", z.out.String())
 	})
 	t.Run("ignore", func(t *testing.T) {
-		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c", "sleep 1 >/dev/null 2>&1 3>&- & exit 3")
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c",
+			"sleep 1 >/dev/null 2>&1 3>&- & exit 3")
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
 	})
@@ -328,7 +332,8 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 137, z.status(t))
 
-	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
+	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		"trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	require.NoError(t, z.Process.Signal(syscall.SIGINT))
@@ -342,7 +347,8 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 }
 
 func TestForward_PassesSignalsOn(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		"trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
 	eventually(t, "the program runs", func() bool { return strings.Contains(z.err.String(), "ready") })
 	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
 	assert.Equal(t, 9, z.status(t))
@@ -362,7 +368,8 @@ func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
 func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 	srv := zktest.Run(t)
 	show := `echo "$ZKR_PATH $ZKR_KIND $ZKR_DEPTH $ZKR_TOKEN"; "$ZKR" held && "$ZKR" check && env | grep -c ^ZKR_TOKEN=`
-	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
+	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+
+		`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
 	require.Equal(t, 0, status, errs)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4, out)
@@ -374,7 +381,8 @@ func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 }
 
 func TestEnvironment_OfSeveralPathsHasALineForEach(t *testing.T) {
-	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell", `echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
+	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell",
+		`echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, "/b\n/a\n2\n", out)
 }
@@ -405,7 +413,8 @@ func TestElect_CredentialsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
 	z := start(t, srv, "a", "elect", "--auth-file", auth, "/e", "--", "sleep", "300")
 	require.Eventually(t, func() bool { return len(srv.Children("/e")) == 2 }, 10*time.Second, 10*time.Millisecond)
-	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
+		zktest.Fail(zktest.CodeAuthFailed))
 	srv.Cut(zktest.Label("a"))
 	require.Eventually(t, func() bool { return refuse.Hits() >= 3 }, 10*time.Second, 10*time.Millisecond)
 	refuse.Remove()
@@ -419,15 +428,18 @@ func TestElect_CredentialsRefused(t *testing.T) {
 func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	t.Parallel()
 	count := filepath.Join(t.TempDir(), "count")
-	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
+	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c",
+		"echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))
-	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
+	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited",
+		"released"}, z.rest(t))
 }
 
 // TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as
 // one signal.
 func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", `trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		`trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
 	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
 	for range 5 { // the kernel may merge some of them
 		require.NoError(t, z.Process.Signal(os.Interrupt))

@@ -52,7 +52,8 @@ func (h *checked) pass(t *testing.T) {
 // registering starts zkr register with a shell command line.
 func registering(t *testing.T, srv *zktest.Server, line string, flags ...string) *zkr {
 	t.Helper()
-	args := append([]string{"register", "--address=10.0.0.7", "--port=8080", "--check-interval=0.02", "--drain=0", "-v"}, flags...)
+	args := append([]string{"register", "--address=10.0.0.7", "--port=8080", "--check-interval=0.02", "--drain=0", "-v"},
+		flags...)
 	z := command(t, srv.Addr(), append(args, "--shell", line, "orders")...)
 	z.Env = append(z.Env, "OUT="+filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, z.Start())
@@ -66,7 +67,8 @@ func listed(srv *zktest.Server) bool { return len(srv.Children(ordersNode)) > 0 
 func TestRegister_ListedWhileItServes(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusServiceUnavailable)
-	z := registering(t, srv, `trap '"$ZKR" instances -o value orders >"$OUT"; echo told >>"$OUT"; exit 7' TERM; while :; do sleep 0.02; done`,
+	z := registering(t, srv,
+		`trap '"$ZKR" instances -o value orders >"$OUT"; echo told >>"$OUT"; exit 7' TERM; while :; do sleep 0.02; done`,
 		"--check="+h.URL, "--meta=zone=a", "--codec=spring")
 	h.pass(t)
 	require.False(t, listed(srv), "it does not serve yet")
@@ -135,7 +137,8 @@ func TestRegister_ProgramEnds(t *testing.T) {
 // listed.
 func TestRegister_PassesSignals(t *testing.T) {
 	srv := zktest.Run(t)
-	z := registering(t, srv, `trap 'echo reload' HUP; trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`, "--check=none")
+	z := registering(t, srv, `trap 'echo reload' HUP; trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`,
+		"--check=none")
 	eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
 	eventually(t, "reloaded", func() bool { return strings.Contains(z.out.String(), "reload") })
@@ -245,7 +248,8 @@ func TestInstances(t *testing.T) {
 	_, out, _ = run(t, srv.Addr(), "instances", "--codec=spring", "-o", "value", "orders")
 	require.Equal(t, "10.0.0.7:8080\n", out)
 	_, out, _ = run(t, srv.Addr(), "instances", "--codec=spring", "-o", "json", "orders")
-	require.Contains(t, out, `"id":"a","address":"10.0.0.7","port":8080,"state":"up","metadata":{"instance_status":"UP","zone":"a"}`)
+	require.Contains(t, out,
+		`"id":"a","address":"10.0.0.7","port":8080,"state":"up","metadata":{"instance_status":"UP","zone":"a"}`)
 	require.Contains(t, out, `"current":false`)
 	_, out, _ = run(t, srv.Addr(), "instances")
 	require.Equal(t, "orders\n", out)

@@ -20,7 +20,8 @@ import (
 
 // open validates what it can before the lock is acquired, and connects. If a flag enables metrics, tell serves them
 // until stop is called.
-func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner, tell func(more ...prometheus.Collector) (stop func()), err error) {
+func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner,
+	tell func(more ...prometheus.Collector) (stop func()), err error) {
 	options, err := f.options(cmd)
 	if err != nil {
 		return nil, nil, err
@@ -55,12 +56,15 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *superv
 }
 
 // runOnce acquires the lock, runs the program, and releases the lock.
-func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error)) error {
+func (a *app) runOnce(
+	cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
+) error {
 	return a.runWith(cmd, f, program, of, (*supervise.Runner).Term)
 }
 
 // runWith runs the program for one or more terms and returns the error that determines the exit status.
-func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
+func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string,
+	of func(c *conn.Client) (*supervise.Target, error),
 	terms func(*supervise.Runner, context.Context, *supervise.Target) (supervise.Ending, error),
 ) error {
 	r, tell, err := a.open(cmd, f, program)

@@ -98,10 +98,12 @@ func eventsOf(t *testing.T, client *http.Client, path string) *bufio.Reader {
 func TestServe(t *testing.T) {
 	srv := zktest.Run(t)
 	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1")
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	for path, want := range map[string]string{
 		"/": `{"name":"pod-1"}`, "/leader": `"leader":"pod-1"`, "/healthz": "alive", "/readyz": `"state":"connected"`,
-		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>", "/ui/app.js": "import", "/ui/style.css": "prefers-color-scheme",
+		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>",
+		"/ui/app.js": "import", "/ui/style.css": "prefers-color-scheme",
 	} {
 		status, text := ask(t, client, path)
 		require.Equal(t, http.StatusOK, status, path)
@@ -191,17 +193,20 @@ func TestServe_Forbidden(t *testing.T) {
 	secret := zk.DigestACL(zk.PermAll, "joe", "secret")
 	_, err = c.Create(t.Context(), "/closed", nil, 0, secret...)
 	require.NoError(t, err)
-	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, secret...)
+	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil,
+		zk.FlagEphemeral|zk.FlagSequence, secret...)
 	require.NoError(t, err)
 
 	client, _ := sidecarClient(t, srv.Addr(), "--ui-root", "/")
-	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42", `"hidden":"2 nodes are not shown, such as /closed`)
+	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42",
+		`"hidden":"2 nodes are not shown, such as /closed`)
 	require.Contains(t, event, `"path":"/open"`)
 	require.NotContains(t, event, `"path":"/half"`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/half")
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"hidden":"1 node is not shown, /half/_c_`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/closed")
-	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`, `access list of /closed forbids read: see --auth-file`)
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`,
+		`access list of /closed forbids read: see --auth-file`)
 }
 
 func TestServe_Usage(t *testing.T) {
@@ -235,7 +240,8 @@ func TestServe_Resign(t *testing.T) {
 		require.NoError(t, err)
 		return read(t, answer)
 	}
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	_, self := ask(t, client, "/self")
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("pod-2"), conn.WithLogger(silent))
 	require.NoError(t, err)
@@ -262,7 +268,8 @@ func TestServe_Resign(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status, text)
 	eventually(t, "it stands again", func() bool { return len(srv.Children("/app/leader")) == 2 })
 	require.NoError(t, term.Release(t.Context()))
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, z.status(t), z.err.String())
 }

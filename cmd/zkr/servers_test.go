@@ -52,7 +52,8 @@ func TestSRV_EachVerbFindsTheServers(t *testing.T) {
 		says string
 	}{
 		{[]string{"lock", "/q", "--", "true"}, ``},
-		{[]string{"doctor", "/q"}, `(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`},
+		{[]string{"doctor", "/q"},
+			`(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`},
 		{[]string{"status", "-o", "value", "/q"}, `^free\n$`},
 	} {
 		z := run("dns-srv://"+srvName+"/app", x.args...)
@@ -82,9 +83,11 @@ func TestSRV_NoRecords(t *testing.T) {
 // TestEnsembleTracking_ServersReplaced: with the flag, zkr keeps its lock after all servers that it was given are gone.
 func TestEnsembleTracking_ServersReplaced(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(5))
-	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m", "/leader", "--", "sleep", "1000")
+	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m",
+		"/leader", "--", "sleep", "1000")
 	require.NoError(t, z.Start())
-	eventually(t, "it knows the servers", func() bool { return strings.Contains(z.err.String(), "source=/zookeeper/config") })
+	eventually(t, "it knows the servers",
+		func() bool { return strings.Contains(z.err.String(), "source=/zookeeper/config") })
 	eventually(t, "it leads", func() bool { return strings.Contains(z.err.String(), "elected at /leader") })
 	leader := srv.Children("/leader")
 	srv.Fronts()[0].Stop()

@@ -215,7 +215,8 @@ func TestShard_GuardKilled(t *testing.T) {
 	guard, err := strconv.Atoi(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[1])
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	eventually(t, "it is started again", func() bool { return gone(before[0]) && s.pid("0") != before[0] && !gone(s.pid("0")) })
+	eventually(t, "it is started again",
+		func() bool { return gone(before[0]) && s.pid("0") != before[0] && !gone(s.pid("0")) })
 	s.alone()
 	require.Equal(t, before[1:], s.pids()[1:])
 	for _, pid := range before[1:] {
@@ -247,7 +248,8 @@ func TestShard_GivesAway(t *testing.T) {
 func TestShard_Signals(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",
-		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`, "sh", "{}")
+		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`,
+		"sh", "{}")
 	require.NoError(t, z.Start())
 	says := func(words ...string) {
 		eventually(t, fmt.Sprint(words), func() bool {
@@ -267,7 +269,8 @@ func TestShard_Signals(t *testing.T) {
 func TestShard_Hangup(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=1", "--settle=0", "--stop-timeout=0.1", "/p", "--",
-		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; i=$((i+n)); done; echo lasted; exit 3`)
+		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; `+
+			`i=$((i+n)); done; echo lasted; exit 3`)
 	require.NoError(t, z.Start())
 	eventually(t, "it is ready", func() bool { return strings.Contains(z.out.String(), "ready\n") })
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
@@ -303,7 +306,8 @@ func TestShard_WrongUsage(t *testing.T) {
 func TestShard_BelowOtherZkr(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
-		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo \"second \$ZKR_SHARD\""; exec sleep 300'`)
+		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo `+
+			`\"second \$ZKR_SHARD\""; exec sleep 300'`)
 	require.NoError(t, z.Start())
 	eventually(t, "the inner programs run", func() bool {
 		return strings.Contains(z.out.String(), "first a\n") && strings.Contains(z.out.String(), "second a\n")

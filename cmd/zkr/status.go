@@ -35,7 +35,7 @@ func newStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "status [flags] PATH...",
-		Short:       "Show which process holds a lock or a shard, which ones wait, and what is in their way",
+		Short:       "Show who holds a lock or a shard, who waits, and what blocks them",
 		Example: `  zkr status /jobs/nightly
   zkr status -r /
   zkr status -r --stuck 10m / || alert
@@ -43,29 +43,32 @@ func newStatus(a *app) *cobra.Command {
   zkr status /app/partitions
   zkr status -o value -r /   # path, tab, verdict
   zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
-		Long: `status shows the contenders at PATH, or with -r a line for each queue at PATH and below it that has contenders. It recognizes
-mutexes, read-write locks, semaphores and elections, in the layouts of Curator and kazoo as well.
+		Long: `status shows the contenders at PATH, or with -r one line for each queue at and below PATH that has
+contenders. It recognizes mutexes, read-write locks, semaphores and elections, including those in the
+layouts of Curator and kazoo.
 
-If PATH has the shards of recipes/shard, status shows the owner of each shard and the members, or with -r one line for all of them. The
-lock of a shard has a line of its own only if it is in trouble. A shard is
-  owned      its member has its lock           moving    another one than the plan says has it, and is to stop
-  waiting    no member has its lock, and the one that the plan names is about to take it
-  away       it waits for its member, which restarts
+If PATH has shards of recipes/shard, status shows the owner of each shard and the members, or with -r
+one line for all of them. The lock of a shard only has a line of its own if there is a problem with it.
+A shard is
+  owned      its member has its lock           moving    a member other than the planned one has it, and will stop
+  waiting    no member has its lock, and the planned one is about to acquire it
+  away       it waits for its member, which is restarting
   nobody     there is no member for it
 The verdict is that of the shard in the worst state, from "nobody" down to "owned", or "no plan".
 
-Ages count from when a contender joined the queue: a holder may have waited for a part of it. To allow for a clock of the servers that
-differs from that of this machine, status creates an ephemeral node /zkr-clock-... and deletes it, if zkr may; with -o json and
--o value only if --stuck is given, so that a script that polls only reads. Verdicts are
+Ages count from when a contender joined the queue: a holder may have waited for part of that time. To
+allow for a difference between the clocks of the servers and of this machine, status creates an
+ephemeral node /zkr-clock-... and deletes it, if zkr may; with -o json and -o value it does so only if
+--stuck is given, so that a script that polls only reads. Verdicts are
   held          a contender holds it          free   there is no contender
   stuck behind  see --stuck                   ghost  a contender that does not leave when its process ends
   foreign node  of no recipe that zkr knows   mixed  recipes that do not exclude each other share the path
   revoke asked  the holder was asked to release it
   exhausted     the sequence numbers have run out
 
-With -r, what the access lists forbid to read is left out, and standard error says so.
-With --stuck the exit status is 1 if there is a queue to show.
-With -o value, one PATH prints its verdict; several, or -r, print path, tab and verdict for each queue.`,
+With -r, nodes that ACLs make unreadable are left out, and standard error reports them. With --stuck
+the exit status is 1 if there is a queue to show. With -o value, a single PATH prints its verdict;
+several, or -r, print path, tab and verdict for each queue.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Usagef("want a PATH")
@@ -83,10 +86,10 @@ With -o value, one PATH prints its verdict; several, or -r, print path, tab and 
 			}, conn.WithTracer(counts))
 		},
 	}
-	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well, a line each")
-	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, and show it again and again")
-	cmd.Flags().Var(&flags.interval, "interval", "with --watch, the pause between two views")
-	cmd.Flags().Var(&flags.stuck, "stuck", "show only queues whose first waiter has waited for so long")
+	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "also show the queues below PATH, one line each")
+	cmd.Flags().BoolVar(&flags.watch, "watch", false, "keep running and refresh the view")
+	cmd.Flags().Var(&flags.interval, "interval", "pause between two views with --watch")
+	cmd.Flags().Var(&flags.stuck, "stuck", "only show queues whose first waiter has waited this long")
 	return cmd
 }
 
@@ -195,7 +198,8 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 
 func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error {
 	if n := len(view.Forbidden); n > 0 {
-		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)], "of", n)
+		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)],
+			"of", n)
 	}
 	if a.output.format != "table" {
 		t := table{json: view}

@@ -25,10 +25,13 @@ import (
 // TestStatus: while a program runs under a lock, status shows its holder, for people and for scripts.
 func TestStatus(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
+	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell",
+		"$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
 	require.Zero(t, status, errs)
-	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
-		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`, out)
+	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  `+
+		`AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
+		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`,
+		out)
 	var view snapshot
 	start := len(out) - len("/jobs/nightly\theld\n/jobs\tfree\n")
 	begin := 0

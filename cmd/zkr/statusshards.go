@@ -86,14 +86,16 @@ func readShards(ctx context.Context, client *conn.Client, path string, ahead tim
 	for _, o := range now.Shards {
 		s := shardView{Shard: o.Shard, State: stateOf(o), Member: o.Member}
 		if h := o.Holder; h.Path != "" {
-			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since.Add(-ahead), int64(h.Token), fmt.Sprintf("0x%x", uint64(h.Session))
+			s.Holder, s.Since, s.Token, s.Session = survey.Printable(h.Name), h.Since.Add(-ahead), int64(h.Token),
+				fmt.Sprintf("0x%x", uint64(h.Session))
 			held[h.Name]++
 		}
 		states[s.State]++
 		v.Shards = append(v.Shards, s)
 	}
 	for _, m := range now.Members {
-		v.Members = append(v.Members, memberView{m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses, m.Since.Add(-ahead)})
+		v.Members = append(v.Members, memberView{m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses,
+			m.Since.Add(-ahead)})
 	}
 	v.judge(states, now.Err)
 	return v, nil
@@ -139,9 +141,11 @@ func (v *shardsView) write(w io.Writer, now time.Time) {
 	for _, s := range v.Shards {
 		age, since, token := "-", "-", "-"
 		if s.Holder != "" || s.Token != 0 {
-			age, since, token = survey.Round(now.Sub(s.Since)).String(), s.Since.UTC().Format(time.RFC3339), strconv.FormatInt(s.Token, 10)
+			age, since, token = survey.Round(now.Sub(s.Since)).String(), s.Since.UTC().Format(time.RFC3339),
+				strconv.FormatInt(s.Token, 10)
 		}
-		_, _ = fmt.Fprintln(columns, "  "+strings.Join([]string{s.Shard, s.State, orDash(s.Member), orDash(s.Holder), age, since, token}, "\t"))
+		_, _ = fmt.Fprintln(columns,
+			"  "+strings.Join([]string{s.Shard, s.State, orDash(s.Member), orDash(s.Holder), age, since, token}, "\t"))
 	}
 	_ = columns.Flush()
 	if len(v.Members) == 0 {
@@ -150,7 +154,8 @@ func (v *shardsView) write(w io.Writer, now time.Time) {
 	_, _ = fmt.Fprintln(columns, "  MEMBER\tWEIGHT\tSHARDS\tAGE\tSINCE\tSAYS")
 	for _, m := range v.Members {
 		_, _ = fmt.Fprintln(columns, "  "+strings.Join([]string{
-			m.ID, strconv.Itoa(m.Weight), strconv.Itoa(m.Shards), survey.Round(now.Sub(m.Since)).String(), m.Since.UTC().Format(time.RFC3339), orDash(m.says()),
+			m.ID, strconv.Itoa(m.Weight), strconv.Itoa(m.Shards), survey.Round(now.Sub(m.Since)).String(),
+			m.Since.UTC().Format(time.RFC3339), orDash(m.says()),
 		}, "\t"))
 	}
 	_ = columns.Flush()

@@ -17,7 +17,8 @@ import (
 )
 
 // serveShards makes the test itself a member until stop is called. Its functions run until finish is closed.
-func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{}, opts ...shard.Option) (all *shard.Shards, stop func()) {
+func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{},
+	opts ...shard.Option) (all *shard.Shards, stop func()) {
 	t.Helper()
 	all, err := shard.New(dial(t, srv), "/app/parts", append(opts, shard.WithID(id), shard.WithSettle(0, 0))...)
 	require.NoError(t, err)
@@ -63,7 +64,8 @@ func TestStatus_Shards(t *testing.T) {
 	out = becomes("moving", "/app/parts")
 	assert.Regexp(t, `  p\d     moving  second  first `, out, "the function of the first member goes on")
 	assert.Contains(t, out, "2 owned")
-	require.Regexp(t, `^PATH .*\n/app/parts  shards  moving   -  .*3 shards, 2 members, .*2 owned\n$`, becomes("moving", "/", "-r"),
+	require.Regexp(t, `^PATH .*\n/app/parts  shards  moving   -  .*3 shards, 2 members, .*2 owned\n$`,
+		becomes("moving", "/", "-r"),
 		"with -r, it stands for its queues")
 
 	status, text, errs := run(t, srv.Addr(), "status", "-o=json", "/app/parts")
@@ -120,7 +122,8 @@ func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]},"away":{"w1":1000}}`), zktest.Persistent)
 	require.NoError(t, err)
 	_, out, _ := run(t, srv.Addr(), "status", "/s")
-	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     away   w1      -       -    -      -\n", out)
+	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     "+
+		"away   w1      -       -    -      -\n", out)
 	_, err = srv.Create("/s/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
 	require.NoError(t, err)
 	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=value", "/")

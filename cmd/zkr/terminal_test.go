@@ -103,7 +103,8 @@ func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 
 func TestTerminal_TwoInterruptsKill(t *testing.T) {
 	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap 'echo first' INT; echo ready; while :; do sleep 0.05; done`))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c",
+		`trap 'echo first' INT; echo ready; while :; do sleep 0.05; done`))
 	x.shows(t, "ready")
 	ended := make(chan struct{})
 	var pressing sync.WaitGroup
@@ -126,7 +127,8 @@ func TestTerminal_TwoInterruptsKill(t *testing.T) {
 func TestTerminal_Closed(t *testing.T) {
 	srv := zktest.Run(t)
 	end := filepath.Join(t.TempDir(), "end")
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap ': >"$0"; exit 7' HUP; while :; do echo ready 2>&- || :; sleep 0.05; done`, end))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c",
+		`trap ': >"$0"; exit 7' HUP; while :; do echo ready 2>&- || :; sleep 0.05; done`, end))
 	x.shows(t, "ready")
 	require.NoError(t, x.keyboard.Close()) // takes effect once the next line has been read
 	assert.Equal(t, 7, x.status(t))
@@ -149,7 +151,8 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	pid := x.pid(t)
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148") // stopped by SIGTSTP
-	eventually(t, "the program is stopped, else it may take the first of the next keys", func() bool { return stopped(pid) })
+	eventually(t, "the program is stopped, else it may take the first of the next keys",
+		func() bool { return stopped(pid) })
 	x.presses(t, "fg\n")
 	x.presses(t, "hello\n")
 	x.shows(t, "got hello")
@@ -201,7 +204,8 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	x := inTerminal(t, command(t, "127.0.0.1:1", "status", "/p"))
-	x.shows(t, "zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
+	x.shows(t,
+		"zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
 }

@@ -27,7 +27,8 @@ func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -55,7 +56,8 @@ func TestTLS_FilesChange(t *testing.T) {
 			trusted := x509.NewCertPool()
 			trusted.AddCert(now.Load().Leaf)
 			return &tls.Config{
-				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.Load()}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert,
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.Load()}, ClientCAs: trusted,
+				ClientAuth: tls.RequireAndVerifyClientCert,
 			}, nil
 		},
 	}))

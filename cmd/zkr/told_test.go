@@ -24,7 +24,8 @@ func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
 		status, _, errs := run(t, srv.Addr(), "lock", "/n", "--shell", line)
 		assert.Equal(t, exit.Usage, status, errs)
-		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program without zkr, or end the wait by --wait")
+		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program "+
+			"without zkr, or end the wait by --wait")
 	}
 	status, _, errs := run(t, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
 	assert.Equal(t, exit.Usage, status, errs)
@@ -69,7 +70,8 @@ func TestHints_NameFlags(t *testing.T) {
 	status, _, errs := run(t, srv.Addr(), "lock", "/k", "--", "true")
 	assert.Equal(t, exit.Failure, status)
 	assert.Contains(t, errs, "share the path by --kazoo")
-	for _, verb := range [][]string{{"lock", "--kazoo"}, {"rlock", "--kazoo"}, {"wlock", "--kazoo"}, {"elect", "--kazoo"}} {
+	for _, verb := range [][]string{{"lock", "--kazoo"}, {"rlock", "--kazoo"}, {"wlock", "--kazoo"},
+		{"elect", "--kazoo"}} {
 		status, _, errs = run(t, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
 		assert.Equal(t, exit.Busy, status, errs)
 	}

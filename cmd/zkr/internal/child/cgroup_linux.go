@@ -132,7 +132,8 @@ func (g *cgroup) has(pid int) bool {
 
 // isIn reports whether the name occurs in the group paths of a process.
 func isIn(groups, name string) bool {
-	return slices.ContainsFunc(strings.Split(groups, "\n"), func(line string) bool { return slices.Contains(elements(line), name) })
+	return slices.ContainsFunc(strings.Split(groups, "\n"),
+		func(line string) bool { return slices.Contains(elements(line), name) })
 }
 
 // kill kills everything in the group.

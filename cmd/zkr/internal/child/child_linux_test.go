@@ -71,7 +71,8 @@ func foreignInCgroup() error {
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
 	c, err := h.Start(child.Command{
-		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true, Files: []*os.File{nil, write, os.Stderr},
+		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true,
+		Files: []*os.File{nil, write, os.Stderr},
 	})
 	if err != nil {
 		return err
@@ -107,7 +108,8 @@ func bothStopped() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP), syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
+	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP),
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
 		return err
 	}
 	<-c.Done()
@@ -161,7 +163,8 @@ func foreign(setuid bool) error {
 		return err
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid, Files: []*os.File{stdin, write, os.Stderr}})
+	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid,
+		Files: []*os.File{stdin, write, os.Stderr}})
 	if err != nil {
 		return err
 	}
@@ -236,7 +239,8 @@ func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
 				require.Error(t, h.Wait())
 			}
 			require.Eventually(t, func() bool { return !runs(pid) }, 50*time.Second, 10*time.Millisecond)
-			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 50*time.Second, 10*time.Millisecond, "nothing is left in it")
+			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 50*time.Second, 10*time.Millisecond,
+				"nothing is left in it")
 		})
 	}
 }
@@ -248,7 +252,7 @@ func ownGroup(t *testing.T) string {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // groups are directories of that file system only
+		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // groups exist only there
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}
@@ -294,7 +298,8 @@ func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {
-	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`, os.Args[0], asHost)
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`,
+		os.Args[0], asHost)
 	said, err := shell.CombinedOutput()
 	require.NoError(t, err, string(said))
 	var set uint64

@@ -48,10 +48,12 @@ var programs = map[string]func(){}
 
 var scenarios = map[string]func() error{
 	"kill": func() error {
-		return tree("(setsid sh -c 'sleep 300 & sleep 300' &); sleep 300 & sh -c 'trap \"\" TERM; sleep 300'", 5, (*child.Child).Kill)
+		return tree("(setsid sh -c 'sleep 300 & sleep 300' &); sleep 300 & sh -c 'trap \"\" TERM; sleep 300'", 5,
+			(*child.Child).Kill)
 	},
 	"stop": func() error {
-		return tree("(setsid sleep 300 &); sleep 300 & kill -STOP $!; sleep 300", 4, func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
+		return tree("(setsid sleep 300 &); sleep 300 & kill -STOP $!; sleep 300", 4,
+			func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
 	},
 	"terminal": func() error {
 		return treeOf(child.Command{Terminal: true}, "(setsid sleep 300 &); sleep 300 & sleep 300", 4, (*child.Child).Kill)
@@ -317,7 +319,9 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
+	c, err := run(h, child.Command{KillAt: killAt},
+		"exec 3>>"+file+
+			"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
 	if err != nil {
 		return nil, err
 	}
@@ -408,7 +412,8 @@ func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 }
 
 func TestGuard_RefusesToRunByHand(t *testing.T) {
-	for _, line := range []string{`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`, `"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`} {
+	for _, line := range []string{`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`,
+		`"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`} {
 		shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", line+"; exit $?", os.Args[0], child.GuardArg)
 		shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		said, err := shell.CombinedOutput()
@@ -470,7 +475,8 @@ func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	allEnd(t, tree)
 	// On a busy machine the host may stop only after its deadline. A SIGCONT before that would have no effect.
-	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second,
+		10*time.Millisecond)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
 	require.True(t, said.Scan())
 	assert.Equal(t, "true 137", said.Text())

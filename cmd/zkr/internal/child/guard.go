@@ -64,7 +64,8 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		confined = 1
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group), int64(command.KillAt), confined} {
+	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group),
+		int64(command.KillAt), confined} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
 	// The group of the guard is also the group of the command, unless the command is in the terminal's. The group
@@ -76,7 +77,8 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	})
 	if err != nil {
 		// No %w: that zkr, or /proc, is not found must not be mistaken for a missing command.
-		return nil, fmt.Errorf("start the guard: %v", errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close())) //nolint:errorlint // see above
+		return nil, fmt.Errorf("start the guard: %v", //nolint:errorlint // see above
+			errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close()))
 	}
 	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard, pulse: pulse}
 	return g, p.Release() // the host reaps it

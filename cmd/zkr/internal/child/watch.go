@@ -18,14 +18,15 @@ import (
 
 // watch is the state of the guard process: what it knows about the command.
 type watch struct {
-	pid, group         int // of the command; group 0 is the guard's own
-	report             *os.File
-	killAt             time.Duration // on the boot clock; 0 means never
-	confined           bool          // the command may not gain privileges
-	overdue            bool
-	cgroup             *cgroup       // of the command; may be nil
-	state              string        // file of the host; may be ""
-	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if the kernel provides none
+	pid, group int // of the command; group 0 is the guard's own
+	report     *os.File
+	killAt     time.Duration // on the boot clock; 0 means never
+	confined   bool          // the command may not gain privileges
+	overdue    bool
+	cgroup     *cgroup // of the command; may be nil
+	state      string  // file of the host; may be ""
+	// resumes this process at the deadline if it is stopped; nil if the kernel provides none
+	alarm              *alarm
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
 	list               func() ([]process, error) // lists all processes
@@ -75,7 +76,8 @@ func catchAll() {
 	already := ignored()
 	var caught []os.Signal
 	for s := syscall.SIGHUP; s < 32; s++ {
-		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) && already&(1<<(s-1)) == 0 {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) &&
+			already&(1<<(s-1)) == 0 {
 			caught = append(caught, s)
 		}
 	}
@@ -100,7 +102,8 @@ func (w *watch) start(path string, args []string) error {
 	}
 	var err error
 	if w.alarm, err = newAlarm(); err != nil { // even without it, the program ends with zkr or at the deadline
-		_, _ = fmt.Fprintf(os.Stderr, "zkr: the guard has no timer: %v; while it and zkr are both stopped, the program goes on past the deadline\n", err)
+		_, _ = fmt.Fprintf(os.Stderr,
+			"zkr: the guard has no timer: %v; while it and zkr are both stopped, the program goes on past the deadline\n", err)
 	}
 	if err := w.setAlarm(); err != nil {
 		return err

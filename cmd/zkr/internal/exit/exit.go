@@ -74,7 +74,8 @@ func OfStart(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
 		return With(NotFound, err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR),
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR),
+		errors.Is(err, syscall.ENOTDIR),
 		errors.Is(err, syscall.E2BIG), runtime.GOOS == "windows" && errors.Is(err, badFormat):
 		return With(CannotRun, err)
 	}
@@ -84,21 +85,27 @@ func OfStart(err error) error {
 // AsFlags replaces the options that errors of the library name by the flags of zkr, and adds flags to TLS handshake
 // errors. Hints for which zkr has no flag are removed. Of two names with a common prefix, the longer one comes first.
 var AsFlags = strings.NewReplacer(
-	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl",
+	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file",
+	"WithACL", "--acl",
 	"WithTLSFunc", "--tls-ca", "WithTLS", "--tls-ca", "WithTickTime", "--tick-time", "set Address", "give --address",
 	"WithReturnGrace", "--return-grace", "WithID", "--id", "WithLimitNode", "--limit-node",
 	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo",
-	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect",
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch",
+	"zkr elect",
 	" or set WithMaxRequestSize", "", ", or set WithMaxRequestSize if jute.maxbuffer of the servers is larger", "",
 	" (WithMaxRequestSize)", "", " (WithMaxReplySize)", "",
 	"cache less, or raise WithMaxNodes", "see --ui-root", "cache less, or raise WithMaxBytes", "see --ui-root",
-	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // the server may want digest or x509 instead
+	// the server may want digest or x509 instead
+	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)",
 	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
 	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",
-	"x509: certificate is valid for", "x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
-	"x509: certificate is not valid for any names", "x509: the certificate has not the name in --servers or --tls-server-name, it has none",
+	"x509: certificate is valid for",
+	"x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
+	"x509: certificate is not valid for any names",
+	"x509: the certificate has not the name in --servers or --tls-server-name, it has none",
 	"remote error: tls: certificate required", "the server requires a certificate: give --tls-cert and --tls-key",
-	"remote error: tls: bad certificate", refused+"bad certificate, or none", // Java reports a missing certificate this way, too
+	// Java reports a missing certificate this way, too
+	"remote error: tls: bad certificate", refused+"bad certificate, or none",
 	"remote error: tls: unknown certificate authority", refused+"unknown certificate authority",
 	"remote error: tls: unknown certificate", refused+"unknown certificate",
 	"remote error: tls: expired certificate", refused+"expired certificate",
@@ -137,7 +144,8 @@ func Status(err error) (code int, message string) {
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
 	case errors.Is(err, zkrecipes.CodeNeedsSASL):
-		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in their " +
+		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, " +
+			"by a scheme in their " +
 			"enforce.auth.schemes: " + err.Error()
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"

@@ -74,7 +74,8 @@ func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
 		assert.Equal(t, goodTime, w.jump(6*time.Second, until))
 		assert.Equal(t, goodTime, w.to(10*time.Second, 11*time.Second))
 		assert.Equal(t, goodTime, w.to(11*time.Second, 20*time.Second))
-		assert.Equal(t, timeToStop, w.to(15700*time.Millisecond, 20*time.Second), "half of the timeout after the pause, all is as before")
+		assert.Equal(t, timeToStop, w.to(15700*time.Millisecond, 20*time.Second),
+			"half of the timeout after the pause, all is as before")
 	})
 	t.Run("an answer, and no proof", func(t *testing.T) {
 		w := begin()
@@ -149,10 +150,13 @@ func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
 
 func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 	_, err := newDeadline(40*time.Second, 30*time.Second, 650*time.Millisecond)
-	require.EqualError(t, err, "a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+
-		"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with --session-timeout "+
-		"(servers grant at most 20 of their ticks)")
-	for _, timeout := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Hour} {
+	require.EqualError(t, err,
+		"a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+
+			"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with "+
+			"--session-timeout "+
+			"(servers grant at most 20 of their ticks)")
+	for _, timeout := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second,
+		time.Hour} {
 		_, err := newDeadline(timeout, timeout/4, defaultLead(timeout))
 		require.NoError(t, err, "the defaults suit a session of %v", timeout)
 		_, err = newDeadline(enoughFor(timeout, time.Second), timeout, time.Second)
@@ -185,7 +189,8 @@ func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	for _, look := range []struct {
 		left      time.Duration
 		suspected bool
-	}{{4500 * time.Millisecond, false}, {3900 * time.Millisecond, true}, {3500 * time.Millisecond, true}, {7 * time.Second, false}} {
+	}{{4500 * time.Millisecond, false}, {3900 * time.Millisecond, true}, {3500 * time.Millisecond, true},
+		{7 * time.Second, false}} {
 		s.suspect(now, now.Add(look.left))
 		assert.Equal(t, look.suspected, s.suspected, "%v left", look.left)
 	}

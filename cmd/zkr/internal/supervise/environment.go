@@ -15,7 +15,8 @@ import (
 
 // Variables are the variables that zkr sets for the program.
 var Variables = []string{
-	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE", "ZKR_SHARD",
+	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH",
+	"ZKR_STATE", "ZKR_SHARD",
 }
 
 // outer is the variable with the sessions of all zkr processes above the program that wait for it to end.

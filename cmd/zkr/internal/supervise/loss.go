@@ -41,13 +41,15 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.stop("lost", time.Time{})
 	case s.options.LossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
 		s.stop("lost", now.Add(s.options.LossGrace))
-		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
+		// the same moment at each look, or an earlier one
+		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead)
 	default:
 		s.kill("lost")
 	}
 	if first {
 		s.tellState(0)
-		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost", s.target.word("the lock", "the term"))
+		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost",
+			s.target.word("the lock", "the term"))
 	}
 }
 
@@ -76,12 +78,16 @@ func (s *supervision) suspect(now, until time.Time) {
 	case stuck && s.deadline.awaitsAnswer(now): // not because an answer is missing
 	case stuck && !s.suspected:
 		s.suspected = true
-		s.events.say(slog.LevelWarn, "suspect", s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
+		s.events.say(slog.LevelWarn, "suspect",
+			s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
 			"no server has confirmed the lock for %v; the program is stopped in %v",
-			s.deadline.stuck(now).Round(time.Millisecond), (until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
+			s.deadline.stuck(now).Round(time.Millisecond),
+			(until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
 	case !stuck && s.suspected:
 		s.suspected = false
-		s.events.say(slog.LevelWarn, "confirmed", fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
+		s.events.say(slog.LevelWarn, "confirmed",
+			fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)},
+			"a server has confirmed the lock again")
 	}
 }
 

@@ -43,8 +43,9 @@ func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err
 		succeeded = time.UnixMilli(stat.Mtime)
 	}
 	if last := string(data); last > o.value {
-		return false, succeeded, exit.With(exit.Failure, fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
-			"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
+		return false, succeeded, exit.With(exit.Failure,
+			fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
+				"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
 	}
 	return string(data) == o.value, succeeded, nil
 }

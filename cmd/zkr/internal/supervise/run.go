@@ -99,7 +99,8 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 			r.tellRun(t)
 		}
 		if already {
-			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
+			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before",
+				t.Once.value)
 		}
 		if already || err != nil {
 			r.release(t, g)
@@ -301,7 +302,8 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	first := queue[0]
 	since := first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
-		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
+		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first),
+		"holder_token": first.Token.String(),
 		"holder_since": since,
 	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
 	return nil
@@ -339,8 +341,10 @@ func (r *Runner) release(t *Target, g *Grant) {
 	defer cancel()
 	switch err := g.Release(ctx); {
 	case err == nil:
-		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"), t.Paths[0])
+		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"),
+			t.Paths[0])
 	case !errors.Is(err, zkrecipes.ErrLost):
-		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()}, "not known whether the lock is released, it ends with the session")
+		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()},
+			"not known whether the lock is released, it ends with the session")
 	}
 }

@@ -69,7 +69,8 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 		return nil, err
 	}
 	s := &supervision{
-		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived}, status: r.client.Status,
+		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived},
+		status: r.client.Status,
 		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{}, late: &r.late,
 	}
 	if t.Program != nil {
@@ -125,7 +126,8 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	command.Env = r.environment(s.target, s.grant, session, command.State, s.program.Env...)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
-		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
+		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(),
+		"node":        s.grant.parts[0].Path(),
 		"valid_until": until.UTC().Format(time.RFC3339Nano),
 	}, "%s %s, token %v", s.target.word("acquired", "elected at"), s.target.Paths[0], s.grant.parts[0].Token())
 	c, err := r.host.Start(command)
@@ -137,7 +139,8 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	s.child, s.started = c, time.Now()
 	if command.Setuid && c.MayBeForeign() {
-		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user", "cgroup", cmp.Or(c.Cgroup(), "none"))
+		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user",
+			"cgroup", cmp.Or(c.Cgroup(), "none"))
 	}
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
 	return nil
@@ -257,7 +260,8 @@ func (s *supervision) tellForeign(now time.Time) {
 func (s *supervision) tellOverdue() {
 	if s.child.Status().Overdue && s.killed.IsZero() {
 		s.killed = time.Now()
-		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"}, "the guard has killed the program, since zkr itself did not run at the deadline")
+		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"},
+			"the guard has killed the program, since zkr itself did not run at the deadline")
 	}
 }
 
@@ -269,7 +273,8 @@ func (s *supervision) over() bool {
 	left := s.child.Left()
 	switch {
 	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
-		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
+		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
+			"the program has ended with status %d", s.child.Status().Code)
 		return true
 	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
@@ -289,7 +294,8 @@ func (s *supervision) hopeless() bool {
 	}
 	s.end.Unfinished = true
 	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
-		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.child.Left())
+		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them",
+		s.child.Left())
 	return s.asked == nil
 }
 

@@ -136,7 +136,8 @@ func (q *Queue) name(holding, waiting []*Contender) {
 		}
 	}
 	if groups > 1 && q.Kind != "semaphore" {
-		q.find(Mixed, "", "contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
+		q.find(Mixed, "",
+			"contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
 	}
 }
 
@@ -147,7 +148,8 @@ func (q *Queue) find(verdict, node, format string, args ...any) {
 // judge determines the findings of the queue, and its verdict.
 func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) {
 	for _, c := range q.Foreign {
-		q.find(Foreign, c.Node, "blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
+		q.find(Foreign, c.Node,
+			"blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
 	}
 	for _, c := range slices.Concat(q.Holders, q.Waiters) {
 		switch {
@@ -157,7 +159,8 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 			q.find(Ghost, c.Node, "ghost: the leader of the ensemble does not know session %s of %s", c.Session, c.Name())
 		}
 		if c.named.Key != "" && c.named.Exhausted() {
-			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it", base(c.Node))
+			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it",
+				base(c.Node))
 		}
 		if !c.Asked.IsZero() {
 			q.find(Revoke, c.Node, "%s was asked to release %v ago", c.Name(), Round(now.Sub(c.Asked)))
@@ -165,7 +168,8 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 	}
 	// A candidate waits for as long as the leader lives, by design.
 	if len(q.Holders) > 0 && len(q.Waiters) > 0 && q.Kind != "election" && stuck > 0 && q.Waiters[0].age(now) >= stuck {
-		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(), Round(q.Waiters[0].age(now)))
+		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(),
+			Round(q.Waiters[0].age(now)))
 	}
 	switch {
 	case q.Has(Stuck):

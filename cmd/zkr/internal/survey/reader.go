@@ -34,7 +34,8 @@ type Reader struct {
 	Client Source
 	Stuck  time.Duration  // a first waiter that has waited this long yields a finding; 0 means never
 	Alive  map[int64]bool // the sessions that the leader knows; nil if unknown
-	Ahead  time.Duration  // how far the servers' clock is ahead of the local one; times of contenders are converted to local time
+	// how far the servers' clock is ahead of the local one; times of contenders are converted to local time
+	Ahead time.Duration
 	// SkipForbidden makes Below leave out nodes below its root that the client may not read. Otherwise they are an error.
 	SkipForbidden bool
 
@@ -186,7 +187,9 @@ func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
 }
 
 // queues reads the contenders of queues whose names are in tree.
-func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool) ([]*Queue, error) {
+func (r *Reader) queues(
+	ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool,
+) ([]*Queue, error) {
 	queues := make([]*Queue, 0, len(paths))
 	var parts []*part
 	var nodes []*Contender

@@ -136,14 +136,15 @@ func TestLayouts(t *testing.T) {
 			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
 			queuesUp(t, srv, "/q/leases", 3)
 		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
-		{"semaphore with a waiter that has several leases, and the holder's session", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
-			a, err := semaphore.New(one, "/q", 3)
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 2)
-			require.NoError(t, err)
-			wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
-			queuesUp(t, srv, "/q/leases", 4)
-		}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1"},
+		{"semaphore with a waiter that has several leases, and the holder's session",
+			func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+				a, err := semaphore.New(one, "/q", 3)
+				require.NoError(t, err)
+				_, err = a.Acquire(t.Context(), 2)
+				require.NoError(t, err)
+				wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
+				queuesUp(t, srv, "/q/leases", 4)
+			}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1"},
 		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "one/1")
 			node(t, two, "/q/"+hex+"__lock__", "two")
@@ -262,7 +263,8 @@ func TestJSON(t *testing.T) {
 		return c
 	}
 	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
-	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")}, nil)
+	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")},
+		nil)
 	q.judge(at.Add(time.Minute), 0, nil)
 	got, err := json.MarshalIndent(q, "", "  ")
 	require.NoError(t, err)
@@ -280,7 +282,8 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 			node(t, c, "/q/"+guid+"lock-", "one")
 		}
 		release := make(chan struct{})
-		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData, Times: -1}, zktest.HoldReplyUntil(release))
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData, Times: -1},
+			zktest.HoldReplyUntil(release))
 		reader := &Reader{Client: eye}
 		done := make(chan error)
 		go func() {
@@ -354,7 +357,8 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	}
 	srv := zktest.Run(t)
 	var sent atomic.Int64
-	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close()
 	paths := make([]string, 10_000)
@@ -376,7 +380,8 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%d queues in %v", len(queues), time.Since(start).Round(time.Millisecond))
 	require.Len(t, queues, len(paths))
-	require.False(t, slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
+	require.False(t,
+		slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
 	require.EqualValues(t, 1+1+100+10_000+20_000, sent.Load()-before)
 }
 

@@ -56,7 +56,8 @@ func (c changes) with(more ...change) changes {
 
 // since returns the changes in c that an older value lacks.
 func (c changes) since(before changes) []change {
-	i, _ := slices.BinarySearchFunc(c.kept, before.count+1, func(one change, number int) int { return one.number - number })
+	i, _ := slices.BinarySearchFunc(c.kept, before.count+1,
+		func(one change, number int) int { return one.number - number })
 	return c.kept[i:]
 }
 

@@ -84,7 +84,8 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	if at, tcp := l.Addr().(*net.TCPAddr); tcp && s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	} else if tcp && s.login != nil && !at.IP.IsLoopback() {
-		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key", "address", at.String())
+		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key",
+			"address", at.String())
 	}
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
@@ -134,8 +135,10 @@ func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
 		known := ip != nil && (ip.IsLoopback() || !at.IP.IsLoopback())
-		if !known && !slices.ContainsFunc(slices.Concat(s.hosts, []string{"localhost"}), func(name string) bool { return strings.EqualFold(name, host) }) {
-			Reply(w, http.StatusForbidden, Failure("Host "+r.Host+": want localhost, 127.0.0.1, or a name that --allow-host allows"))
+		if !known && !slices.ContainsFunc(slices.Concat(s.hosts, []string{"localhost"}),
+			func(name string) bool { return strings.EqualFold(name, host) }) {
+			Reply(w, http.StatusForbidden,
+				Failure("Host "+r.Host+": want localhost, 127.0.0.1, or a name that --allow-host allows"))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -137,7 +137,8 @@ func (s *Site) ShowQueues(q Queues) error {
 	s.mux.Handle("POST /ui/break", q.Break)
 	s.mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
 	s.mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		static.ServeHTTP(w, r)
 	})
@@ -299,7 +300,8 @@ func (v *pageView) note(status conn.Status, explain func(error) string) {
 		return
 	}
 	if v.begun && !v.lost.IsZero() {
-		v.changes = v.changes.with(change{At: time.Now(), After: v.lost, Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": ")})
+		v.changes = v.changes.with(change{At: time.Now(), After: v.lost,
+			Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": ")})
 	}
 	v.lost, v.cause = time.Time{}, ""
 }
@@ -312,7 +314,8 @@ func notShown(nodes []string) string {
 	case 1:
 		return fmt.Sprintf("1 node is not shown, %s, as the access list forbids to read it: see --auth-file", nodes[0])
 	default:
-		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, nodes[0])
+		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n,
+			nodes[0])
 	}
 }
 
@@ -386,7 +389,8 @@ func (p *page) next() (pageView, <-chan struct{}) {
 // view.
 func (p *page) difference(before, after pageView, first bool) (iter.Seq[string], error) {
 	m := message{
-		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
+		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err,
+		Hidden: after.hidden,
 		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
 		Unread: after.unread[:min(len(after.unread), mostUnread)], Unreads: len(after.unread),
