@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs tests of several modules. At the end it prints why tests were skipped, with counts, and then what failed.
+# Runs the tests of several modules. At the end it prints why tests were skipped, with counts, and then the failures.
 #
 #   tools/test.sh 'DIRECTORY ARGUMENT...'...   the arguments are those of go test
 set -uo pipefail
