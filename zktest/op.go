@@ -12,7 +12,7 @@ import (
 
 // handshake opens or resumes a session. It returns false if no further request is to be handled.
 //
-// Source: ZooKeeperServer.processConnectRequest, whose order of decisions it follows.
+// Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
 	h, ok := request.ReadHello(frame)
 	if !ok {
@@ -42,8 +42,7 @@ func (c *conn) handshake(frame []byte) bool {
 	return ses != nil
 }
 
-// welcome answers a handshake. It returns false if the connection has ended without an answer. The caller holds
-// Server.mu.
+// welcome answers a handshake; false means that the connection has ended without an answer. The caller holds Server.mu.
 func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
 	if c.dead {
 		return nil, false
@@ -67,14 +66,14 @@ func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *
 		answer()
 		c.s.release(c, transport.Flush)
 	case h.ID == 0 && ses.Local == nil:
-		c.later(answer) // a write, from the ensemble's point of view
+		c.later(answer) // a write, as far as an ensemble is concerned
 	default:
 		answer()
 	}
 	return ses, true
 }
 
-// later runs do when the front is up to date. The next request is served after that.
+// later runs do when the front is up to date. Then the next request is served.
 func (c *conn) later(do func()) {
 	if over := c.Front.Later(do); over != nil {
 		c.behind = over
@@ -101,8 +100,8 @@ func (c *conn) handle(frame []byte) bool {
 	return ok
 }
 
-// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply contains
-// only that error.
+// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply is only
+// that error.
 func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
 	s := c.s
 	s.lock()
@@ -160,13 +159,13 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.scratch.B = nil
 	}
 	if len(s.untold) > 0 {
-		c.Wake() // the function that receives violations may wait for the client
+		c.Wake() // the function that gets violations may wait for the client
 	}
 	return !over
 }
 
-// reply queues a reply, behind hold if there is one, and ends the connection after it if over is set. The caller makes
-// sure that the reply is written.
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
+// writing.
 func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
 	c.queue(hold, func(e *proto.Encoder) {
 		e.Int32(xid)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScale_TenThousandWaiters_EachReleaseWakesOne: ten thousand waiters on one lock are as many children of one
-// parent, each watching the one before it.
+// Ten thousand waiters on one lock: as many children of one parent, each watching the one before it.
 func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 	const waiters, clients = 10_000, 20
 	synctest.Test(t, func(t *testing.T) {
@@ -45,8 +44,7 @@ func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 	})
 }
 
-// TestScale_ManyWatchersOfOneNode: a thousand clients watch one node, and leave. No cost may grow with the square of
-// their number.
+// A thousand clients that watch one node, and leave: no cost may grow with the square of their number.
 func TestScale_ManyWatchersOfOneNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

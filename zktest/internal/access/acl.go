@@ -1,4 +1,4 @@
-// Package access determines who a client is, and what an ACL allows it to do.
+// Package access says who a client is, and what an access list lets it do.
 package access
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// principal matches a name with a realm, as in Kerberos. Source: KerberosName.
+// principal is a name with a realm, as Kerberos has them. Source: KerberosName.
 var principal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)
 
-// Policy configures how clients authenticate, and whether ACLs are enforced.
+// Policy says how clients prove who they are, and whether access lists count.
 type Policy struct {
-	Super      string            // "user:password" of scheme digest; may be empty
-	Users      map[string]string // SASL users with their passwords; nil without SASL
+	Super      string            // "user:password" of scheme digest; empty for none
+	Users      map[string]string // of SASL, with their passwords; nil without SASL
 	SASLSupers []string
 	Hash       func() hash.Hash // of scheme digest; nil without it
-	X509       bool             // certificates identify clients
+	X509       bool             // clients are who their certificates say
 	NoACLs     bool
-	Required   []string // schemes one of which a client must use; may be nil
-	IPv6       bool     // allowed in an ACL of scheme ip
+	Required   []string // schemes of which a client must use one; nil for none
+	IPv6       bool     // in an ACL of scheme ip
 }
 
 // Identity is one id that a connection has authenticated as.
@@ -35,7 +35,7 @@ type Identity struct{ Scheme, Name string }
 // SuperUser may do everything. Operators have this identity.
 var SuperUser = Identity{"super", ""}
 
-// CheckDigest returns the identities of a client with a credential of scheme digest.
+// CheckDigest returns who a client with a credential of scheme digest is.
 func (p *Policy) CheckDigest(credential []byte) ([]Identity, bool) {
 	if credential == nil || !p.Provides("digest") {
 		return nil, false
@@ -47,29 +47,28 @@ func (p *Policy) CheckDigest(credential []byte) ([]Identity, bool) {
 	return []Identity{id}, true
 }
 
-// Digest returns the id that ZooKeeper derives from "user:password".
+// Digest returns the id that ZooKeeper makes of "user:password".
 func (p *Policy) Digest(credential string) string {
 	user, _, _ := strings.Cut(credential, ":")
 	sum := p.Hash()
-	_, _ = io.WriteString(sum, credential) // a hash accepts everything
+	_, _ = io.WriteString(sum, credential) // a hash takes everything
 	return user + ":" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
 
-// Provides reports whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
+// Provides says whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
 func (p *Policy) Provides(scheme string) bool {
-	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil ||
-		scheme == "x509" && p.X509
+	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil || scheme == "x509" && p.X509
 }
 
-// Requires reports whether the scheme is the required one, or one of several from which a client must choose.
+// Requires says whether a client must use the scheme, or may choose it among those of which it must use one.
 func (p *Policy) Requires(scheme string) bool { return slices.Contains(p.Required, scheme) }
 
-// Authenticated reports whether a connection with these ids may send requests. Source: AuthenticationHelper.
+// Authenticated says whether a connection with these ids may send requests. Source: AuthenticationHelper.
 func (p *Policy) Authenticated(ids []Identity) bool {
 	return len(p.Required) == 0 || slices.ContainsFunc(ids, func(i Identity) bool { return p.Requires(i.Scheme) })
 }
 
-// Allowed reports whether one of the ids has the permission. An empty list allows everything, as does scheme super.
+// Allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
 // Source: ZooKeeperServer.checkACL.
 func (p *Policy) Allowed(list []proto.ACL, perm int32, ids []Identity) bool {
 	if p.NoACLs || len(list) == 0 || slices.ContainsFunc(ids, func(i Identity) bool { return i.Scheme == "super" }) {
@@ -89,7 +88,7 @@ func (p *Policy) Allowed(list []proto.ACL, perm int32, ids []Identity) bool {
 	return false
 }
 
-// matches reports whether an entry of the identity's scheme names the identity. The SASL user super matches every user.
+// matches says whether the identity is what an entry of its scheme names. The user super of SASL is every user.
 // Source: SASLAuthenticationProvider, IPAuthenticationProvider.
 func (i Identity) matches(expr string) bool {
 	if i.Scheme != "ip" {
@@ -100,7 +99,7 @@ func (i Identity) matches(expr string) bool {
 	return ok && valid && prefix.Contains(addr)
 }
 
-// ipPrefix parses an ip id: an address, optionally followed by the number of significant leading bits.
+// ipPrefix parses an ip id: an address, or one and the number of its leading bits that count.
 func ipPrefix(expr string) (netip.Prefix, bool) {
 	expr, length, cut := strings.Cut(expr, "/")
 	addr, ok := ipAddr(expr)
@@ -120,7 +119,7 @@ func ipAddr(text string) (netip.Addr, bool) {
 	return addr, err == nil && !strings.ContainsAny(text, ".%")
 }
 
-// ipv4 parses an address as leniently as ZooKeeper does, allowing leading zeros.
+// ipv4 parses an address as leniently as ZooKeeper does: leading zeros are fine.
 func ipv4(text string) (netip.Addr, bool) {
 	parts := strings.Split(text, ".")
 	var b [4]byte
@@ -137,8 +136,8 @@ func ipv4(text string) (netip.Addr, bool) {
 	return netip.AddrFrom4(b), true
 }
 
-// Fix validates an ACL that a client wants to set: it removes duplicates, and replaces scheme auth by the ids that the
-// client has authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
+// Fix checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
+// authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
 func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code) {
 	var fixed []proto.ACL
 	for i, a := range list {
@@ -170,8 +169,7 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 			}
 			fixed = append(fixed, a)
 		case "sasl":
-			if !p.Provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") &&
-				!principal.MatchString(a.ID) {
+			if !p.Provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
 				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
@@ -195,8 +193,8 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 	return fixed, proto.CodeOK
 }
 
-// validDigest reports whether the id splits in two at its colons, by the rule of Java's String.split, which drops
-// trailing empty parts.
+// validDigest says whether the id splits in two at its colons, by the rule of Java's String.split, which drops empty
+// parts at the end.
 func validDigest(id string) bool {
 	return len(strings.Split(strings.TrimRight(id, ":"), ":")) == 2
 }

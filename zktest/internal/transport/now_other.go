@@ -4,5 +4,5 @@ package transport
 
 import "net"
 
-// nowWriter returns nil: on these systems no write returns without blocking.
+// nowWriter returns nil: here no write returns without waiting.
 func nowWriter(net.Conn) func(p []byte) int { return nil }

@@ -88,7 +88,7 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 	}
 }
 
-// Name returns how messages refer to c, also after a request to release has replaced the ID.
+// Name returns the name of c in messages. Once a request to release has replaced the ID, it is the session.
 func (c *Contender) Name() string {
 	switch {
 	case c.ID != "":
