@@ -170,6 +170,8 @@ func WithSASLSuperUsers(users ...string) Option {
 // WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is not an
 // identity. The configuration of [WithTLS] determines whether a client must present a certificate, and who must have
 // signed it.
+//
+// Source: X509AuthenticationProvider.
 func WithX509() Option { return option(func(c *config) { c.Access.X509 = true }) }
 
 // WithRequiredAuth rejects the requests of a connection that has not authenticated in one of the schemes:

@@ -122,7 +122,7 @@ func (s *Site) AllowHosts(names []string) { s.hosts = names }
 
 // ours makes a listener answer only requests that name it. Otherwise a web page of another site could have its own name
 // resolved to our address, and read the answers in the browser of an operator. A name that is an IP address is not
-// resolved, so it is safe.
+// resolved.
 func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 	at, tcp := address.(*net.TCPAddr)
 	if !tcp || !at.IP.IsLoopback() && len(s.hosts) == 0 {

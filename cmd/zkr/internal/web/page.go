@@ -222,8 +222,8 @@ func (p *page) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		p.look(ctx)
-		// Updates of a large subtree take at most a fifth of a core. On a busy machine, or for a huge subtree, the pause is
-		// still no longer than a beat.
+		// Updates of a large subtree take a fifth of a core, except that on a busy machine, or for a huge subtree, the pause
+		// is no longer than a beat.
 		pause := time.NewTimer(min(max(pageBreath, 4*time.Since(start)), pageBeat))
 		select {
 		case <-pause.C:
