@@ -91,8 +91,10 @@ func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 		`scheme "sasl" cannot be required`:   {WithRequiredAuth("sasl")},
 		`scheme "x509" cannot be required`:   {WithRequiredAuth("x509")},
 		`scheme "digest" cannot be required`: {WithRequiredAuth("digest"), WithDigest(nil)},
-		`super user "root" of SASL is none of WithSASLUs`: {WithSASLUsers(map[string]string{"bob": "x"}),
-			WithSASLSuperUsers("root")},
+		`super user "root" of SASL is none of WithSASLUs`: {
+			WithSASLUsers(map[string]string{"bob": "x"}),
+			WithSASLSuperUsers("root"),
+		},
 	} {
 		_, err := Start(append(opts, InMemory())...)
 		require.ErrorContains(t, err, want)

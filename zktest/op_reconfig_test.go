@@ -41,8 +41,10 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 			{"leaving", proto.Null, "one", proto.Null, -1, CodeMarshallingError},
 			{"leaving: one voter is left", proto.Null, "1,2", proto.Null, -1, CodeBadArguments},
 			{"members", proto.Null, proto.Null, "asdf", -1, CodeBadArguments},
-			{"members: none is here", proto.Null, proto.Null, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1,
-				CodeNewConfigNoQuorum},
+			{
+				"members: none is here", proto.Null, proto.Null, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1,
+				CodeNewConfigNoQuorum,
+			},
 			{"permission", four, proto.Null, proto.Null, -1, CodeNoAuth},
 		} {
 			require.Equal(t, c.want, r.do(OpReconfig, reconfigBody(c.joining, c.leaving, c.members, c.version)), c.name)

@@ -68,8 +68,10 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 			{"reconfig", OpReconfig, reconfigBody(proto.Null, proto.Null, proto.Null, -1), CodeReconfigDisabled},
 			{"reconfig: truncated", OpReconfig, nil, CodeMarshallingError},
 			{"null id of scheme auth", OpCreate, create("/null", 0, ACL{proto.PermAll, "auth", proto.Null}), CodeInvalidACL},
-			{"null id of scheme world", OpCreate, create("/null", 0, ACL{proto.PermAll, "world", proto.Null}),
-				CodeMarshallingError},
+			{
+				"null id of scheme world", OpCreate, create("/null", 0, ACL{proto.PermAll, "world", proto.Null}),
+				CodeMarshallingError,
+			},
 			{"null path in create", OpCreate, create(proto.Null, 0, all), CodeMarshallingError},
 			{"null path in delete", OpDelete, versionBody(proto.Null, -1), CodeMarshallingError},
 			{"null path in setData", OpSetData, setBody(proto.Null, nil, -1), CodeBadArguments},
@@ -242,8 +244,10 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 // TestMulti_TTLFlagUnderThePlainCode_BreaksIt, found by comparing with real servers: a time to live under the plain
 // code breaks a multi. Before 3.8.2, it does so only if it is reached.
 func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
-	for release, want := range map[Release]Code{ReleaseDebian: CodeOK, Release38: CodeMarshallingError,
-		Release39: CodeMarshallingError} {
+	for release, want := range map[Release]Code{
+		ReleaseDebian: CodeOK, Release38: CodeMarshallingError,
+		Release39: CodeMarshallingError,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := Run(t, InMemory(), WithRelease(release))
 			r := attachRaw(t, s, "", 10*time.Second)

@@ -38,8 +38,10 @@ type config struct {
 
 func defaults() config {
 	return config{
-		Settings: ensemble.Settings{Tick: 2 * time.Second, Size: 1, MaxBuffer: defaultMaxBuffer,
-			Access: access.Policy{Hash: sha1.New}},
+		Settings: ensemble.Settings{
+			Tick: 2 * time.Second, Size: 1, MaxBuffer: defaultMaxBuffer,
+			Access: access.Policy{Hash: sha1.New},
+		},
 		listen: "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16,
 	}
 }

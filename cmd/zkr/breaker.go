@@ -108,8 +108,10 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A browser that disconnects does not interrupt the deletion halfway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 	defer cancel()
-	flags := breakFlags{onPage: true, token: want.Token, alive: want.Alive || !want.Confirm,
-		foreign: want.Foreign || !want.Confirm}
+	flags := breakFlags{
+		onPage: true, token: want.Token, alive: want.Alive || !want.Confirm,
+		foreign: want.Foreign || !want.Confirm,
+	}
 	d, err := b.app.doom(ctx, b.client, want.Path, flags)
 	if err != nil {
 		web.Reply(w, refusal(err), web.Failure(err.Error()))

@@ -113,8 +113,11 @@ func TestServe_Break(t *testing.T) {
 		want       int
 		words      string
 	}{
-		{"a form", "{" + named + `,"confirm":true}`, []string{"Content-Type", "text/plain", keyHeader, key},
-			http.StatusUnsupportedMediaType, ""},
+		{
+			"a form", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", "text/plain", keyHeader, key},
+			http.StatusUnsupportedMediaType, "",
+		},
 		{
 			"another site", "{" + named + `,"confirm":true}`,
 			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
@@ -126,19 +129,41 @@ func TestServe_Break(t *testing.T) {
 			http.StatusForbidden, "cross-origin",
 		},
 		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
-		{"another field", "{" + named + `,"all":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest,
-			"all"},
-		{"no token", `{"path":"/q","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest,
-			"want the token"},
+		{
+			"another field", "{" + named + `,"all":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusBadRequest,
+			"all",
+		},
+		{
+			"no token", `{"path":"/q","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusBadRequest,
+			"want the token",
+		},
 		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
-		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key},
-			http.StatusForbidden, "not below /q"},
-		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key},
-			http.StatusConflict, "no contender has the token 7"},
-		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict,
-			"all the same, tick the box"},
-		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK,
-			`"alive":"alive"`},
+		{
+			"beside the page", `{"path":"/qq","token":"1","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusForbidden, "not below /q",
+		},
+		{
+			"another token", `{"path":"/q","token":"7","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusConflict, "no contender has the token 7",
+		},
+		{
+			"alive", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusConflict,
+			"all the same, tick the box",
+		},
+		{
+			"a look", "{" + named + `}`,
+			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"},
+			http.StatusOK,
+			`"alive":"alive"`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, text := post(c.body, c.headers...)

@@ -49,12 +49,18 @@ func TestConnect_NamesFlags(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"status", "/private"},
-			"zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n"},
-		{[]string{"status", "--auth-file", auth, "/p"},
-			"credentials refused: check the scheme and the credential given to --auth-file"},
-		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"},
-			"invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
+		{
+			[]string{"status", "/private"},
+			"zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n",
+		},
+		{
+			[]string{"status", "--auth-file", auth, "/p"},
+			"credentials refused: check the scheme and the credential given to --auth-file",
+		},
+		{
+			[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"},
+			"invalid ACL specified: see --acl, and --auth-file for the scheme auth\n",
+		},
 	} {
 		status, _, errs := run(t, srv.Addr(), x.args...)
 		assert.Equal(t, exit.NoAccess, status)

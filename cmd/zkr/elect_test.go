@@ -75,8 +75,10 @@ func TestElect_ProgramEndsDuringACheck(t *testing.T) {
 
 // TestElect_ChecksAreLookedAt: an invalid check is rejected before any server is contacted.
 func TestElect_ChecksAreLookedAt(t *testing.T) {
-	for _, flag := range []string{"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0",
-		"--check-interval=0"} {
+	for _, flag := range []string{
+		"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0",
+		"--check-interval=0",
+	} {
 		status, _, errs := run(t, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
 		require.Equal(t, exit.Usage, status, errs)
 		require.Contains(t, errs, strings.SplitN(flag, "=", 2)[0])

@@ -32,8 +32,10 @@ func TestACL_IsWrittenAsForZkCli(t *testing.T) {
 		{Perms: zk.PermAll, Scheme: "digest", ID: "user:smGaoVKd/cQkjm7b88GyorAUz20="},
 		{Perms: zk.PermCreate | zk.PermDelete, Scheme: "auth", ID: ""},
 	}, list)
-	for _, text := range []string{"world", "world:anyone", "world:anyone:x", "world:anyone:", "digest:user:password:cdrwa",
-		"digest::cdrwa", ""} {
+	for _, text := range []string{
+		"world", "world:anyone", "world:anyone:x", "world:anyone:", "digest:user:password:cdrwa",
+		"digest::cdrwa", "",
+	} {
 		_, err := parseACL(text)
 		require.Error(t, err, text)
 	}

@@ -35,6 +35,8 @@ func (c *checkFlags) probe(port int) (*health.Probe, error) {
 	if err != nil {
 		return nil, exit.Usagef("--check %v", err)
 	}
-	return &health.Probe{Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout),
-		Failures: c.failures}, nil
+	return &health.Probe{
+		Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout),
+		Failures: c.failures,
+	}, nil
 }

@@ -56,8 +56,10 @@ func TestServe_Token(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		require.Equal(t, http.StatusOK, get(path, nothing), path)
 	}
-	for _, path := range []string{"/", "/leader", "/self", "/events", "/metrics", "/ui/", "/ui/app.js",
-		"/readyz/../leader"} {
+	for _, path := range []string{
+		"/", "/leader", "/self", "/events", "/metrics", "/ui/", "/ui/app.js",
+		"/readyz/../leader",
+	} {
 		require.Equal(t, http.StatusUnauthorized, get(path, nothing), path)
 	}
 	answer, err := http.Get("http://" + at + "/readyz") //nolint:noctx // ends with the test

@@ -87,16 +87,21 @@ func locks(cmd *cobra.Command) bool { return runsProgram(cmd) && cmd.Name() != "
 
 // ownStatuses are the exit statuses of single verbs, in addition to those that all verbs share.
 var ownStatuses = map[string][]entry{
-	"held": {{"0", "The lock is proven at this moment."}, {"66", "held cannot tell whether it is."},
-		{"79", "The lock is lost or not proven."}},
+	"held": {
+		{"0", "The lock is proven at this moment."},
+		{"66", "held cannot tell whether it is."},
+		{"79", "The lock is lost or not proven."},
+	},
 	"check":  {{"0", "The holder is there."}, {"79", "It has gone."}},
 	"status": {{"1", "With --stuck: a queue is shown."}},
 	"wait":   {{"75", "--wait has elapsed."}},
 	"leader": {{"1", "There is no candidate."}},
 	"limit":  {{"1", "There is no such node to print."}},
 	"revoke": {{"1", "There is no contender to ask."}},
-	"break": {{"1", "There is no such contender, or the answer is no."},
-		{"125", "--alive or --foreign is required, or any other failure of zkr."}},
+	"break": {
+		{"1", "There is no such contender, or the answer is no."},
+		{"125", "--alive or --foreign is required, or any other failure of zkr."},
+	},
 	"doctor": {{"1", "There are findings."}},
 }
 
@@ -140,17 +145,21 @@ var programVariables = []entry{
 	{"ZKR_PATH, ZKR_NODE", "In the program: the path of the lock, and the node of this holder. One line per path."},
 	{"ZKR_KIND", "In the program: mutex, read, write, permit, leader or shard."},
 	{"ZKR_ID, ZKR_SESSION", "In the program: the name of this holder, and its session."},
-	{"ZKR_VALID_UNTIL",
-		"In the program: until when the lock was proven when the program started. zkr held reports the current state."},
+	{
+		"ZKR_VALID_UNTIL",
+		"In the program: until when the lock was proven when the program started. zkr held reports the current state.",
+	},
 	{"ZKR_STATE, ZKR_OUTER, ZKR_DEPTH", "In the program: for zkr held, and for a zkr that the program runs."},
 	{"TMPDIR", "Where the directory of ZKR_STATE is created."},
 }
 
 func variables(cmd *cobra.Command) []entry {
 	all := []entry{
-		{"ZKR_...",
+		{
+			"ZKR_...",
 			"Sets the flag of that name: ZKR_SESSION_TIMEOUT sets --session-timeout. The command line takes precedence." +
-				typed(cmd)},
+				typed(cmd),
+		},
 		{"ZOOKEEPER_SERVERS", "The servers, if neither --servers nor ZKR_SERVERS is set."},
 		{"KRB5_CONFIG, KRB5CCNAME", "With --kerberos: the configuration, and the cache of the ticket."},
 	}
@@ -188,8 +197,10 @@ func files(cmd *cobra.Command) []entry {
 	all := []entry{
 		{"--auth-file", "One line scheme:credential per credential; lines that start with # are ignored. " +
 			"Only the user of zkr should be able to read it."},
-		{"--tls-ca, --tls-cert, --tls-key, --kerberos-keytab",
-			"These are read again for each connection, and may change while zkr runs."},
+		{
+			"--tls-ca, --tls-cert, --tls-key, --kerberos-keytab",
+			"These are read again for each connection, and may change while zkr runs.",
+		},
 		{"/etc/krb5.conf", "With --kerberos: the configuration, unless KRB5_CONFIG names another."},
 	}
 	if locks(cmd) {
@@ -198,15 +209,19 @@ func files(cmd *cobra.Command) []entry {
 	}
 	if cmd.Flags().Lookup("metrics-file") != nil {
 		all = append(all,
-			entry{"--metrics-file",
-				"Metrics for the textfile collector of node_exporter; the next run keeps values that it does not update."})
+			entry{
+				"--metrics-file",
+				"Metrics for the textfile collector of node_exporter; the next run keeps values that it does not update.",
+			})
 	}
 	switch cmd.Name() {
 	case "serve":
 		all = append(all, entry{"--history", "The changes of holders that the page shows. Use one file per zkr serve."},
 			entry{"--break-key-file", "The key of --allow-break, new at each start and readable only by its owner."},
-			entry{"--http-token-file, --http-cert, --http-key, --http-client-ca",
-				"These are read again whenever they are needed."})
+			entry{
+				"--http-token-file, --http-cert, --http-key, --http-client-ca",
+				"These are read again whenever they are needed.",
+			})
 	case "elect":
 		all = append(all, entry{"/usr/share/doc/zkr/examples/worker.service", "A systemd unit, included in the packages."})
 	}

@@ -65,7 +65,8 @@ func (a *app) newSite(client *conn.Client, metrics ...prometheus.Collector) *web
 // tellMetrics serves metrics until stop is called. An address that is unavailable does not keep the program from
 // running.
 func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client,
-	metrics ...prometheus.Collector) (stop func()) {
+	metrics ...prometheus.Collector,
+) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	site := a.newSite(client, metrics...)
 	var running sync.WaitGroup

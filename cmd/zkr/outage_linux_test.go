@@ -22,8 +22,10 @@ func TestOutage_WhenTheProgramIsStopped(t *testing.T) {
 		down    chan time.Time
 	}
 	var all []loss
-	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second,
-		30 * time.Second} {
+	for _, timeout := range []time.Duration{
+		4 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second,
+		30 * time.Second,
+	} {
 		for i := range runs {
 			srv := zktest.Run(t)
 			z := start(t, srv, "a", "lock", "--session-timeout="+timeout.String(), "/p", "--", "sh", "-c",

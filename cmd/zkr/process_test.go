@@ -431,8 +431,10 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c",
 		"echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))
-	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited",
-		"released"}, z.rest(t))
+	assert.Equal(t, []string{
+		"acquired", "started", "exited", "released", "again", "acquired", "started", "exited",
+		"released",
+	}, z.rest(t))
 }
 
 // TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as

@@ -21,7 +21,8 @@ import (
 // open validates what it can before the lock is acquired, and connects. If a flag enables metrics, tell serves them
 // until stop is called.
 func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner,
-	tell func(more ...prometheus.Collector) (stop func()), err error) {
+	tell func(more ...prometheus.Collector) (stop func()), err error,
+) {
 	options, err := f.options(cmd)
 	if err != nil {
 		return nil, nil, err

@@ -52,8 +52,10 @@ func TestSRV_EachVerbFindsTheServers(t *testing.T) {
 		says string
 	}{
 		{[]string{"lock", "/q", "--", "true"}, ``},
-		{[]string{"doctor", "/q"},
-			`(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`},
+		{
+			[]string{"doctor", "/q"},
+			`(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`,
+		},
 		{[]string{"status", "-o", "value", "/q"}, `^free\n$`},
 	} {
 		z := run("dns-srv://"+srvName+"/app", x.args...)

@@ -94,8 +94,10 @@ func readShards(ctx context.Context, client *conn.Client, path string, ahead tim
 		v.Shards = append(v.Shards, s)
 	}
 	for _, m := range now.Members {
-		v.Members = append(v.Members, memberView{m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses,
-			m.Since.Add(-ahead)})
+		v.Members = append(v.Members, memberView{
+			m.ID, m.Weight, held[m.ID], m.Leaving, m.Restarting, m.Refuses,
+			m.Since.Add(-ahead),
+		})
 	}
 	v.judge(states, now.Err)
 	return v, nil

@@ -18,7 +18,8 @@ import (
 
 // serveShards makes the test itself a member until stop is called. Its functions run until finish is closed.
 func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{},
-	opts ...shard.Option) (all *shard.Shards, stop func()) {
+	opts ...shard.Option,
+) (all *shard.Shards, stop func()) {
 	t.Helper()
 	all, err := shard.New(dial(t, srv), "/app/parts", append(opts, shard.WithID(id), shard.WithSettle(0, 0))...)
 	require.NoError(t, err)

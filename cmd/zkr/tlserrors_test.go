@@ -82,8 +82,10 @@ func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	trusted.AddCert(a.cert)
 	serve := func(auth tls.ClientAuthType, edit func(*x509.Certificate), more ...zktest.Option) string {
 		_, _, pair := a.issue(t, "server", edit)
-		config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: auth,
-			MinVersion: tls.VersionTLS12}
+		config := &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: auth,
+			MinVersion: tls.VersionTLS12,
+		}
 		return zktest.Run(t, append(more, zktest.WithTLS(config))...).Addr()
 	}
 	good := func(*x509.Certificate) {}
@@ -108,8 +110,10 @@ func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 		"the certificate has not the name in --servers or --tls-server-name": {
 			serve(anyone, named("zk1.example.com")), a.ca, []string{"--tls-server-name=zk9.example.com"}, exit.Unreachable,
 		},
-		"because it doesn't contain any IP SANs: see --tls-server-name": {serve(anyone, named("zk1.example.com")), a.ca, nil,
-			exit.Unreachable},
+		"because it doesn't contain any IP SANs: see --tls-server-name": {
+			serve(anyone, named("zk1.example.com")), a.ca, nil,
+			exit.Unreachable,
+		},
 		"the server requires a certificate: give --tls-cert": {serve(both, good), a.ca, nil, exit.Unreachable},
 		"the server refused the certificate of --tls-cert":   {serve(both, good), a.ca, shown(a, expired), exit.Unreachable},
 		"a port without TLS? see --tls-ca":                   {zktest.Run(t).Addr(), a.ca, nil, exit.Unreachable},

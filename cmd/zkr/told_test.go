@@ -70,8 +70,12 @@ func TestHints_NameFlags(t *testing.T) {
 	status, _, errs := run(t, srv.Addr(), "lock", "/k", "--", "true")
 	assert.Equal(t, exit.Failure, status)
 	assert.Contains(t, errs, "share the path by --kazoo")
-	for _, verb := range [][]string{{"lock", "--kazoo"}, {"rlock", "--kazoo"}, {"wlock", "--kazoo"},
-		{"elect", "--kazoo"}} {
+	for _, verb := range [][]string{
+		{"lock", "--kazoo"},
+		{"rlock", "--kazoo"},
+		{"wlock", "--kazoo"},
+		{"elect", "--kazoo"},
+	} {
 		status, _, errs = run(t, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
 		assert.Equal(t, exit.Busy, status, errs)
 	}

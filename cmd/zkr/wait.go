@@ -47,8 +47,10 @@ another caller may have the lock by the time wait returns.`,
 					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), supervise.ErrWaited)
 					defer cancel()
 				}
-				w := waiting{client: client, log: a.log, path: args[0], most: most, leader: leader,
-					named: cmd.Flags().Changed("leader")}
+				w := waiting{
+					client: client, log: a.log, path: args[0], most: most, leader: leader,
+					named: cmd.Flags().Changed("leader"),
+				}
 				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
 					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
 						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))

@@ -65,8 +65,10 @@ func init() { // in init, because help lists the commands
 		{"refuse", "[LABEL]", "close new connections at once", aimed((*zktest.Server).Refuse)},
 		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
 
-		{"drop-reply", "[RULE...]", "apply a request and close the connection without an answer",
-			ruled(plain(zktest.DropReply()))},
+		{
+			"drop-reply", "[RULE...]", "apply a request and close the connection without an answer",
+			ruled(plain(zktest.DropReply())),
+		},
 		{"drop-request", "[RULE...]", "close the connection before a request is applied", ruled(plain(zktest.DropRequest()))},
 		{"ignore", "[RULE...]", "neither apply nor answer a request", ruled(plain(zktest.Ignore()))},
 		{"forbid", "[RULE...]", "serve a request and report a violation", ruled(plain(zktest.Forbid()))},

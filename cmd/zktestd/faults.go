@@ -72,8 +72,10 @@ func stall(c *call) error {
 	if err != nil {
 		return err
 	}
-	directions := map[string]zktest.Direction{"both": zktest.Both, "to-server": zktest.ToServer,
-		"from-server": zktest.FromServer}
+	directions := map[string]zktest.Direction{
+		"both": zktest.Both, "to-server": zktest.ToServer,
+		"from-server": zktest.FromServer,
+	}
 	direction, ok := directions[c.arg(1, "both")]
 	if !ok {
 		return fmt.Errorf("direction %q: want to-server, from-server or both", c.args[1])

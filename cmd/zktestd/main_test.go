@@ -634,8 +634,10 @@ func TestTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(web.Certificate())
 	dialer := func(network, addr string, timeout time.Duration) (net.Conn, error) {
-		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout},
-			Config: &tls.Config{RootCAs: roots, ServerName: "example.com"}}
+		d := tls.Dialer{
+			NetDialer: &net.Dialer{Timeout: timeout},
+			Config:    &tls.Config{RootCAs: roots, ServerName: "example.com"},
+		}
 		return d.DialContext(t.Context(), network, addr)
 	}
 	c, events, err := zk.Connect([]string{p.addr}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(dialer))

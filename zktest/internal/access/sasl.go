@@ -53,8 +53,10 @@ func checkResponse(token, nonce string, users map[string]string) (user, proof st
 		a1 += ":" + f["authzid"]
 	}
 	answer := func(method string) string {
-		return hash(strings.Join([]string{hash(a1), nonce, f["nc"], f["cnonce"], "auth",
-			hash(method + ":" + f["digest-uri"])}, ":"))
+		return hash(strings.Join([]string{
+			hash(a1), nonce, f["nc"], f["cnonce"], "auth",
+			hash(method + ":" + f["digest-uri"]),
+		}, ":"))
 	}
 	ok = subtle.ConstantTimeCompare([]byte(answer("AUTHENTICATE")), []byte(f["response"])) == 1
 	return user, answer(""), ok

@@ -55,8 +55,10 @@ type Tree struct {
 
 // New returns the tree of a server that starts for the first time.
 func New(extended bool) *Tree {
-	t := &Tree{nodes: map[string]*Node{}, containers: map[*Node]struct{}{}, quotas: map[string]struct{}{},
-		extended: extended}
+	t := &Tree{
+		nodes: map[string]*Node{}, containers: map[*Node]struct{}{}, quotas: map[string]struct{}{},
+		extended: extended,
+	}
 	t.nodes["/"] = &Node{Path: "/", Data: []byte{}, ACL: proto.OpenACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.Add(&Node{Path: path, Data: []byte{}, ACL: proto.OpenACL})

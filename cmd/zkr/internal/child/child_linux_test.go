@@ -163,8 +163,10 @@ func foreign(setuid bool) error {
 		return err
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid,
-		Files: []*os.File{stdin, write, os.Stderr}})
+	c, err := h.Start(child.Command{
+		Path: program, Args: []string{program, "__root"}, Setuid: setuid,
+		Files: []*os.File{stdin, write, os.Stderr},
+	})
 	if err != nil {
 		return err
 	}

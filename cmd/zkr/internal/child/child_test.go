@@ -412,8 +412,10 @@ func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 }
 
 func TestGuard_RefusesToRunByHand(t *testing.T) {
-	for _, line := range []string{`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`,
-		`"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`} {
+	for _, line := range []string{
+		`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`,
+		`"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`,
+	} {
 		shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", line+"; exit $?", os.Args[0], child.GuardArg)
 		shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		said, err := shell.CombinedOutput()

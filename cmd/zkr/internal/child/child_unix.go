@@ -106,8 +106,10 @@ type Child struct {
 
 // Start starts a command.
 func (h *Host) Start(command Command) (*Child, error) {
-	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{},
-		done: make(chan struct{})}
+	c := &Child{
+		host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{},
+		done: make(chan struct{}),
+	}
 	if err := h.startGuard(c, command); err != nil {
 		return nil, err
 	}

@@ -64,8 +64,10 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		confined = 1
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group),
-		int64(command.KillAt), confined} {
+	for _, number := range []int64{
+		inherited(orders), inherited(report), inherited(ofGuard), int64(group),
+		int64(command.KillAt), confined,
+	} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
 	// The group of the guard is also the group of the command, unless the command is in the terminal's. The group

@@ -127,10 +127,12 @@ func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
 	if !orphansStay {
 		t.Skip("on this system only the group tells the orphans")
 	}
-	c := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess},
+	c := &Child{
+		ownGroup: true, unguarded: true, guard: &guard{pid: noProcess},
 		host: &Host{list: func() ([]process, error) {
 			return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
-		}}}
+		}},
+	}
 	assert.Zero(t, c.Left(), "another group may have the number")
 }
 

@@ -33,13 +33,15 @@ func TestProbe_Watch(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				checks, began := -1, time.Now()
-				p := &Probe{Interval: time.Second, Timeout: time.Second, Failures: 3, Start: c.start,
+				p := &Probe{
+					Interval: time.Second, Timeout: time.Second, Failures: 3, Start: c.start,
 					Check: func(context.Context) error {
 						if checks++; c.passes(checks) {
 							return nil
 						}
 						return sick
-					}}
+					},
+				}
 				err := p.Watch(ctx)
 				if c.after == 0 {
 					require.NoError(t, err)

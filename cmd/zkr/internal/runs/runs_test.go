@@ -99,8 +99,10 @@ func TestJob_ALeaderDoesNotSucceed(t *testing.T) {
 // TestJob_DocumentsNameItsMetrics: the metrics named by the rules, the page and the guide exist.
 func TestJob_DocumentsNameItsMetrics(t *testing.T) {
 	there := strings.Join([]string{startMetric, endMetric, durationMetric, statusMetric, successMetric}, " ")
-	for _, document := range []string{"operations/alerts.yaml", "operations/jobs_test.yaml", "operations.md",
-		"guides/zkr-reference.md"} {
+	for _, document := range []string{
+		"operations/alerts.yaml", "operations/jobs_test.yaml", "operations.md",
+		"guides/zkr-reference.md",
+	} {
 		text, err := os.ReadFile(filepath.Join("../../../../docs", document))
 		require.NoError(t, err)
 		named := regexp.MustCompile(`\bzkr_\w+`).FindAllString(string(text), -1)

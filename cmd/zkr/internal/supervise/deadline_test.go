@@ -155,8 +155,10 @@ func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 			"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with "+
 			"--session-timeout "+
 			"(servers grant at most 20 of their ticks)")
-	for _, timeout := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second,
-		time.Hour} {
+	for _, timeout := range []time.Duration{
+		200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second,
+		time.Hour,
+	} {
 		_, err := newDeadline(timeout, timeout/4, defaultLead(timeout))
 		require.NoError(t, err, "the defaults suit a session of %v", timeout)
 		_, err = newDeadline(enoughFor(timeout, time.Second), timeout, time.Second)
@@ -189,8 +191,12 @@ func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	for _, look := range []struct {
 		left      time.Duration
 		suspected bool
-	}{{4500 * time.Millisecond, false}, {3900 * time.Millisecond, true}, {3500 * time.Millisecond, true},
-		{7 * time.Second, false}} {
+	}{
+		{4500 * time.Millisecond, false},
+		{3900 * time.Millisecond, true},
+		{3500 * time.Millisecond, true},
+		{7 * time.Second, false},
+	} {
 		s.suspect(now, now.Add(look.left))
 		assert.Equal(t, look.suspected, s.suspected, "%v left", look.left)
 	}

@@ -67,8 +67,10 @@ func TestState_IsMadeAgain(t *testing.T) {
 	}
 	f := testState(t)
 	held := State{Until: bootclock.Now() + time.Hour}
-	for _, clean := range []func(string) error{os.RemoveAll,
-		func(dir string) error { return os.Remove(filepath.Join(dir, "state")) }} {
+	for _, clean := range []func(string) error{
+		os.RemoveAll,
+		func(dir string) error { return os.Remove(filepath.Join(dir, "state")) },
+	} {
 		require.NoError(t, clean(f.dir))
 		require.NoError(t, f.write(held))
 		_, proven, err := ReadState(f.path())

@@ -31,8 +31,10 @@ func TestReader_AWrongClockOfTheServersMakesNothingStuck(t *testing.T) {
 	q, err := wrong.Path(t.Context(), "/q")
 	require.NoError(t, err)
 	require.Contains(t, q.Words, "has waited for 20m5s")
-	right := &Reader{Client: slowClock{}, Stuck: 10 * time.Minute,
-		Ahead: Clock{Ahead: -20 * time.Minute, Exact: time.Millisecond}.Certain()}
+	right := &Reader{
+		Client: slowClock{}, Stuck: 10 * time.Minute,
+		Ahead: Clock{Ahead: -20 * time.Minute, Exact: time.Millisecond}.Certain(),
+	}
 	q, err = right.Path(t.Context(), "/q")
 	require.NoError(t, err)
 	require.Equal(t, Held, q.Verdict, q.Words)

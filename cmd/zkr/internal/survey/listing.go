@@ -76,8 +76,10 @@ func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 	switch {
 	case l.isSemaphore(q.Path):
 		q.Kind = "semaphore"
-		all = []*part{{queue: q, node: join(q.Path, layout.Leases)},
-			{queue: q, node: join(q.Path, layout.Door), waiting: true}}
+		all = []*part{
+			{queue: q, node: join(q.Path, layout.Leases)},
+			{queue: q, node: join(q.Path, layout.Door), waiting: true},
+		}
 	case l.isKazooSemaphore(q.Path):
 		q.Kind, hasLimit = "semaphore", true
 		all = append(all, &part{queue: q, node: q.Path + layout.KazooDoor, waiting: true})
@@ -107,8 +109,10 @@ func (l listing) contenders(path string, permits bool) []*Contender {
 			continue
 		}
 		kind := kinds[named.Kind]
-		c := &Contender{Node: join(path, name), named: named, Mode: cmp.Or(kind.mode, foreign),
-			Library: cmp.Or(kind.library, foreign)}
+		c := &Contender{
+			Node: join(path, name), named: named, Mode: cmp.Or(kind.mode, foreign),
+			Library: cmp.Or(kind.library, foreign),
+		}
 		list = append(list, c)
 	}
 	return list

@@ -136,7 +136,8 @@ func TestLayouts(t *testing.T) {
 			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
 			queuesUp(t, srv, "/q/leases", 3)
 		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
-		{"semaphore with a waiter that has several leases, and the holder's session",
+		{
+			"semaphore with a waiter that has several leases, and the holder's session",
 			func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
 				a, err := semaphore.New(one, "/q", 3)
 				require.NoError(t, err)
@@ -144,7 +145,8 @@ func TestLayouts(t *testing.T) {
 				require.NoError(t, err)
 				wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
 				queuesUp(t, srv, "/q/leases", 4)
-			}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1"},
+			}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1",
+		},
 		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "one/1")
 			node(t, two, "/q/"+hex+"__lock__", "two")

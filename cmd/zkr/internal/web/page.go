@@ -300,8 +300,10 @@ func (v *pageView) note(status conn.Status, explain func(error) string) {
 		return
 	}
 	if v.begun && !v.lost.IsZero() {
-		v.changes = v.changes.with(change{At: time.Now(), After: v.lost,
-			Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": ")})
+		v.changes = v.changes.with(change{
+			At: time.Now(), After: v.lost,
+			Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": "),
+		})
 	}
 	v.lost, v.cause = time.Time{}, ""
 }

@@ -44,8 +44,12 @@ func (p *page) lookAtShards(ctx context.Context, view survey.View, queues map[st
 			if err != nil {
 				continue
 			}
-			text, err := survey.JSON(shownShards{path, "shards", shards.Verdict, shards.Words, []string{}, []string{},
-				shards.View})
+			text, err := survey.JSON(shownShards{
+				path, "shards", shards.Verdict, shards.Words,
+				[]string{},
+				[]string{},
+				shards.View,
+			})
 			if err != nil {
 				continue // no field of it can fail
 			}
