@@ -93,7 +93,7 @@ func (d *daemon) ready() string {
 func (d *daemon) close() {
 	if d.http != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // shutting down
-		// commands that take longer end with the process
+		// Commands that take longer end with the process.
 		_ = d.http.Shutdown(ctx)
 		cancel()
 	}

@@ -21,9 +21,8 @@ func TestRecorder_OneOfEachOutcome(t *testing.T) {
 	held.Granted(102)                                                                                       // 7
 	failed.Failed()                                                                                         // 8
 	released.Released()                                                                                     // 9
-	// 10: the answer to the release is that it was lost
-	lost.Released()
-	lost.Lost() // 11
+	lost.Released()                                                                                         // 10: lost
+	lost.Lost()                                                                                             // 11
 
 	holds, err := rec.Holds()
 	require.NoError(t, err)

@@ -18,15 +18,14 @@ import (
 
 // watch is the state of the guard process: what it knows about the command.
 type watch struct {
-	pid, group int // of the command; group 0 is the guard's own
-	report     *os.File
-	killAt     time.Duration // on the boot clock; 0 means never
-	confined   bool          // the command may not gain privileges
-	overdue    bool
-	cgroup     *cgroup // of the command; may be nil
-	state      string  // file of the host; may be ""
-	// resumes this process at the deadline if it is stopped; nil if the kernel provides none
-	alarm              *alarm
+	pid, group         int // of the command; group 0 is the guard's own
+	report             *os.File
+	killAt             time.Duration // on the boot clock; 0 means never
+	confined           bool          // the command may not gain privileges
+	overdue            bool
+	cgroup             *cgroup       // of the command; may be nil
+	state              string        // file of the host; may be ""
+	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
 	list               func() ([]process, error) // lists all processes

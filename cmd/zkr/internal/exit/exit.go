@@ -95,7 +95,7 @@ var AsFlags = strings.NewReplacer(
 	" or set WithMaxRequestSize", "", ", or set WithMaxRequestSize if jute.maxbuffer of the servers is larger", "",
 	" (WithMaxRequestSize)", "", " (WithMaxReplySize)", "",
 	"cache less, or raise WithMaxNodes", "see --ui-root", "cache less, or raise WithMaxBytes", "see --ui-root",
-	// the server may want digest or x509 instead
+	// The server may want digest or x509 instead.
 	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)",
 	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
 	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",
@@ -104,7 +104,7 @@ var AsFlags = strings.NewReplacer(
 	"x509: certificate is not valid for any names",
 	"x509: the certificate has not the name in --servers or --tls-server-name, it has none",
 	"remote error: tls: certificate required", "the server requires a certificate: give --tls-cert and --tls-key",
-	// Java reports a missing certificate this way, too
+	// Java reports a missing certificate this way, too.
 	"remote error: tls: bad certificate", refused+"bad certificate, or none",
 	"remote error: tls: unknown certificate authority", refused+"unknown certificate authority",
 	"remote error: tls: unknown certificate", refused+"unknown certificate",

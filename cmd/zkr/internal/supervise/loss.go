@@ -41,7 +41,7 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.stop("lost", time.Time{})
 	case s.options.LossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
 		s.stop("lost", now.Add(s.options.LossGrace))
-		// the same moment at each look, or an earlier one
+		// This is the same moment at each look, or an earlier one.
 		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead)
 	default:
 		s.kill("lost")

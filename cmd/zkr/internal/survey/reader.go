@@ -34,7 +34,7 @@ type Reader struct {
 	Client Source
 	Stuck  time.Duration  // a first waiter that has waited this long yields a finding; 0 means never
 	Alive  map[int64]bool // the sessions that the leader knows; nil if unknown
-	// how far the servers' clock is ahead of the local one; times of contenders are converted to local time
+	// Ahead is how far the servers' clock is ahead of the local one. Times of contenders are converted to local time.
 	Ahead time.Duration
 	// SkipForbidden makes Below leave out nodes below its root that the client may not read. Otherwise they are an error.
 	SkipForbidden bool
