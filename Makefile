@@ -47,11 +47,12 @@ race: export GORACE = atexit_sleep_ms=0
 race: ## the same tests under the race detector (needs a C compiler)
 	@tools/test.sh $(UNIT)
 
+# Two packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
 .PHONY: real
 real: export REQUIRE_REAL = 1
 real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
-		'integration $(REAL) -timeout=15m ./kit/zkserver ./library/client ./library/lease ./library/leader ./parity ./others/curator ./chaos' \
+		'integration -count=1 -p=2 -timeout=15m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease ./library/client' \
 		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
 		'integration $(REAL) -timeout=15m -run=^TestExclusion$$ ./zkr'
 

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Backing stands behind a [Hold]: the contender in ZooKeeper, as the recipe that acquired it keeps it. Programs
-// that use recipes do not need it: see [NewHold].
+// Backing is the implementation of a [Hold] by the recipe that acquired it: the contender in ZooKeeper. Programs
+// that use recipes do not need it; see [NewHold].
 type Backing interface {
 	// Path and Token are those of the contender.
 	Path() string
 	Token() Token
 	// ValidUntil is the time up to which the contender is proven to exist, unless it is deleted by hand.
 	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release must be idempotent: every
+	// Check, Txn, Revoked and Release implement the methods of Hold. Release must be idempotent: every
 	// Hold.Release calls it, unless the hold was lost before. The hold has ended by then.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
@@ -22,14 +22,13 @@ type Backing interface {
 	// Lapse is called once by a hold that looks at the clock and finds that until, its deadline, has passed. The
 	// hold has ended by then. Lapse must not block: each method of a hold and of its context may call it.
 	Lapse(until time.Time)
-	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil,
-	// until stop is called. The deadline may advance and move back meanwhile.
+	// OnExpiring implements Hold.Expiring. It calls f once, as soon as at most lead remains before ValidUntil,
+	// unless stop is called first. The deadline may advance and move back meanwhile.
 	OnExpiring(lead time.Duration, f func()) (stop func())
 }
 
-// NewHold returns a hold of the contender that b stands for, and a function that ends it as lost. It is for
-// those who write recipes of their own. Programs get holds from recipes, and tests from package
-// zktest/fakehold.
+// NewHold returns a hold backed by b, and a function that ends it as lost. It is for authors of new recipes.
+// Programs get holds from recipes, and tests from package zktest/fakehold.
 //
 // The context of the hold carries the values of ctx, but neither its cancellation nor its deadline. The first
 // end counts: end does nothing if the hold has been released or lost.

@@ -2,19 +2,19 @@ package zkrecipes
 
 import "fmt"
 
-// Code is an error code of a server that go-zookeeper has no variable for: the number that the server sent. It is an error, so that
-// errors.Is compares with the constants.
+// Code is an error code, as sent by a server, for which go-zookeeper has no variable. It implements error, so match it
+// with [errors.Is] and one of the constants.
 type Code int32
 
 // The codes that a caller may meet.
 const (
 	CodeUnimplemented  Code = -6   // the server is too old for the operation
-	CodeQuotaExceeded  Code = -125 // an enforced quota is used up
+	CodeQuotaExceeded  Code = -125 // an enforced quota is exceeded
 	CodeThrottled      Code = -127 // the server sheds load
 	CodeRequestTimeout Code = -122 // the server gave up on the request
 	CodeNotReadOnly    Code = -119 // the server is read-only
 	CodeLocalSession   Code = -120 // the session is local, and an ephemeral node needs a global one
-	CodeNeedsSASL      Code = -124 // the server wants SASL
+	CodeNeedsSASL      Code = -124 // the server requires SASL
 )
 
 // Error names the code.

@@ -1,6 +1,5 @@
 // Package zkrecipes defines what all recipes share: [Hold], [Token], [Participant], [Freshness] and the errors.
-// The recipes are locks, leader election, groups, caches and more on ZooKeeper, compatible with Apache Curator
-// 5. Start reading here.
+// The recipes are locks, leader election, groups, caches and more on ZooKeeper, compatible with Apache Curator 5.
 //
 // A program dials one client and uses any number of recipes on it:
 //
@@ -23,8 +22,8 @@
 //
 //   - conn is the client. It connects, reconnects, opens a new session when one has ended, and knows until when
 //     a session is proven alive.
-//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election grant holds, each represented by a
-//     [Hold]. So does the double barrier of recipes/barrier. recipes/multilock acquires several of them together.
+//   - recipes/mutex, recipes/rwlock, recipes/semaphore, recipes/election and the double barrier of
+//     recipes/barrier grant holds, each represented by a [Hold]. recipes/multilock acquires several of them together.
 //   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share
 //     data.
 //   - recipes/discovery lists the instances of services, together with Java programs. The module zkgrpc
@@ -32,7 +31,7 @@
 //   - recipes/shard divides work among members, with a fenced lock for each part.
 //   - sasl authenticates a client with DIGEST-MD5, and the module zkkerberos with Kerberos.
 //   - fence rejects stale tokens at the resource that a hold protects.
-//   - layout tells tools who is in a queue of unknown kind, who holds, and what each of the others waits for.
+//   - layout is for tools: it finds out what kind of queue a node is, who holds, and what each waiter waits for.
 //   - zkhttp serves who leads and whether the client is healthy.
 //   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see
 //     [Tracer].
@@ -72,7 +71,7 @@
 //
 // # What is guaranteed
 //
-// While [Hold.Err] returns nil, no other contender holds what the hold stands for. A hold ends by itself before
+// While [Hold.Err] returns nil, no other contender holds what the hold represents. A hold ends by itself before
 // another contender can be granted: its deadline is proven by requests that the leader of the ensemble has
 // answered, and does not count from the moment a connection was lost. In a partition the old holder therefore
 // learns of its loss before the next grant. A hold that has ended never comes back, and the next acquisition

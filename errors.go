@@ -39,16 +39,16 @@ var (
 	// paths: see conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
 	// ErrSequenceExhausted reports that the sequence counter of the queue's parent has run out, so that the
-	// order, and with it exclusion, can no longer be trusted. Delete the parent when nothing uses it: the
-	// counter starts again at zero.
+	// order, and with it exclusion, can no longer be trusted. Delete the parent once it is unused: the counter
+	// then starts again at zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
 	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another
-	// library or recipe. Neither would wait for the other, so nothing is granted beside it.
+	// library or recipe. Neither would wait for the other, so nothing is granted while it is there.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/compatibility.md.
 	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
-	// ErrTaken reports that the path of a node is taken by a node of another session. The error is a
+	// ErrTaken reports that the path of a node is occupied by a node of another session. The error is a
 	// [*TakenError].
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed reports that the client was closed.
@@ -65,7 +65,7 @@ type LossReason int
 const (
 	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
-	// LossDeadline: the time passed up to which the session was proven alive.
+	// LossDeadline: the time up to which the session was proven alive has passed.
 	LossDeadline
 	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends the
 	// session of a connected client may report the deletion first.
@@ -139,7 +139,7 @@ type OpError struct {
 
 // Error names the operation and the path and, if a permission is missing, the access list that denies it.
 func (e *OpError) Error() string {
-	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // the server's answer itself
+	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // exactly this
 		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
 	}
 	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
@@ -167,14 +167,15 @@ type BusyError struct {
 	// Path of the queue.
 	Path string
 	// Holder is the contender at the head of the queue; its Path is empty if it left while it was being read.
-	// For a semaphore it is the first lease if too few are left, and otherwise the first caller at its door.
+	// For a semaphore it is the first lease if too few are left, and otherwise the first caller that waits to take
+	// leases, at the semaphore's door.
 	Holder Participant
 	// Queue is the number of contenders, including the holder; for a semaphore, the number of leases or of
 	// callers at the door. The caller may be one of them.
 	Queue int
 }
 
-// Error names the holder and since when it has been there.
+// Error names the holder and when it joined the queue.
 func (e *BusyError) Error() string {
 	if e.Holder.Path == "" {
 		return fmt.Sprintf("%s: %v: %d in the queue", e.Path, ErrLocked, e.Queue)
@@ -225,8 +226,8 @@ type WaitError struct {
 	Of int
 	// Holder is the contender at the head of the queue at that time; for a semaphore, as in [BusyError].
 	Holder Participant
-	// Err matches the cause of the context and says what the caller was waiting for, such as a server that did
-	// not answer.
+	// Err matches the cause of the context and describes what the caller was waiting for, such as a server that
+	// did not answer.
 	Err error
 }
 
@@ -238,7 +239,8 @@ func (e *WaitError) Error() string {
 	if e.Holder.Path == "" {
 		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)
 	}
-	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, e.Holder, e.Of, e.Err)
+	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, e.Holder, e.Of,
+		e.Err)
 }
 
 // Unwrap returns Err.

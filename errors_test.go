@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// TestErrors_NameSessionsAsServersDo: an id above 2^63 is negative in Go, and no log of a server has a sign.
+// An id above 2^63 is negative as an int64, but servers log it unsigned.
 func TestErrors_NameSessionsAsServersDo(t *testing.T) {
 	const id = -0x35ff_ffff_ffff_fffe
 	holder := zkrecipes.Participant{Path: "/q/lock-0000000001", Session: id, Token: 7}
@@ -22,7 +22,7 @@ func TestErrors_NameSessionsAsServersDo(t *testing.T) {
 	}
 }
 
-// TestCode_HasAName: each constant says what it is, and its number.
+// The message of each constant has its meaning and its number.
 func TestCode_HasAName(t *testing.T) {
 	for _, code := range []zkrecipes.Code{
 		zkrecipes.CodeUnimplemented, zkrecipes.CodeQuotaExceeded, zkrecipes.CodeThrottled, zkrecipes.CodeRequestTimeout,

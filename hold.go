@@ -21,7 +21,7 @@ import (
 // To test code that takes a Hold, make one without a server with package zktest/fakehold.
 type Hold struct {
 	backing Backing
-	ctx     holdContext // its cause alone says whether the hold has ended, and why
+	ctx     holdContext // its cause is the only record of whether the hold has ended, and why
 	since   time.Time
 
 	mu       sync.Mutex
@@ -105,7 +105,7 @@ func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 		if h.warnings == nil {
 			h.warnings = make(map[time.Duration]warning)
 		}
-		w.ctx, w.give = context.WithCancel(h.ctx.Context) // which the end of the hold ends, without a goroutine
+		w.ctx, w.give = context.WithCancel(h.ctx.Context) // canceled with the hold, without a goroutine
 		h.warnings[lead] = w
 	}
 	h.mu.Unlock()
@@ -122,7 +122,7 @@ func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	return w.ctx.Done()
 }
 
-// warning is what stands behind a channel of [Hold.Expiring].
+// warning backs one channel returned by [Hold.Expiring].
 type warning struct {
 	ctx  context.Context //nolint:containedctx // its end is the warning
 	give context.CancelFunc
@@ -144,7 +144,7 @@ func (h *Hold) Token() Token { return h.backing.Token() }
 func (h *Hold) Path() string { return h.backing.Path() }
 
 // Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may
-// still answer yes for up to 1.5 ticks; [Hold.Txn] asks a quorum.
+// still answer yes for up to 1.5 ticks; [Hold.Txn] needs a quorum.
 //
 // Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held. Any other error means that the
 // answer is unknown.
@@ -190,7 +190,7 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 // Errors: a [*LostError] if the hold had been lost before; the cause of ctx if that ended first.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
-	// The hold ends before its node is deleted, so that the next holder comes after this.
+	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.
 	h.end(ErrReleased)
 	if err := h.ended(); !errors.Is(err, ErrReleased) {
 		return err
@@ -198,9 +198,9 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.backing.Release(ctx)
 }
 
-// endIfDue ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session
-// reports. An answer that arrived in time may be counted only after this check. The session would then live on
-// and keep the contender of a hold that has ended.
+// endIfDue ends the hold if its deadline has passed, and the whole grant with it, as a loss reported by the session
+// would. It cannot leave that to the session: an answer that arrived in time may be counted only after this check, and
+// the session would then live on and keep the contender of a hold that has ended.
 func (h *Hold) endIfDue() {
 	until := h.backing.ValidUntil()
 	if time.Now().Before(until) {

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// grant is a contender of a test's own.
+// grant is a fake contender.
 type grant struct {
 	until    atomic.Pointer[time.Time]
 	released atomic.Int32
@@ -117,7 +117,7 @@ func TestHold_EndsOnce(t *testing.T) {
 	}
 }
 
-// TestHold_String: a log line says what is held, and why it is no longer.
+// TestHold_String checks that a log line names what is held, or why it is no longer held.
 func TestHold_String(t *testing.T) {
 	g := newGrant(time.Hour)
 	h, lose := zkrecipes.NewHold(t.Context(), g)
@@ -132,15 +132,21 @@ func TestHold_String(t *testing.T) {
 func TestParticipant_String(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, p := range map[string]zkrecipes.Participant{
-		`"web-1" (session 0x10, token 7, since 2026-01-02T03:04:05Z)`:                                  {Name: "web-1", Session: 16, Token: 7, Since: since},
-		"unnamed (not ephemeral: it stays when its process ends, token 7, since 2026-01-02T03:04:05Z)": {Token: 7, Since: since},
-		"a contender that was asked to release (session 0x10, token 7, since 2026-01-02T03:04:05Z)":    {Data: []byte("__REVOKE__"), Session: 16, Token: 7, Since: since},
+		`"web-1" (session 0x10, token 7, since 2026-01-02T03:04:05Z)`: {
+			Name: "web-1", Session: 16, Token: 7, Since: since,
+		},
+		"unnamed (not ephemeral: it stays when its process ends, token 7, since 2026-01-02T03:04:05Z)": {
+			Token: 7, Since: since,
+		},
+		"a contender that was asked to release (session 0x10, token 7, since 2026-01-02T03:04:05Z)": {
+			Data: []byte("__REVOKE__"), Session: 16, Token: 7, Since: since,
+		},
 	} {
 		require.Equal(t, want, p.String())
 	}
 }
 
-// TestHold_LostByTwo_BothFindItEnded: the second caller does not wait for the first.
+// When two goroutines report a loss, each sees the hold ended as soon as its own call returns.
 func TestHold_LostByTwo_BothFindItEnded(t *testing.T) {
 	for range 2000 {
 		h, lose := zkrecipes.NewHold(t.Context(), newGrant(time.Hour))
@@ -156,14 +162,16 @@ func TestHold_LostByTwo_BothFindItEnded(t *testing.T) {
 	}
 }
 
-// TestHold_LooksAtTheClock: no timer fires here, as in a process that was frozen. The first question ends the hold.
+// No timer fires here, as in a process that was frozen: the first call ends the hold.
 func TestHold_LooksAtTheClock(t *testing.T) {
 	for name, ask := range map[string]func(h *zkrecipes.Hold) error{
-		"Err":                   func(h *zkrecipes.Hold) error { return h.Err() },
-		"Check":                 func(h *zkrecipes.Hold) error { return h.Check(t.Context()) },
-		"Release":               func(h *zkrecipes.Hold) error { return h.Release(t.Context()) },
-		"cause of its context":  func(h *zkrecipes.Hold) error { return context.Cause(h.Context()) },
-		"cause of a child":      func(h *zkrecipes.Hold) error { return context.Cause(context.WithValue(h.Context(), key{}, 1)) },
+		"Err":                  func(h *zkrecipes.Hold) error { return h.Err() },
+		"Check":                func(h *zkrecipes.Hold) error { return h.Check(t.Context()) },
+		"Release":              func(h *zkrecipes.Hold) error { return h.Release(t.Context()) },
+		"cause of its context": func(h *zkrecipes.Hold) error { return context.Cause(h.Context()) },
+		"cause of a child": func(h *zkrecipes.Hold) error {
+			return context.Cause(context.WithValue(h.Context(), key{}, 1))
+		},
 		"error of its context":  func(h *zkrecipes.Hold) error { _ = h.Context().Err(); return context.Cause(h.Context()) },
 		"done of its context":   func(h *zkrecipes.Hold) error { <-h.Context().Done(); return context.Cause(h.Context()) },
 		"a context made of its": func(h *zkrecipes.Hold) error { return cause(context.WithCancel(h.Context())) },
@@ -209,7 +217,7 @@ func TestHold_DeadlineMovesOn(t *testing.T) {
 	})
 }
 
-// TestHold_Context: the values of the acquisition's context, and neither its end nor its deadline.
+// The context of a hold has the values of the acquisition's context, but neither its cancellation nor its deadline.
 func TestHold_Context(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
 	h, _ := zkrecipes.NewHold(ctx, newGrant(time.Hour))
@@ -262,8 +270,8 @@ func TestHold_Expiring_OneChannelPerLeadUntilItIsClosed(t *testing.T) {
 	})
 }
 
-// The deadline has moved on since the warning, and the caller asks at once. What it gets is for the next warning, and stays
-// the same until then.
+// If the deadline has advanced since the warning and the caller calls Expiring again at once, it gets a channel for the
+// next warning, which stays the same until then.
 func TestHold_Expiring_AskedAgainAtOnce(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -279,7 +287,7 @@ func TestHold_Expiring_AskedAgainAtOnce(t *testing.T) {
 	}
 }
 
-// A caller may work out another lead in every round.
+// A caller may compute a different lead in every iteration.
 func TestHold_Expiring_WarningsThatWereGiven_TakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGrant(time.Hour)
@@ -355,7 +363,8 @@ func TestHold_ReleaseIsRepeatable(t *testing.T) {
 
 func TestErrors_Say(t *testing.T) {
 	holder := zkrecipes.Participant{
-		Path: "/l/x", Data: []byte("db1/77"), Name: "db1/77", Session: 0x1f, Token: 12, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Path: "/l/x", Data: []byte("db1/77"), Name: "db1/77", Session: 0x1f, Token: 12,
+		Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	unnamed := holder
 	unnamed.Data, unnamed.Name = nil, "" // as Curator's LeaderLatch without an id
@@ -372,7 +381,8 @@ func TestErrors_Say(t *testing.T) {
 		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
 		},
-		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) + `" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) +
+			`" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: binary, Queue: 1,
 		},
 		`/l: held by another contender: unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
@@ -387,16 +397,25 @@ func TestErrors_Say(t *testing.T) {
 		`/n: taken by another session: 0x1f (czxid 0xc, data "db1/77"): the node goes when that session ends`: &zkrecipes.TakenError{
 			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
 		},
-		`/l: held by another contender: 2 in the queue`:            &zkrecipes.BusyError{Path: "/l", Queue: 2},
-		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Position: 2, Of: 3, Err: context.Canceled},
+		`/l: held by another contender: 2 in the queue`: &zkrecipes.BusyError{Path: "/l", Queue: 2},
+		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{
+			Path: "/l", Position: 2, Of: 3,
+			Err: context.Canceled,
+		},
 		`/n: taken by a node that is not ephemeral (czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
 			Path: "/n", Czxid: 7,
 		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
-		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
-		`session: lost (closed): client closed`:                  &zkrecipes.LostError{Reason: zkrecipes.LossClosed, Err: zkrecipes.ErrClosed},
-		`get /n: zk: node does not exist`:                        &zkrecipes.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode},
-		`get /n: <nil>`:                                          &zkrecipes.OpError{Op: "get", Path: "/n"},
+		`/l/x: lost (node-deleted)`: &zkrecipes.LostError{
+			Path:   "/l/x",
+			Reason: zkrecipes.LossNodeDeleted,
+		},
+		`session: lost (closed): client closed`: &zkrecipes.LostError{
+			Reason: zkrecipes.LossClosed,
+			Err:    zkrecipes.ErrClosed,
+		},
+		`get /n: zk: node does not exist`: &zkrecipes.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode},
+		`get /n: <nil>`:                   &zkrecipes.OpError{Op: "get", Path: "/n"},
 	} {
 		require.EqualError(t, err, want)
 	}
@@ -409,7 +428,7 @@ func TestErrors_Say(t *testing.T) {
 	require.NotErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLocked)
 }
 
-// asked is a grant that counts how often it was asked whether it is still there.
+// asked is a grant that counts its checks.
 type asked struct {
 	*grant
 	checks atomic.Int32

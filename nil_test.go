@@ -33,7 +33,7 @@ import (
 
 var ofContext = reflect.TypeFor[context.Context]()
 
-// everything makes one of each type whose methods take a context.
+// everything returns one value of each type whose methods take a context.
 func everything(t *testing.T, c *conn.Client) []any {
 	must := func(x any, err error) any {
 		require.NoError(t, err)
@@ -55,15 +55,20 @@ func everything(t *testing.T, c *conn.Client) []any {
 	services, err := discovery.New(c, "/services")
 	require.NoError(t, err)
 	return []any{
-		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d, must(d.Enter(ctx)),
-		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")), must(barrier.NewLatch(c, "/latch", 1)),
-		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())), must(value.NewCounter(c, "/counter", value.AtomicLong())),
-		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services, must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),
-		must(shard.New(c, "/shards")), fence.New(fence.NewMemory()), fence.NewMemory(), must(fence.OpenFile(ctx, filepath.Join(t.TempDir(), "tokens"))),
+		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d,
+		must(d.Enter(ctx)),
+		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
+		must(barrier.NewLatch(c, "/latch", 1)),
+		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())),
+		must(value.NewCounter(c, "/counter", value.AtomicLong())),
+		must(cache.Tree(c, "/")), g, must(g.Join(ctx, "me", nil)), services,
+		must(services.Register(ctx, discovery.Instance{Service: "s", Address: "a", Port: 1})),
+		must(shard.New(c, "/shards")), fence.New(fence.NewMemory()), fence.NewMemory(),
+		must(fence.OpenFile(ctx, filepath.Join(t.TempDir(), "tokens"))),
 	}
 }
 
-// TestNil_SaysWhatIsWrong: a nil context, and a nil client, is an error or a panic that says so, and not one of the runtime.
+// A nil context or a nil client causes an error or a panic that names it, not a runtime error.
 func TestNil_SaysWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -90,7 +95,7 @@ func TestNil_SaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestNil_OfFunctions: a nil argument of a function is an error that says so. Where nil is an answer, there is no error.
+// A nil argument of a function causes an error that names it, unless nil is a valid argument.
 func TestNil_OfFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -107,20 +112,22 @@ func TestNil_OfFunctions(t *testing.T) {
 			"a nil option":               func() (any, error) { return mutex.New(c, "/mutex", nil) },
 			"lock all without a context": func() (any, error) { return multilock.LockAll(none, m.Part()) },
 			"latch":                      func() (any, error) { return barrier.NewLatch(nil, "/a", 1) },
-			"a file without a context":   func() (any, error) { return fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens")) },
-			"mutex":                      func() (any, error) { return mutex.New(nil, "/a") },
-			"rwlock":                     func() (any, error) { return rwlock.New(nil, "/a") },
-			"semaphore":                  func() (any, error) { return semaphore.New(nil, "/a", 1) },
-			"election":                   func() (any, error) { return election.New(nil, "/a") },
-			"barrier":                    func() (any, error) { return barrier.New(nil, "/a") },
-			"double barrier":             func() (any, error) { return barrier.NewDouble(nil, "/a", 1) },
-			"node":                       func() (any, error) { return node.New(nil, "/a", nil) },
-			"group":                      func() (any, error) { return group.New(nil, "/a") },
-			"discovery":                  func() (any, error) { return discovery.New(nil, "/a") },
-			"cache":                      func() (any, error) { return cache.Tree(nil, "/a") },
-			"value":                      func() (any, error) { return value.New(nil, "/a", value.Text()) },
-			"counter":                    func() (any, error) { return value.NewCounter(nil, "/a", value.AtomicLong()) },
-			"shard":                      func() (any, error) { return shard.New(nil, "/a") },
+			"a file without a context": func() (any, error) {
+				return fence.OpenFile(none, filepath.Join(t.TempDir(), "tokens"))
+			},
+			"mutex":          func() (any, error) { return mutex.New(nil, "/a") },
+			"rwlock":         func() (any, error) { return rwlock.New(nil, "/a") },
+			"semaphore":      func() (any, error) { return semaphore.New(nil, "/a", 1) },
+			"election":       func() (any, error) { return election.New(nil, "/a") },
+			"barrier":        func() (any, error) { return barrier.New(nil, "/a") },
+			"double barrier": func() (any, error) { return barrier.NewDouble(nil, "/a", 1) },
+			"node":           func() (any, error) { return node.New(nil, "/a", nil) },
+			"group":          func() (any, error) { return group.New(nil, "/a") },
+			"discovery":      func() (any, error) { return discovery.New(nil, "/a") },
+			"cache":          func() (any, error) { return cache.Tree(nil, "/a") },
+			"value":          func() (any, error) { return value.New(nil, "/a", value.Text()) },
+			"counter":        func() (any, error) { return value.NewCounter(nil, "/a", value.AtomicLong()) },
+			"shard":          func() (any, error) { return shard.New(nil, "/a") },
 		} {
 			_, err := call()
 			assert.ErrorContains(t, err, "nil", name)
@@ -133,8 +140,8 @@ func TestNil_OfFunctions(t *testing.T) {
 	})
 }
 
-// saysNil calls a method. What it returns or yields as an error, or panics with, speaks of what is nil. A method may have no use for
-// it, or find another argument wrong first.
+// saysNil calls a method with a nil receiver or context. If it panics, the panic must name what is nil and must not be
+// a runtime error. The method may also ignore the nil, or reject another argument first.
 func saysNil(t *testing.T, name string, m reflect.Method, receiver, ctx reflect.Value) {
 	t.Helper()
 	defer func() {
@@ -164,7 +171,7 @@ func saysNil(t *testing.T, name string, m reflect.Method, receiver, ctx reflect.
 	}
 }
 
-// argument is one that the method takes.
+// argument returns a valid argument of the given type.
 func argument(of reflect.Type) reflect.Value {
 	switch {
 	case of.Kind() == reflect.String:

@@ -18,8 +18,8 @@ type Op struct {
 	// Version is the data version that a set, delete or check requires; -1 matches any version.
 	Version int32
 	// Exact means that Version was read from the node, so that -1 is a version like any other instead of a
-	// wildcard: versions wrap, so a node may have it. Servers have no check for it, so such a check is refused
-	// before any request.
+	// wildcard: versions wrap, so a node may have it. Servers cannot check for that version, so a check of it is
+	// rejected before any request.
 	Exact bool
 	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's access list.
 	Flags int32
@@ -40,16 +40,16 @@ const (
 	KindCheck  OpKind = "check"
 )
 
-// Root is where the paths of a client begin: its connection, and the node that it calls "/". Only recipes make
+// Root is where the paths of a client begin: its connection, and the node that it calls "/". Only recipes create
 // one. The roots of two clients are equal if both use the same connection and the same node.
 type Root root.Root
 
 // String names the servers, the node and the session, as errors do; empty for the zero Root.
 func (r Root) String() string { return root.Root(r).String() }
 
-// OpCreate creates a node. Flags are a mode of package conn, such as conn.Ephemeral, or the flags of
-// go-zookeeper, except those for containers and nodes with a time to live, which a transaction cannot create. Without an ACL, the node gets the client's. Missing parents are
-// not created.
+// OpCreate creates a node. Flags are a mode of package conn, such as conn.Ephemeral, or the flags of go-zookeeper,
+// except those for containers and nodes with a time to live, which a transaction cannot create. Without an ACL, the
+// node gets the client's. Missing parents are not created.
 func OpCreate(path string, data []byte, flags int32, acl ...zk.ACL) Op {
 	return Op{Kind: KindCreate, Path: path, Data: data, Flags: flags, ACL: acl}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A log line needs the path, and a caller of a library has only the recipe.
+// Code that is passed only the recipe needs its path for log lines.
 func TestRecipes_TellTheirPath(t *testing.T) {
 	client, err := conn.Dial(t.Context(), zktest.Run(t).Addr())
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type (
 	runner = func(ctx context.Context, fn body) error
 )
 
-// runs plays a test with each recipe that locks again after a loss, in virtual time.
+// runs runs a test in virtual time with each recipe that locks again after a loss.
 func runs(t *testing.T, test func(t *testing.T, srv *zktest.Server, client *conn.Client, run runner)) {
 	for name, of := range map[string]func(*conn.Client) (runner, error){
 		"mutex": func(c *conn.Client) (runner, error) {
@@ -56,8 +56,7 @@ func runs(t *testing.T, test func(t *testing.T, srv *zktest.Server, client *conn
 	}
 }
 
-// TestRun_LocksAgainAfterALoss: whatever a round returns about its context, and even if it returns that the work is
-// done.
+// Run locks again after a loss, whatever the function returns about its context, even if it returns nil.
 func TestRun_LocksAgainAfterALoss(t *testing.T) {
 	runs(t, func(t *testing.T, srv *zktest.Server, _ *conn.Client, run runner) {
 		says := []func(ctx context.Context, h *zkrecipes.Hold) error{
@@ -91,7 +90,8 @@ func TestRun_LocksAgainAfterALoss(t *testing.T) {
 	})
 }
 
-// TestRun_Ends: with an error that says more than that the hold was lost, with its context, and with its client.
+// Run ends when the function returns an error other than the loss, when its context ends, and when its client is
+// closed.
 func TestRun_Ends(t *testing.T) {
 	failed := errors.New("disk full")
 	runs(t, func(t *testing.T, srv *zktest.Server, client *conn.Client, run runner) {
@@ -124,7 +124,7 @@ func TestRun_Ends(t *testing.T) {
 	})
 }
 
-// TestRun_PausesBetweenShortRounds: a hold that is lost again and again does not keep the servers busy.
+// Run backs off between short rounds, so that a hold that is lost repeatedly does not keep the servers busy.
 func TestRun_PausesBetweenShortRounds(t *testing.T) {
 	runs(t, func(t *testing.T, srv *zktest.Server, _ *conn.Client, run runner) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -132,7 +132,7 @@ func TestRun_PausesBetweenShortRounds(t *testing.T) {
 		rounds := 0
 		_ = run(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
 			rounds++
-			synctest.Wait() // the own node is watched
+			synctest.Wait() // until the hold's node is watched
 			require.NoError(t, srv.Delete(h.Path()))
 			<-ctx.Done()
 			return ctx.Err()
@@ -142,7 +142,7 @@ func TestRun_PausesBetweenShortRounds(t *testing.T) {
 	})
 }
 
-// TestHoldFromContext: in each context that a function has under a hold, the innermost hold is found.
+// HoldFromContext finds the innermost hold in each context that a function under a hold has.
 func TestHoldFromContext(t *testing.T) {
 	_, ok := zkrecipes.HoldFromContext(t.Context())
 	require.False(t, ok)
@@ -162,7 +162,7 @@ func TestHoldFromContext(t *testing.T) {
 			require.NoError(t, m.Do(child, func(ctx context.Context, inner *zkrecipes.Hold) error {
 				found(ctx, inner)
 				require.NoError(t, inner.Release(ctx))
-				found(ctx, inner) // it has ended, and says so
+				found(ctx, inner) // although it has ended
 				require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 				return nil
 			}))

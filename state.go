@@ -11,7 +11,7 @@ const (
 	Connecting State = iota
 	// Connected: there is a session, and a server answers for it.
 	Connected
-	// Suspended: the connection is gone, the session may live on; holds run up to their deadline.
+	// Suspended: the connection is lost, but the session may still be alive; holds last until their deadlines.
 	Suspended
 	// Lost: the session is over, and every hold with it; the client opens a new one.
 	Lost

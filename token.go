@@ -10,7 +10,7 @@ import (
 
 // Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger token
 // than all earlier acquisitions on the same ensemble, even after a container was reaped and its sequence
-// numbers started over. A reader that takes the place of its writer (package rwlock) keeps the writer's token,
+// numbers started over. A write lock that is downgraded to a read lock (package rwlock) keeps the writer's token,
 // because the next writer may already have its own.
 //
 // A token protects a resource only if the resource rejects older tokens, and the resource must see the token at
@@ -32,8 +32,8 @@ type Participant struct {
 	Data []byte
 	// Name is Data as text. It is empty if Data is not UTF-8 or is a request to release.
 	Name string
-	// Token that the contender has, or will have, as a holder: its czxid. A reader that has taken its writer's
-	// place has the writer's token instead, which is smaller.
+	// Token that the contender has, or will have, as a holder: its czxid. A reader that is a downgraded writer
+	// has the writer's token instead, which is smaller.
 	Token Token
 	// Session that owns the contender.
 	Session int64
@@ -41,13 +41,13 @@ type Participant struct {
 	Since time.Time
 }
 
-// String names the contender as errors do: who it is, its session, its token, and since when it has been there.
+// String describes the contender as errors do: its name, session and token, and when it joined.
 func (p Participant) String() string {
 	name := "unnamed" // its contender has no data
 	switch {
 	case p.Name != "":
 		name = strconv.Quote(p.Name)
-	case string(p.Data) == layout.RevokeRequest: // Curator's Revoker has put it in place of the name
+	case string(p.Data) == layout.RevokeRequest: // which Curator's Revoker writes over the name
 		name = "a contender that was asked to release"
 	case len(p.Data) > 0:
 		name = strconv.Quote(string(excerpt(p.Data)))

@@ -41,7 +41,7 @@ type Tracer struct {
 	// client, which makes one attempt after the other. An attempt that the client gives up, because it is closed
 	// or its session has timed out, is not reported.
 	Connect func(c Connect)
-	// Request is called when a request was answered, or when its connection ended without an answer. This includes
+	// Request is called when a request is answered, or when its connection ends without an answer. This includes
 	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a
 	// separate request. ctx comes from the call or the acquisition that sent the request. If the library sent it for
 	// itself or for several callers, ctx carries the values of the context passed to Dial.
@@ -166,7 +166,7 @@ type Request struct {
 	// Code is a short name for Err from a fixed list, such as "no-node" or "connection-loss"; empty if there was
 	// no error.
 	Code string
-	// Err is the server's error, or says that the server did not answer. Exists on a missing node is not an
+	// Err is the server's error, or reports that the server did not answer. Exists on a missing node is not an
 	// error.
 	Err error
 }

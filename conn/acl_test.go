@@ -27,14 +27,18 @@ import (
 )
 
 func readableBy(team string) []zk.ACL {
-	return []zk.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}, {Perms: zk.PermRead, Scheme: "digest", ID: team + ":hash"}}
+	return []zk.ACL{
+		{Perms: zk.PermAll, Scheme: "world", ID: "anyone"},
+		{Perms: zk.PermRead, Scheme: "digest", ID: team + ":hash"},
+	}
 }
 
-// TestWithACLFunc_EveryNode: whatever the client and its recipes make has the list of its path, also what is above it.
+// Every node that the client and its recipes create, including missing parents, has the list for its path.
 func TestWithACLFunc_EveryNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		c, err := conn.Dial(t.Context(), srv.Addr()+"/root", conn.WithDialer(srv.Dial), bubble.Silent, conn.WithACL(readableBy("all")),
+		c, err := conn.Dial(t.Context(), srv.Addr()+"/root", conn.WithDialer(srv.Dial), bubble.Silent,
+			conn.WithACL(readableBy("all")),
 			conn.WithACLFunc(func(path string) []zk.ACL {
 				if team, _, _ := strings.Cut(strings.TrimPrefix(path, "/root/"), "/"); team == "red" || team == "blue" {
 					return readableBy(team)
@@ -66,7 +70,7 @@ func TestWithACLFunc_EveryNode(t *testing.T) {
 	})
 }
 
-// makeAll makes a node of every kind, and leaves them.
+// makeAll creates a node of every kind, and leaves them.
 func makeAll(ctx context.Context, t *testing.T, c *conn.Client) {
 	t.Helper()
 	m, err := mutex.New(c, "/mutex")
@@ -126,11 +130,11 @@ func makeAll(ctx context.Context, t *testing.T, c *conn.Client) {
 	require.NoError(t, err)
 	_, err = c.Multi(ctx, zkrecipes.OpCreate("/plain/multi", nil, conn.Ephemeral))
 	require.NoError(t, err)
-	time.Sleep(15 * time.Second) // three times that is less than the minute after which servers remove a container that is empty
+	// Three times this is less than the minute after which servers remove an empty container.
+	time.Sleep(15 * time.Second)
 }
 
-// TestWithACLFunc_CallersOwn: a list that the caller gives comes first, and what is wrong with one of the function is
-// an error of the call.
+// A list passed to a call takes precedence over the function. If the function returns an invalid list, the call fails.
 func TestWithACLFunc_CallersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

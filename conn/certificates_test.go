@@ -26,7 +26,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// identity is a certificate that signs itself, and the pool that trusts nothing else.
+// identity is a self-signed certificate and a pool that trusts only that certificate.
 type identity struct {
 	own   tls.Certificate
 	roots *x509.CertPool
@@ -50,8 +50,8 @@ func newIdentity(t *testing.T) *identity {
 	return &identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots}
 }
 
-// Servers and clients change their certificates, trust no older one, and connections end all the time. No hold is lost. A connection
-// is refused if the change comes between the two sides of its handshake; the next one is not.
+// Servers and clients change their certificates, trust no older ones, and connections end all the time, but no hold is
+// lost. If the change comes between the two sides of a handshake, that connection is refused, and the next one is not.
 func TestTLS_CertificatesChange(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[identity]
@@ -62,7 +62,8 @@ func TestTLS_CertificatesChange(t *testing.T) {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			id := now.Load()
 			return &tls.Config{
-				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}, ClientCAs: id.roots, ClientAuth: tls.RequireAndVerifyClientCert,
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}, ClientCAs: id.roots,
+				ClientAuth: tls.RequireAndVerifyClientCert,
 			}, nil
 		},
 	}))
@@ -72,7 +73,7 @@ func TestTLS_CertificatesChange(t *testing.T) {
 	}
 	var working sync.WaitGroup
 	var enough atomic.Bool
-	patient, cancel := context.WithTimeout(t.Context(), time.Minute) // it takes four seconds, and longer on a slow machine
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute) // it takes four seconds, longer on a slow machine
 	defer cancel()
 	ctx, fail := context.WithCancelCause(patient)
 	defer fail(nil)
@@ -114,7 +115,10 @@ func TestTLS_CertificatesChange(t *testing.T) {
 func TestTLS_CannotBeReadForAWhile(t *testing.T) {
 	t.Parallel()
 	id := newIdentity(t)
-	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}}))
+	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{id.own},
+	}))
 	var broken atomic.Bool
 	var log bubble.Buffer
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTLSFunc(func() (*tls.Config, error) {
@@ -142,6 +146,7 @@ func TestTLS_BadFunctions(t *testing.T) {
 	require.ErrorContains(t, err, "tls: nil function")
 	_, err = conn.New("zk1", conn.WithTLSFunc(func() (*tls.Config, error) { return nil, errors.New("no such file") }))
 	require.ErrorContains(t, err, "tls: no such file")
-	_, err = conn.New("zk1", conn.WithTLSFunc(func() (*tls.Config, error) { return nil, nil })) //nolint:nilnil // that is the fault
+	_, err = conn.New("zk1",
+		conn.WithTLSFunc(func() (*tls.Config, error) { return nil, nil })) //nolint:nilnil // that is the fault
 	require.ErrorContains(t, err, "neither a configuration nor an error")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Client is the user's handle on an ensemble. It lives through many sessions and is safe for concurrent use.
-// One client per process and ensemble is enough, and any number of recipes can share it.
+// Client is a client of one ensemble. It lives through many sessions and is safe for concurrent use. One client
+// per process and ensemble is enough, and any number of recipes can share it.
 type Client client.Client
 
 func (c *Client) inner() *client.Client {
@@ -38,11 +38,10 @@ func (c *Client) bounded(ctx context.Context) context.Context { return c.inner()
 // its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
 // [WithServers].
 //
-// "dns-srv://_zookeeper._tcp.example.com/chroot" stands for the servers and ports in the SRV records of that
-// name, as in the Java client 3.10. The records are looked up again before each round, also with WithDialer; if
-// that fails, the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server
-// name found in the record, so whoever can forge records can direct the client to any server that has a
-// certificate.
+// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as
+// in the Java client 3.10. The records are looked up again before each round, even with WithDialer; if that fails,
+// the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server name found in the
+// record, so whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -50,12 +49,12 @@ func New(connect string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
+	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // New does not wait
 }
 
-// Dial is like [New], but waits for the first session as [Client.Ready] does. ctx bounds only this wait. If
-// Dial fails, nothing is left behind. Unlike New, it also fails if no name in connect exists for 5 s, because
-// that is more often a typing error than an outage. Name servers that fail are waited for.
+// Dial is like [New], but waits for the first session, like [Client.Ready]. ctx bounds only this wait. If Dial
+// fails, nothing is left behind. Unlike New, it also fails if no name in connect exists for 5 s, because that is
+// more often a typing error than an outage. If name servers fail, it keeps waiting.
 //
 // Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise
 // the cause of ctx, with the reason why the last server did not grant a session.
@@ -106,11 +105,11 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client
-// has started. The error is that of an [io.Closer], and always nil, so callers write
+// has started. The error makes Client an [io.Closer] and is always nil, so callers write
 //
 //	defer client.Close()
 //
-// It tries for at most a second to notify the server, and to remove parents that calls have created and not used,
+// For at most a second, Close tries to notify the server, and to remove parents that calls have created and not used,
 // which servers keep. Without a connection, or if the server does not answer, the ephemeral nodes remain until the
 // session expires, and such parents for good. Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
@@ -255,8 +254,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // A server that hangs may execute the first request late, after the second was answered. There are then two
 // nodes with the same UUID, unless the mode is not sequential.
 //
-// Errors: those of [Client.Create]. ErrUnknownOutcome says that ctx or the session ended, or that the search was
-// refused, before the node was found: an ephemeral node is deleted, at the latest with the session, and a
+// Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx or the session ended, or that the search was
+// refused, before the node was found: an ephemeral node is deleted, no later than the end of the session, and a
 // persistent node may stay. The error names it.
 func (c *Client) CreateProtected(
 	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
@@ -265,16 +264,16 @@ func (c *Client) CreateProtected(
 }
 
 // CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no
-// children and its data was not written for that long. [Client.Set] starts the time anew. The servers check
-// about once a minute and count by the wall clock of their leader, so use it to clean up and not to coordinate.
-// For a node that shows that a process is running, use an ephemeral node.
+// children and its data was not written for that long. [Client.Set] restarts the time to live. The servers check
+// about once a minute and use the wall clock of their leader, so use it to clean up and not to coordinate. For a
+// node that shows that a process is running, use an ephemeral node.
 //
 // The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and at most
 // 2^40-1 of them, about 34 years.
 //
 // All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true,
-// which is off by default. A server without it takes such nodes for ephemeral ones, so set it on all servers
-// before the first of them is created.
+// which is off by default. A server without it mistakes such nodes for ephemeral ones, so set it on all servers
+// before the first such node is created.
 //
 // Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to
 // live outside of the range, before any request.
@@ -334,13 +333,13 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(c.bounded(ctx), path, version)
 }
 
-// DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A path without a
-// node is no error. Up to 64 requests are in flight at a time.
+// DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A missing node is not
+// an error. Up to 64 requests are in flight at a time.
 //
-// The tree does not go at once: others see parts of it until DeleteAll returns. What they create below path in
+// The deletion is not atomic: others see parts of the tree until DeleteAll returns. What they create below path in
 // the meantime is deleted, too, ephemeral nodes and the contenders of locks included, so their holds are lost.
 // If DeleteAll returns nil, there was a moment at which no node was left; one may have been created since. While
-// another client keeps creating nodes below path, DeleteAll goes on until ctx ends.
+// another client keeps creating nodes below path, DeleteAll continues until ctx ends.
 //
 // A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute
 // the first request late, and then deletes a node that was created at the same path in the meantime, unless it
@@ -367,6 +366,6 @@ type DeleteAllOption func(*deleteAllOptions)
 
 type deleteAllOptions struct{ keepTop bool }
 
-// WithKeepTop makes [Client.DeleteAll] delete only what is below the path; by default the node at the path goes,
-// too. Servers delete a container themselves some time after its last child.
+// WithKeepTop makes [Client.DeleteAll] delete only what is below the path; by default it deletes the node at the
+// path, too. Servers delete a container themselves some time after its last child.
 func WithKeepTop() DeleteAllOption { return func(o *deleteAllOptions) { o.keepTop = true } }

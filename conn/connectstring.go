@@ -17,9 +17,9 @@ import (
 
 const defaultPort = "2181"
 
-// Servers returns the servers that a connect string names, each with its port, and the chroot behind them, which is
-// empty if there is none. It is for programs that ask each server by itself, for example with four-letter words. It
-// looks up the SRV records of dns-srv:// once, until ctx ends, and no other names.
+// Servers returns the servers that a connect string names, each with its port, and the chroot, which is empty if
+// there is none. It is for programs that query each server separately, for example with four-letter words. It looks
+// up the SRV records of dns-srv:// once, until ctx ends, and resolves no other names.
 //
 // Errors: a malformed connect string; an error of the name servers, or records that name no server.
 func Servers(ctx context.Context, connect string) (servers []string, chroot string, err error) {
@@ -34,7 +34,7 @@ func Servers(ctx context.Context, connect string) (servers []string, chroot stri
 	return servers, chroot, nil
 }
 
-// parse reads a connect string, which names either servers or where to ask for them.
+// parse parses a connect string, which names either the servers or a source of them.
 func parse(connect string) (servers []string, source *client.Source, chroot string, err error) {
 	if rest, ok := strings.CutPrefix(connect, srvScheme); ok {
 		source, chroot, err = parseSRV(rest)
@@ -44,7 +44,7 @@ func parse(connect string) (servers []string, source *client.Source, chroot stri
 	return servers, source, chroot, err
 }
 
-// parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports and the chroot, "" for none.
+// parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports, and the chroot or "".
 func parseConnect(connect string) (servers []string, chroot string, err error) {
 	if strings.Contains(connect, "://") {
 		return nil, "", fmt.Errorf("connect string %q: it has no scheme such as %s: want %s", connect,
@@ -52,7 +52,8 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	}
 	hosts, chroot := cutChroot(connect)
 	if strings.Contains(chroot, ",") {
-		return nil, "", fmt.Errorf("connect string %q: the chroot stands once, after the last server: want %s", connect, chrootOnce(connect))
+		return nil, "", fmt.Errorf("connect string %q: the chroot stands once, after the last server: want %s",
+			connect, chrootOnce(connect))
 	}
 	if err := validateChroot(chroot); err != nil {
 		return nil, "", fmt.Errorf("connect string %q: %w", connect, err)
@@ -73,7 +74,7 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// cutChroot cuts a connect string without a scheme before its chroot, which is "" for none.
+// cutChroot splits a connect string without a scheme into its hosts, and its chroot or "".
 func cutChroot(connect string) (hosts, chroot string) {
 	i := strings.IndexByte(connect, '/')
 	switch {
@@ -96,7 +97,8 @@ func validateChroot(chroot string) error {
 	return nil
 }
 
-// chrootOnce returns a connect string whose servers each had the same chroot as it should be, or else the form in general.
+// chrootOnce suggests the correct form of a connect string that repeats the same chroot after each server. For any
+// other it returns the general form.
 func chrootOnce(connect string) string {
 	var hosts []string
 	var chroot string
@@ -112,8 +114,8 @@ func chrootOnce(connect string) string {
 
 var scheme = regexp.MustCompile(`[^,:/\s]*://`)
 
-// bareIPv6 reports whether server is an IPv6 address without brackets, perhaps with a port, which cannot be distinguished
-// from the last group.
+// bareIPv6 reports whether server is an IPv6 address without brackets, perhaps with a port, which cannot be
+// distinguished from the last group.
 func bareIPv6(server string) bool {
 	end := max(strings.LastIndexByte(server, ':'), 0)
 	return isIPv6(server) || isIPv6(server[:end])
@@ -124,8 +126,8 @@ func isIPv6(s string) bool {
 	return err == nil && address.Is6()
 }
 
-// withPorts returns the servers that are well-formed, each once and with its port. The error is about the others, or says that there
-// are none.
+// withPorts returns the well-formed servers, each once and with its port. The error describes the malformed ones, or
+// an empty list.
 func withPorts(list []string) (servers []string, err error) {
 	var errs []error
 	for _, server := range list {

@@ -16,7 +16,7 @@
 //	                              |  v                             |
 //	                              Lost <---------------------------+
 //
-//	Close leads from every state to Closed, and nothing leads from there.
+//	Close leads from every state to Closed, which is final.
 //
 // In Suspended the connection is lost, but the session may still be alive. In Lost the session is over, and
 // with it every hold: either the server reported that it expired, or nothing was answered for a whole session
@@ -27,7 +27,7 @@
 //
 // Every operation takes a context and returns soon after the context ends, connected or not, with an error that
 // matches the cause; package zkrecipes describes this under "Conventions". Without a connection, operations
-// wait for one. The error then names the server and the reason why it did not answer:
+// wait for one, and an error then names the server and the reason why it did not answer:
 //
 //	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
@@ -40,9 +40,9 @@
 // nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it finds the node.
 //
 // Operations of a Session end with it. Reads of a Client continue in the next session and never go back in
-// time: a server that lags behind what this client has seen refuses it. There is one exception. If servers have
-// only refused for a session timeout, as after an ensemble was restored from a backup, the client accepts what
-// they have.
+// time, because a server that lags behind what this client has seen refuses it, with one exception: after a
+// session timeout in which servers have only refused, as when an ensemble was restored from a backup, the client
+// accepts what they have.
 //
 // Invalid paths and flags, requests above [WithMaxRequestSize], and more ephemeral nodes than the servers can
 // survive are rejected before anything is sent. Errors of the server match the variables of go-zookeeper, such
@@ -77,8 +77,8 @@
 //
 // [Session.ValidUntil] guarantees that no server has ended the session before that moment, on the clock of this
 // process. Its ephemeral nodes therefore still exist, unless a client has deleted them. docs/design.md explains
-// what this rests on, under "The rule of C2". The guarantee does not cover these cases, for which a hold has a
-// fencing token:
+// the argument under "The rule of C2". The guarantee does not cover these cases, for which a hold has a fencing
+// token:
 //
 //   - a process that is frozen, or a virtual machine that is suspended;
 //   - a leader that was replaced, or an observer master, if the session timeout is below six ticks; or a leader
@@ -103,7 +103,7 @@
 //
 // # Logging
 //
-// The client logs to the logger of [WithLogger], by default [slog.Default]:
+// The client logs to the logger set by [WithLogger], by default [slog.Default]:
 //
 //   - Info, "zookeeper: connected", "suspended" and "closed": the state has changed.
 //   - Warn, "zookeeper: session lost": the session has ended, other than by Close, and with it every hold.
@@ -148,15 +148,15 @@
 // delays nothing: a separate goroutine writes the records, up to 1,000 may be waiting, and the number of
 // dropped records is logged with the key "dropped".
 //
-// [Client.Status] has the same facts for a health check.
+// For a health check, [Client.Status] reports the same facts.
 //
 // # Cost
 //
 // A client has four goroutines, and one more for each node of a hold. Opening and closing a session takes about
-// 32 KB. A ping is sent when nothing was answered for T/3, where T is the session timeout, and while there is a
-// hold a sync about every T/11. After a reconnect, a client with a hold or with waiters sends a transaction
-// that changes nothing, and each waiter sets its watch again with a read. Watches are shared: a session has at
-// most one for each path and kind.
+// 32 KB. The client sends a ping when nothing was answered for T/3, where T is the session timeout, and while
+// there is a hold a sync about every T/11. After a reconnect, a client with a hold or with waiters sends a
+// transaction that changes nothing, and each waiter sets its watch again with a read. Watches are shared: a
+// session has at most one for each path and kind.
 //
 // Events can get lost. Each call that waits, and each hold, therefore rereads what it watches after two to
 // three session timeouts, at a rate of at most 200 reads a second for all of one session together. With 6,000

@@ -55,7 +55,7 @@ func ExampleDial() {
 	// get /missing: zk: node does not exist
 }
 
-// A service starts, and reports its health, while ZooKeeper is away.
+// A service that starts, and reports its health, while ZooKeeper is unavailable.
 func ExampleNew() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -96,7 +96,7 @@ func ExampleClient_States() {
 			if connected++; connected == 2 {
 				break
 			}
-			srv.Expire(srv.Sessions()[0].ID) // what an operator or a long outage does
+			srv.Expire(srv.Sessions()[0].ID) // as an operator or a long outage would
 		}
 	}
 	// Output:
@@ -120,7 +120,7 @@ func ExampleClient_Watch() {
 
 	for limit, err := range client.Watch(ctx, "/app/limit") {
 		switch {
-		case err != nil: // the last that it yields
+		case err != nil: // the final value
 			fmt.Println(err)
 			return
 		case !limit.Current:
@@ -187,13 +187,13 @@ func ExampleClient_CreateProtected() {
 		fmt.Println(err)
 		return
 	}
-	_, rest, _ := strings.Cut(path, "-worker-") // what comes before has a UUID
+	_, rest, _ := strings.Cut(path, "-worker-") // the part before it has a UUID
 	fmt.Println("worker", rest)
 	// Output:
 	// worker 0000000000
 }
 
-// Nodes below /billing belong to the team that bills, and all others to the operators.
+// Nodes below /billing belong to the billing team, and all others to the operators.
 func ExampleWithACLFunc() {
 	_, connect, closeServer := server()
 	defer closeServer()
@@ -257,7 +257,7 @@ func ExampleClient_CreateTTL() {
 	// it is gone <nil>
 }
 
-// A thousand goroutines read, and the servers have at most ten of the requests at a time.
+// A thousand goroutines read, with at most ten requests in flight.
 func ExampleWithMaxInFlight() {
 	_, connect, closeServer := server()
 	defer closeServer()
@@ -285,7 +285,7 @@ func ExampleWithMaxInFlight() {
 	// 1000
 }
 
-// The team of the client may change the node from now on, and everybody may read it.
+// Restrict a node so that only the client's team can change it, while everybody can read it.
 func ExampleClient_SetACL() {
 	_, connect, closeServer := server()
 	defer closeServer()
@@ -305,7 +305,7 @@ func ExampleClient_SetACL() {
 	list, stat, err := client.ACL(ctx, "/limit")
 	fmt.Println(list, stat.Aversion, err)
 	list = []zk.ACL{{Perms: zk.PermAll, Scheme: "auth"}, {Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
-	stat, err = client.SetACL(ctx, "/limit", list, stat.Aversion) // unless another client was faster
+	stat, err = client.SetACL(ctx, "/limit", list, stat.Aversion) // unless another client has changed it since
 	fmt.Println(stat.Aversion, err)
 	// Output:
 	// [{31 world anyone}] 0 <nil>
@@ -365,7 +365,7 @@ func ExampleDial_secured() {
 	defer client.Close()
 }
 
-// An ensemble that admits only clients with an identity. Only that identity can access what the client creates.
+// The ensemble accepts only authenticated clients, and only this client's identity can access what it creates.
 func ExampleWithSASL() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -385,7 +385,7 @@ func ExampleWithSASL() {
 	defer client.Close()
 }
 
-// Certificates that live for hours, in files that another program replaces.
+// Short-lived certificates, in files that another program replaces.
 func ExampleWithTLSFunc() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

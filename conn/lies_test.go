@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// route dials the address of a server as another one of srv, and refuses all others.
+// route maps the addresses that the client dials to those of srv, and refuses all others.
 func route(srv *zktest.Server, routes map[string]string) conn.Option {
 	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		if to, ok := routes[address]; ok {
@@ -31,7 +31,7 @@ func route(srv *zktest.Server, routes map[string]string) conn.Option {
 	})
 }
 
-// besides is a client of one ensemble that is also given the servers of another one, at addresses that begin with
+// besides returns a client of srv that is also given the server of another ensemble, at addresses that begin with
 // "10.".
 func besides(t *testing.T, srv, other *zktest.Server, d *directory, opts ...conn.Option) *conn.Client {
 	t.Helper()
@@ -45,8 +45,8 @@ func besides(t *testing.T, srv, other *zktest.Server, d *directory, opts ...conn
 		}))...)
 }
 
-// The servers of an ensemble that has written less refuse a client that has seen more. So the list may name them: the client goes on to
-// its own, and its lock is held throughout.
+// The servers of an ensemble with a lower zxid refuse a client that has seen a higher one. The list may therefore name
+// them: the client moves on to its own servers, and its lock is held throughout.
 func TestWithServers_NamesAYoungerEnsemble_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the order is random
@@ -67,8 +67,8 @@ func TestWithServers_NamesAYoungerEnsemble_TheHoldLivesOn(t *testing.T) {
 	}
 }
 
-// The servers of an ensemble that has written more know nothing of the session, and say that it has expired. The hold is lost at once,
-// before anybody else can have the lock, and the log says so.
+// The servers of an ensemble with a higher zxid do not know the session and report that it has expired. The hold is
+// lost at once, before another client can acquire the lock, and the loss is logged.
 func TestWithServers_NamesAnOlderEnsemble_TheHoldIsLostFirst(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -96,8 +96,8 @@ func TestWithServers_NamesAnOlderEnsemble_TheHoldIsLostFirst(t *testing.T) {
 	})
 }
 
-// Clients reach the servers by a proxy at other ports than the configuration says. Those refuse, or swallow packets.
-// A client with a lock returns by the given addresses each time, and never moves to the others.
+// Clients reach the servers through a proxy, at other ports than those in the configuration, which refuse connections.
+// A client with a lock reconnects to the given addresses each time, and never moves to the others.
 func TestEnsembleTracking_PortsBehindAProxy_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -107,7 +107,8 @@ func TestEnsembleTracking_PortsBehindAProxy_TheHoldLivesOn(t *testing.T) {
 			routes[given[i]] = front.Addr()
 		}
 		log := &lines{}
-		c := trial.DialTo(t, strings.Join(given, ","), route(srv, routes), conn.WithEnsembleTracking(), conn.WithRebalance(time.Minute), log.option())
+		c := trial.DialTo(t, strings.Join(given, ","), route(srv, routes), conn.WithEnsembleTracking(),
+			conn.WithRebalance(time.Minute), log.option())
 		hold := lock(t, c)
 		for range 20 {
 			time.Sleep(2 * time.Minute)
@@ -119,7 +120,8 @@ func TestEnsembleTracking_PortsBehindAProxy_TheHoldLivesOn(t *testing.T) {
 	}, zktest.WithFronts(3))
 }
 
-// Whatever the configuration says, the client keeps the servers that it was given, and finds one of them within one attempt to connect.
+// Whatever the configuration says, the client keeps the servers that it was given, and finds one of them in the time of
+// one attempt to connect.
 func TestEnsembleTracking_ConfigurationLies_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	var thousand strings.Builder
@@ -136,7 +138,8 @@ func TestEnsembleTracking_ConfigurationLies_TheHoldLivesOn(t *testing.T) {
 		"no version":                              "server.1=10.0.0.1:2888:3888:participant;2181",
 		"two versions":                            "server.1=10.0.0.1:2888:3888;2181\nversion=ffffffff0\nversion=1",
 		"noise":                                   string(noise),
-		"one server a thousand times":             strings.Repeat("server.1=10.0.0.1:2888:3888:participant;2181\n", 1000) + "version=ffffffff0",
+		"one server a thousand times": strings.Repeat("server.1=10.0.0.1:2888:3888:participant;2181\n", 1000) +
+			"version=ffffffff0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +157,7 @@ func TestEnsembleTracking_ConfigurationLies_TheHoldLivesOn(t *testing.T) {
 	}
 }
 
-// Answers that no name server should give leave the last servers, and cost less than the hold has.
+// After garbage from a name server, the client keeps the last servers, and the hold survives the delay.
 func TestSRV_AnswersAreGarbage_TheLastServersStay(t *testing.T) {
 	for name, distort := range map[string]func(answer []byte) []byte{
 		"empty":             func([]byte) []byte { return nil },
@@ -163,9 +166,14 @@ func TestSRV_AnswersAreGarbage_TheLastServersStay(t *testing.T) {
 		"says what it asks": func(answer []byte) []byte { answer[2] = 0; return answer },
 		"too many records":  func(answer []byte) []byte { binary.BigEndian.PutUint16(answer[6:], 60000); return answer },
 		"points to itself":  func(answer []byte) []byte { return append(answer[:len(answer)-2], 0xc0, byte(len(answer)-2)) },
-		"noise":             func(answer []byte) []byte { _, _ = rand.NewChaCha8([32]byte{}).Read(answer[2:]); return answer },
-		"another name":      func(answer []byte) []byte { return bytes.ReplaceAll(answer, []byte("example"), []byte("elpmaxe")) },
-		"server failure":    func(answer []byte) []byte { answer[3] |= 2; return answer },
+		"noise": func(answer []byte) []byte {
+			_, _ = rand.NewChaCha8([32]byte{}).Read(answer[2:])
+			return answer
+		},
+		"another name": func(answer []byte) []byte {
+			return bytes.ReplaceAll(answer, []byte("example"), []byte("elpmaxe"))
+		},
+		"server failure": func(answer []byte) []byte { answer[3] |= 2; return answer },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withNames(t, func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option) {
@@ -187,7 +195,7 @@ func TestSRV_AnswersAreGarbage_TheLastServersStay(t *testing.T) {
 	}
 }
 
-// Of a thousand records one leads to a server. The client finds it, and the log names ten of them.
+// One of a thousand records leads to a server. The client finds it, and the log names ten of the records.
 func TestSRV_AThousandRecords_TheServerIsFound(t *testing.T) {
 	withNames(t, func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option) {
 		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})

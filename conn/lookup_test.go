@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Name servers that never answer hold Dial up until its context ends.
+// If name servers never answer, Dial waits until its context ends.
 func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 	before := net.DefaultResolver
 	defer func() { net.DefaultResolver = before }()
@@ -29,7 +29,7 @@ func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 	}}
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := net.DefaultResolver.LookupHost(dead, "zk1.example.org") // what package net keeps must not belong to a bubble
+	_, err := net.DefaultResolver.LookupHost(dead, "zk1.example.org") // so that package net's state is not of a bubble
 	require.Error(t, err)
 	impatient := errors.New("impatient")
 	for _, patience := range []time.Duration{time.Minute, 2 * time.Second} {
@@ -45,8 +45,8 @@ func TestDial_NameServersThatDoNotAnswer_AreWaitedFor(t *testing.T) {
 	}
 }
 
-// listenTwice starts a server, and listens on 127.0.0.1 at the same port. Another process may have that port there, so it is tried
-// several times.
+// listenTwice starts a server, and listens on 127.0.0.1 at the same port. Another process may already use that port
+// there, so listenTwice tries several times.
 func listenTwice(t *testing.T, opts ...zktest.Option) (srv *zktest.Server, without net.Listener, port string) {
 	t.Helper()
 	for tries := 1; ; tries++ {

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// membersOf reads a configuration of an ensemble: a line "version=" with a hexadecimal number, and a line for each server,
+// membersOf parses a configuration of an ensemble: a line "version=" with a hexadecimal number, and a line for each
+// server,
 //
 //	server.1=host:2888:3888:participant;host:2181;host:2281
 //
-// in which the second part is for clients and the third for clients with TLS. Both may be missing, as the first host may be. Several
-// hosts of one server are separated by "|".
+// in which the second part is for clients and the third for clients with TLS. Both parts may be missing, and so may
+// the first host. Several hosts of one server are separated by "|".
 //
 // Source: QuorumPeer.QuorumServer of ZooKeeper; the third part is new in 3.10.
 func membersOf(config string, secure bool) (version uint64, servers []string, err error) {
@@ -42,8 +43,8 @@ func membersOf(config string, secure bool) (version uint64, servers []string, er
 	return version, servers, errors.Join(errs...)
 }
 
-// memberOf returns where a server takes clients. A server that listens on all its addresses is reached at those that the other servers
-// use. One that says nothing of clients, as in a static configuration, has none.
+// memberOf returns the client addresses of a server. For a server that listens on all its addresses, these are the
+// addresses that the other servers use. A server without a client address, as in a static configuration, has none.
 func memberOf(value string, secure bool) ([]string, error) {
 	parts := strings.Split(value, ";")
 	client := ""

@@ -35,7 +35,10 @@ func TestMembersOf_AddressesForClients(t *testing.T) {
 
 func TestMembersOf_BadServers_AreLeftOut(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"0.0.0.0:1:2;2181", "a:1:2;b:0", "a:1:2;x", "a:1:2;b:c:d", ";2181", "a:1:2;[b", "a b:1:2;2181", "|;1"} {
+	for _, server := range []string{
+		"0.0.0.0:1:2;2181", "a:1:2;b:0", "a:1:2;x", "a:1:2;b:c:d", ";2181", "a:1:2;[b",
+		"a b:1:2;2181", "|;1",
+	} {
 		_, servers, err := membersOf("server.1="+server+"\nserver.2=zk2:1:2;2181\nversion=0", false)
 		require.Error(t, err, server)
 		require.Equal(t, []string{"zk2:2181"}, servers, server)

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCreate_Modes: what is made is what the mode says, by a create and in a transaction.
+// Each mode creates the kind of node that it names, by Create and in a transaction.
 func TestCreate_Modes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

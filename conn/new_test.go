@@ -23,7 +23,7 @@ func newClient(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Clie
 	return c
 }
 
-// A service starts while its servers are away. It continues when they are back, without another call.
+// A service starts while its servers are unavailable, and continues when they are back, without another call.
 func TestNew_ServersAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

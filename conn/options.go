@@ -55,7 +55,7 @@ func newOptions(opts []Option) (*options, error) {
 	o.Dial = o.dial
 	if o.rawDial == nil {
 		o.rawDial = (&net.Dialer{}).DialContext
-		o.Lookup = net.DefaultResolver.LookupHost // it returns an address as it is
+		o.Lookup = net.DefaultResolver.LookupHost // which returns an address unchanged
 	}
 	return o, nil
 }
@@ -99,8 +99,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // servers that cannot read it, because it is longer than 2 × jute.maxbuffer, never start again. Each node
 // counts with the bytes of its path on the server, chroot included, plus four. At half of that limit the client
 // logs a warning. Above three quarters, 1,572,861 bytes by default, a create fails with
-// [zkrecipes.ErrSessionFull]. That is about 20,000 locks on paths of 15 to 20 bytes. Another client has a
-// session of its own, with room for as many.
+// [zkrecipes.ErrSessionFull]. That is about 20,000 locks on paths of 15 to 20 bytes. The limit is per session, so
+// use another client for more.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -127,9 +127,9 @@ func WithMaxReplySize(bytes int) Option {
 
 // WithMaxInFlight limits how many requests of this program are in flight, 1 or more; by default there is no
 // limit. It applies to the calls of [Client] and [Session], and to each request of [Client.DeleteAll] and others
-// that send several. A call beyond the limit waits for its turn, first come, first served, until its context ends:
-// nothing was sent then, and the error says what it waited for. A call that returns because its context has ended
-// keeps its turn until the server answers or the connection is lost.
+// that send several. Calls beyond the limit wait in FIFO order. If the context of a waiting call ends, nothing was
+// sent, and the error describes what the call waited for. A request that was sent counts until the server answers or
+// the connection is lost, even if its call has returned because its context has ended.
 //
 // The limit does not apply to what the client and the recipes send for themselves: pings, the proof of liveness,
 // contenders, grants, releases, transactions of a hold, kept nodes, values, watches and caches. They never wait
@@ -145,8 +145,8 @@ func WithMaxInFlight(n int) Option {
 }
 
 // WithTickTime declares the tickTime of the ensemble, as in its zoo.cfg; the default is unknown. It lets
-// [Session.ValidUntil] count with 1.5 ticks where it otherwise counts with a quarter of the session timeout;
-// see docs/design.md.
+// [Session.ValidUntil] allow 1.5 ticks where it otherwise allows a quarter of the session timeout; see
+// docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -159,10 +159,9 @@ func WithTickTime(d time.Duration) Option {
 
 // WithLeastTimeout declares the smallest session timeout that a server of the ensemble may grant. The default
 // is the smallest that one has granted to the session. Set it, for example to two ticks, if operators may lower
-// maxSessionTimeout below [WithSessionTimeout] while clients run. [Session.ValidUntil] then counts with it from
-// the moment the client asks a server to resume the session until a server answers. The trade-off: holds end if
-// no server answers for that long, as in an election of a leader that takes longer. A server that hangs up has
-// not answered.
+// maxSessionTimeout below [WithSessionTimeout] while clients run. [Session.ValidUntil] then assumes it from the
+// moment the client asks a server to resume the session until a server answers. The trade-off: holds end if no
+// server answers for that long, as in a leader election that takes longer. A server that hangs up has not answered.
 func WithLeastTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -334,20 +333,20 @@ func WithEnsembleTracking() Option {
 	}
 }
 
-// WithRebalance lets the client move to another server, within this time, for the sake of balance; the default is
-// never. It moves at a random moment on two occasions:
+// WithRebalance lets the client move to another server, within this time, to balance the load of the servers; the
+// default is never. It moves at a random moment on two occasions:
 //
 //   - It has lost a connection. After a rolling restart all clients are on the servers that restarted first. Each
-//     draws a server again, possibly the present one. Choose the duration of several such restarts, such as 10
+//     then picks a random server, possibly its current one. Choose the duration of several such restarts, such as 10
 //     minutes.
-//   - The servers of [WithEnsembleTracking] have become others. The clients of a server that has left the ensemble
+//   - The servers found by [WithEnsembleTracking] have changed. The clients of a server that has left the ensemble
 //     leave it. If there are more servers, a part of the clients of each moves to the new ones, such as a fifth when
-//     a fifth server is added, as updateServerList of the Java client computes it.
+//     a fifth server is added, as computed by updateServerList of the Java client.
 //
 // The client moves only at a quiet moment: no request is unanswered, no hold was made WithLossOnSuspend, and
-// holds are proven for at least half of the session timeout. If there is no such moment within the same time
-// again, it stays. To move, it reconnects. The session and its holds survive, and the client is suspended for a
-// few round trips.
+// holds are proven for at least half of the session timeout. If there is no such moment within another period of
+// the same length, it stays. To move, it reconnects. The session and its holds survive, and the client is suspended
+// for a few round trips.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {
@@ -359,12 +358,12 @@ func WithRebalance(within time.Duration) Option {
 }
 
 // WithPreferredServers sets which servers to try before all others, such as those of the client's own zone; by
-// default all are alike. The function receives a server as in the connect string, with its port, when the client
-// learns of it.
+// default there is no preference. The function receives a server as in the connect string, with its port, when the
+// client learns of it.
 //
-// A client that reaches no preferred server takes another one, and keeps it. With [WithRebalance] it tries to come
-// back within that time, again and again, and it moves among preferred servers only. Each preferred server that
-// drops packets costs [WithConnectTimeout] before others are tried, and holds lose that time.
+// A client that reaches no preferred server connects to another one, and stays there. With [WithRebalance] it keeps
+// trying to return, each time within that period, and it moves only among preferred servers. Each preferred server
+// that drops packets costs [WithConnectTimeout] before others are tried, and holds lose that time.
 func WithPreferredServers(prefer func(server string) bool) Option {
 	return func(o *options) error {
 		if prefer == nil {
@@ -376,8 +375,8 @@ func WithPreferredServers(prefer func(server string) bool) Option {
 }
 
 // WithSASL authenticates the client with a SASL mechanism on every new connection, before any credential of
-// [WithAuth] and any other request; by default there is no such identity. Access lists name the identity in the
-// scheme sasl.
+// [WithAuth] and any other request; by default the client has no SASL identity. Access lists name the identity in
+// the scheme sasl.
 //
 // If a server refuses, does not prove its own identity, or does not support SASL, the client tries the next
 // one. If all servers refuse, the session ends and calls fail with [zkrecipes.ErrAuthFailed].
@@ -466,11 +465,12 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	}
 	config, failed := o.tls.next()
 	if failed != nil {
-		o.Log.Warn("zookeeper: cannot read the TLS configuration, the one before is used", "server", server.String(), "error", failed)
+		o.Log.Warn("zookeeper: cannot read the TLS configuration, the one before is used",
+			"server", server.String(), "error", failed)
 	}
 	if config.ServerName == "" {
 		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(server.Name) // which comes from the connect string
+		config.ServerName, _, _ = net.SplitHostPort(server.Name) // the name in the connect string
 	}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {

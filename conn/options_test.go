@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// The limits that the documentation names are accepted, and what lies beyond is refused with an error that names them.
+// The documented limits are accepted. Values beyond them are rejected with an error that names the limits.
 func TestOptions_Limits(t *testing.T) {
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// What is promoted from an embedded field can be used, although go doc does not show it.
+// Promoted fields of an embedded struct are part of the API, although go doc does not show them.
 func TestClient_HasNoFieldThatUsersSee(t *testing.T) {
 	client := reflect.TypeFor[conn.Client]()
 	for i := range client.NumField() {

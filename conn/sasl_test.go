@@ -36,12 +36,14 @@ func secured(t *testing.T, more ...zktest.Option) *zktest.Server {
 
 var bobs = conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}})
 
-// The identity belongs to the connection, so a session that is resumed needs it again. A hold outlives that.
+// The identity belongs to the connection, so the client authenticates again when it resumes a session. A hold survives
+// that.
 func TestSASL_OnEveryConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := secured(t)
 		var log bubble.Buffer
-		c := bubble.Dial(t, srv, "a", digest(t, "bob", "secret"), bobs, conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		c := bubble.Dial(t, srv, "a", digest(t, "bob", "secret"), bobs,
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.Equal(t, "DIGEST-MD5 as bob", c.Status().Identity)
 		m, err := mutex.New(c, "/lock")
 		require.NoError(t, err)
@@ -68,8 +70,10 @@ func TestSASL_OnEveryConnection(t *testing.T) {
 func TestSASL_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, required := range [][]zktest.Option{nil, {zktest.WithRequiredAuth("sasl")}} {
-			srv := zktest.Run(t, append(required, zktest.InMemory(), zktest.WithSASLUsers(map[string]string{"bob": "secret"}))...)
-			_, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+			srv := zktest.Run(t, append(required, zktest.InMemory(),
+				zktest.WithSASLUsers(map[string]string{"bob": "secret"}))...)
+			_, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "hunter2"),
+				conn.WithLogger(slog.New(slog.DiscardHandler)))
 			require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 			require.ErrorContains(t, err, "sasl DIGEST-MD5 as bob")
 			require.NotContains(t, err.Error(), "hunter2")
@@ -77,14 +81,17 @@ func TestSASL_Refused(t *testing.T) {
 	})
 }
 
-// A server without SASL ends the exchange as if it had succeeded. That is not an identity.
+// A server without SASL ends the exchange as if it had succeeded, but the client then has no identity.
 func TestSASL_ServerWithoutIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		sent := srv.Intercept(zktest.Match{Where: func(r zktest.Request) bool { return r.Op != 102 }, Times: -1}, zktest.Proceed())
+		sent := srv.Intercept(zktest.Match{Where: func(r zktest.Request) bool {
+			return r.Op != 102
+		}, Times: -1}, zktest.Proceed())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := conn.Dial(ctx, srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "secret"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+		_, err := conn.Dial(ctx, srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "secret"),
+			conn.WithLogger(slog.New(slog.DiscardHandler)))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "has it a JAAS section")
 		require.Zero(t, sent.Hits())
@@ -107,7 +114,7 @@ func (k *keeper) Start(ctx context.Context, host string) (e sasl.Exchange, first
 
 func (k *keeper) Refused() { k.refused++ }
 
-// What an exchange keeps for the next one may be what the server refuses.
+// A mechanism is notified of a refusal, because the server may have refused what the mechanism keeps between exchanges.
 func TestSASL_RefusalIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for password, refused := range map[string]int{"secret": 0, "hunter2": 2} {
@@ -115,7 +122,8 @@ func TestSASL_RefusalIsTold(t *testing.T) {
 			require.NoError(t, err)
 			k := &keeper{Mechanism: m}
 			srv := secured(t)
-			c, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), conn.WithSASL(k), conn.WithLogger(slog.New(slog.DiscardHandler)))
+			c, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), conn.WithSASL(k),
+				conn.WithLogger(slog.New(slog.DiscardHandler)))
 			if err == nil {
 				require.NoError(t, c.Close())
 			}
@@ -124,7 +132,7 @@ func TestSASL_RefusalIsTold(t *testing.T) {
 	})
 }
 
-// cached is a mechanism that keeps a password until a server refuses it, as that of Kerberos keeps a ticket.
+// cached is a mechanism that keeps a password until a server refuses it, as the Kerberos mechanism keeps a ticket.
 type cached struct {
 	mu         sync.Mutex
 	kept, next string
@@ -156,15 +164,15 @@ func (e *cachedExchange) Refused() {
 	e.of.kept = e.of.next
 }
 
-// age sets what is kept, and what comes after a refusal.
+// age sets the password that is kept, and the one that replaces it after a refusal.
 func (c *cached) age(kept, next string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept, c.next, c.starts = kept, next, 0
 }
 
-// After a new server key, the only server refused a ticket of the former key, and that ended the session and its hold. A fresh one is tried
-// first, once.
+// After a change of the server key, the only server used to refuse a ticket of the old key, which ended the session and
+// its hold. The client now tries a fresh ticket first, once.
 func TestSASL_StaleCredentialIsReplaced(t *testing.T) {
 	for _, next := range []string{"secret", "wrong"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -195,7 +203,7 @@ func TestSASL_StaleCredentialIsReplaced(t *testing.T) {
 	}
 }
 
-// endless is a mechanism that never comes to an end, or cannot begin.
+// endless is a mechanism whose exchange never ends, or cannot begin.
 type endless struct {
 	starts, steps int
 	err           error
@@ -213,12 +221,12 @@ func (e *endless) Step([]byte) ([]byte, bool, error) {
 	return []byte{}, false, nil
 }
 
-// hostile answers each token by what answer returns.
+// hostile connects to a server that answers each token with what answer returns.
 func hostile(answer func(xid uint32) []byte) conn.DialFunc {
 	return (&bubble.Hostile{Answer: func(_ int, xid uint32) []byte { return answer(xid) }}).Dial
 }
 
-// token is an answer with a token.
+// token returns a server's answer with a token.
 func token(xid uint32, text string) []byte { return bubble.Token(xid, []byte(text)) }
 
 func TestSASL_HostileServer(t *testing.T) {
@@ -228,17 +236,28 @@ func TestSASL_HostileServer(t *testing.T) {
 			opt    conn.Option
 			answer func(xid uint32) []byte
 		}{
-			"after ten steps":             {conn.WithSASL(m), func(xid uint32) []byte { return token(xid, "more") }},
-			"no answer to a token":        {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid+1, "more") }},
-			"cannot be read":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
-			"bytes":                       {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, strings.Repeat("x", 1<<20)) }},
-			"does not prove":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }},
-			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return bubble.Frame(token(xid, "")[4:21]) }},
-			"did not answer":              {digest(t, "bob", "hunter2"), func(uint32) []byte { return nil }},
-			"no ticket":                   {conn.WithSASL(&endless{err: errors.New("no ticket")}), func(xid uint32) []byte { return token(xid, "") }},
+			"after ten steps": {conn.WithSASL(m), func(xid uint32) []byte { return token(xid, "more") }},
+			"no answer to a token": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+				return token(xid+1, "more")
+			}},
+			"cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
+			"bytes": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+				return token(xid, strings.Repeat("x", 1<<20))
+			}},
+			"does not prove": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+				return token(xid, `nonce="a",algorithm=md5-sess`)
+			}},
+			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte {
+				return bubble.Frame(token(xid, "")[4:21])
+			}},
+			"did not answer": {digest(t, "bob", "hunter2"), func(uint32) []byte { return nil }},
+			"no ticket": {conn.WithSASL(&endless{err: errors.New("no ticket")}), func(xid uint32) []byte {
+				return token(xid, "")
+			}},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			_, err := conn.Dial(ctx, "zk1:2181", conn.WithDialer(hostile(c.answer)), c.opt, conn.WithLogger(slog.New(slog.DiscardHandler)))
+			_, err := conn.Dial(ctx, "zk1:2181", conn.WithDialer(hostile(c.answer)), c.opt,
+				conn.WithLogger(slog.New(slog.DiscardHandler)))
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded, says)
 			require.ErrorContains(t, err, says)
@@ -257,12 +276,13 @@ func TestSASL_BadMechanism(t *testing.T) {
 	require.ErrorContains(t, err, "sasl: nil mechanism")
 }
 
-// A server that proves nothing is left for another one. A call that came after it had failed used to fail at once
-// with refused credentials.
+// After a server that does not prove its identity, the client tries another one. A call made after such a failure used
+// to fail at once, with refused credentials.
 func TestSASL_UnprovenServer_CallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }
-		c, err := conn.New("zk1:2181", conn.WithDialer(hostile(answer)), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+		c, err := conn.New("zk1:2181", conn.WithDialer(hostile(answer)), digest(t, "bob", "hunter2"),
+			conn.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		defer c.Close()
 		time.Sleep(5 * time.Second)

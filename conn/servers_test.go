@@ -25,7 +25,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// directory is what a function of WithServers returns.
+// directory provides a function for WithServers.
 type directory struct {
 	mu    sync.Mutex
 	list  []string
@@ -46,7 +46,7 @@ func (d *directory) servers(context.Context) ([]string, error) {
 	return d.list, d.err
 }
 
-// lines is a log of warnings and worse.
+// lines is a log of records at Warn and above.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -68,7 +68,7 @@ func (l *lines) option() conn.Option {
 	return conn.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
-// addresses are those of some fronts, as the members of a list.
+// addresses returns the addresses of fronts, as a list of servers.
 func addresses(fronts []*zktest.Front) (list []string) {
 	for _, f := range fronts {
 		list = append(list, f.Addr())
@@ -76,14 +76,16 @@ func addresses(fronts []*zktest.Front) (list []string) {
 	return list
 }
 
-// The three servers of the connect string are replaced one by one. The client finds the others, and its lock is held throughout.
+// The three servers of the connect string are replaced one by one. The client finds the new ones, and its lock is held
+// throughout.
 func TestWithServers_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		fronts := srv.Fronts()
 		d := &directory{}
 		d.set(nil, addresses(fronts[:3])...)
-		c := trial.DialTo(t, strings.Join(addresses(fronts[:3]), ","), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithServers(d.servers))
+		c := trial.DialTo(t, strings.Join(addresses(fronts[:3]), ","), conn.WithDialer(srv.DialAs(trial.Label)),
+			conn.WithServers(d.servers))
 		m, err := mutex.New(c, "/lock")
 		require.NoError(t, err)
 		hold, err := m.Lock(t.Context())
@@ -99,7 +101,7 @@ func TestWithServers_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
-// Rounds without a server ask once each.
+// Each round in which no server answers calls the function once.
 func TestWithServers_EachRound_AsksOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +112,8 @@ func TestWithServers_EachRound_AsksOnce(t *testing.T) {
 			dialed.Add(address)
 			return nil, syscall.ECONNREFUSED
 		}
-		_, err := conn.Dial(trial.Within(t, 10*time.Second+time.Millisecond), "first", conn.WithDialer(dial), conn.WithServers(d.servers), trial.EverySecond)
+		_, err := conn.Dial(trial.Within(t, 10*time.Second+time.Millisecond), "first", conn.WithDialer(dial),
+			conn.WithServers(d.servers), trial.EverySecond)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Len(t, d.asked.All(), 12, "once by Dial, then at 0 s, 1 s and so on")
 		require.Len(t, dialed.All(), 2*11)
@@ -118,7 +121,7 @@ func TestWithServers_EachRound_AsksOnce(t *testing.T) {
 	})
 }
 
-// What a function returns that is of no use leaves the last list, and is logged once. What is of use is taken.
+// If the function returns no usable server, the client keeps the last list and logs that once. Usable servers are used.
 func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
 	t.Parallel()
 	away := errors.New("the directory is away")
@@ -127,9 +130,12 @@ func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
 		list []string
 		says string
 	}{
-		"an error":         {err: away, list: []string{"elsewhere:2181"}, says: "the directory is away"},
-		"empty":            {says: "no servers"},
-		"no address":       {list: []string{"", ":2181", "::1", "[zk]:1", "a b", "zk:0", "zk:x", "zk:99999", "[::1"}, says: "the last ones stay"},
+		"an error": {err: away, list: []string{"elsewhere:2181"}, says: "the directory is away"},
+		"empty":    {says: "no servers"},
+		"no address": {
+			list: []string{"", ":2181", "::1", "[zk]:1", "a b", "zk:0", "zk:x", "zk:99999", "[::1"},
+			says: "the last ones stay",
+		},
 		"one of them good": {list: []string{"zk:65536", "127.0.0.2:1"}, says: "a part of the servers cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +143,8 @@ func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				d, log := &directory{}, &lines{}
 				d.set(nil, "127.0.0.2:1")
-				client := trial.DialTo(t, srv.Fronts()[0].Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithServers(d.servers), log.option())
+				client := trial.DialTo(t, srv.Fronts()[0].Addr(), conn.WithDialer(srv.DialAs(trial.Label)),
+					conn.WithServers(d.servers), log.option())
 				require.Equal(t, "127.0.0.2:1", client.Status().Server)
 				d.set(c.err, c.list...)
 				for range 3 {
@@ -157,7 +164,7 @@ func TestWithServers_BadAnswer_TheLastListStays(t *testing.T) {
 	}
 }
 
-// A function that does not answer costs half of an attempt to connect.
+// A function that does not return costs half of an attempt to connect.
 func TestWithServers_NoAnswer_IsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -173,7 +180,7 @@ func TestWithServers_NoAnswer_IsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// config is a dynamic configuration of the fronts.
+// config returns a dynamic configuration that lists the fronts.
 func config(version string, fronts ...*zktest.Front) []byte {
 	var b strings.Builder
 	for i, f := range fronts {
@@ -183,7 +190,8 @@ func config(version string, fronts ...*zktest.Front) []byte {
 	return []byte(b.String() + "version=" + version)
 }
 
-// tracking connects, below a chroot, to the first three of seven fronts. Addresses that are none of the fronts swallow packets.
+// tracking connects, below a chroot, to the first three of seven fronts. All addresses other than those of fronts drop
+// packets.
 func tracking(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -193,12 +201,13 @@ func tracking(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Clien
 		}
 		return srv.DialAs(trial.Label)(ctx, network, address)
 	}
-	c := trial.DialTo(t, strings.Join(addresses(srv.Fronts()[:3]), ",")+"/app", append(opts, conn.WithDialer(dial), conn.WithEnsembleTracking())...)
+	c := trial.DialTo(t, strings.Join(addresses(srv.Fronts()[:3]), ",")+"/app",
+		append(opts, conn.WithDialer(dial), conn.WithEnsembleTracking())...)
 	synctest.Wait()
 	return c
 }
 
-// lock holds a lock.
+// lock acquires a lock.
 func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	t.Helper()
 	m, err := mutex.New(c, "/lock")
@@ -208,8 +217,8 @@ func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	return hold
 }
 
-// The ensemble is reconfigured one server at a time. The client, which was given none of the servers that exist in
-// the end, follows, and its lock is held throughout.
+// The ensemble is reconfigured one server at a time. The client was given none of the final servers, but follows, and
+// its lock is held throughout.
 func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -230,15 +239,16 @@ func TestEnsembleTracking_AllServersReplaced_TheHoldLivesOn(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
-// A configuration that names addresses that swallow packets costs one attempt to connect, and the hold lives on, since the servers of the
-// connect string are tried in turn.
+// A configuration with addresses that drop packets costs one attempt to connect. The hold survives, because the client
+// alternates between them and the servers of the connect string.
 func TestEnsembleTracking_AddressesThatLeadNowhere_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	for range 10 { // the order is random
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			c := tracking(t, srv)
 			hold := lock(t, c)
-			require.NoError(t, srv.Set("/zookeeper/config", []byte("server.1=10.0.0.1:1:2;1\nserver.2=10.0.0.2:1:2;1\nserver.3=10.0.0.3:1:2;1\nversion=ffffffff0")))
+			require.NoError(t, srv.Set("/zookeeper/config",
+				[]byte("server.1=10.0.0.1:1:2;1\nserver.2=10.0.0.2:1:2;1\nserver.3=10.0.0.3:1:2;1\nversion=ffffffff0")))
 			for range 5 {
 				time.Sleep(time.Minute)
 				require.LessOrEqual(t, trial.After(func() { trial.Reconnect(srv, c) }), trial.Timeout/6+2*time.Millisecond)
@@ -248,7 +258,8 @@ func TestEnsembleTracking_AddressesThatLeadNowhere_TheHoldLivesOn(t *testing.T) 
 	}
 }
 
-// A configuration with a smaller version than the newest is ignored, and so is one that cannot be read or has no servers for clients.
+// A configuration is ignored if its version is smaller than the newest, if it is malformed, or if it has no client
+// addresses.
 func TestEnsembleTracking_OlderOrMalformed_IsIgnored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ config, says string }{
@@ -277,11 +288,13 @@ func TestEnsembleTracking_OlderOrMalformed_IsIgnored(t *testing.T) {
 	}
 }
 
-// Without the permission to read it, the client says so once, and stays with the servers that it was given.
+// Without permission to read the configuration, the client logs that once and keeps the servers that it was given.
 func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1, Where: func(r zktest.Request) bool { return r.Path == "/zookeeper/config" }},
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1, Where: func(r zktest.Request) bool {
+			return r.Path == "/zookeeper/config"
+		}},
 			zktest.Fail(zktest.CodeNoAuth))
 		log := &lines{}
 		c := tracking(t, srv, log.option())
@@ -292,7 +305,7 @@ func TestEnsembleTracking_NoPermission_IsLoggedOnce(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
-// count returns how many clients each front has.
+// count returns the number of clients of each front.
 func count(srv *zktest.Server, clients []*conn.Client) (counts []int) {
 	for _, f := range srv.Fronts() {
 		n := 0
@@ -306,8 +319,8 @@ func count(srv *zktest.Server, clients []*conn.Client) (counts []int) {
 	return counts
 }
 
-// Of three servers that restart one by one, the last has no clients. Then clients with locks move, and all locks are held throughout. Each
-// client moves once at most.
+// After three servers have restarted one by one, the last has no clients. Clients with locks then move, each at most
+// once, and all locks are held throughout.
 func TestRebalance_RollingRestart_ClientsAreSpreadAgain(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -351,7 +364,7 @@ func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
 	for name, busy := range map[string]func(t *testing.T, srv *zktest.Server, c *conn.Client){
 		"a request": func(t *testing.T, srv *zktest.Server, c *conn.Client) {
 			srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.HoldReply(2*time.Second))
-			for range 2 { // one is unanswered when the other has its answer
+			for range 2 { // one is still unanswered when the other is answered
 				go func() {
 					for t.Context().Err() == nil {
 						_, _, _ = c.Exists(t.Context(), "/x")
@@ -384,7 +397,7 @@ func TestRebalance_NoQuietMoment_ClientStays(t *testing.T) {
 	}
 }
 
-// The server that the client moves to swallows packets. The client returns after one attempt, and its hold lives on.
+// The server that the client moves to drops packets. The client returns after one attempt, and its hold survives.
 func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the server is random
@@ -407,7 +420,7 @@ func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 			time.Sleep(3 * time.Minute)
 			require.NoError(t, hold.Err())
 			require.Equal(t, at, c.Status().Server)
-			if all := states.All(); len(all) > 1 { // else the client has drawn the present server
+			if all := states.All(); len(all) > 1 { // else the client has picked its current server
 				require.Len(t, all, 3)
 				require.LessOrEqual(t, all[2].At.Sub(all[1].At), trial.Timeout/6)
 			}
@@ -415,8 +428,8 @@ func TestRebalance_ServerSwallowsPackets_TheHoldLivesOn(t *testing.T) {
 	}
 }
 
-// Servers join the ensemble, leave it, and are replaced. The clients move, those of a server that has left and only as many others as the
-// balance needs, before anything stops. All locks are held throughout.
+// Servers join the ensemble, leave it, and are replaced. The clients of a server that has left move, and only as many
+// others as the balance requires, before any server stops. All locks are held throughout.
 func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -424,11 +437,12 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 		var holds []*zkrecipes.Hold
 		connects := make([]int, 60)
 		for i := range connects {
-			c := tracking(t, srv, conn.WithRebalance(3*time.Minute), conn.WithTracer(&zkrecipes.Tracer{State: func(c zkrecipes.StateChange) {
-				if c.To == zkrecipes.Connected {
-					connects[i]++
-				}
-			}}))
+			c := tracking(t, srv, conn.WithRebalance(3*time.Minute),
+				conn.WithTracer(&zkrecipes.Tracer{State: func(c zkrecipes.StateChange) {
+					if c.To == zkrecipes.Connected {
+						connects[i]++
+					}
+				}}))
 			m, err := mutex.New(c, fmt.Sprintf("/lock%d", i))
 			require.NoError(t, err)
 			hold, err := m.Lock(t.Context())
@@ -440,7 +454,7 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 		synctest.Wait()
 		for i, step := range []struct {
 			members []*zktest.Front
-			most    int // clients that move
+			most    int // clients that may move
 		}{
 			{fronts[:5], 45}, {fronts[2:5], 45}, {fronts[4:7], 60},
 		} {
@@ -468,8 +482,8 @@ func TestRebalance_EnsembleChanges_ClientsMove(t *testing.T) {
 	}, zktest.WithFronts(7))
 }
 
-// The leader and another server leave the ensemble, so all connections end, and end once more before the clients have moved. Some clients are
-// back at a server that has left, which serves on. They leave it, too.
+// The leader and another server leave the ensemble, which ends all connections, and they end a second time before the
+// clients have moved. Some clients reconnect to a server that has left but still serves. They leave it, too.
 func TestRebalance_LeaderLeaves_NoClientStays(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -493,11 +507,11 @@ func TestRebalance_LeaderLeaves_NoClientStays(t *testing.T) {
 	}, zktest.WithFronts(5), zktest.WithReconfig())
 }
 
-// ownZone says that the servers of the own zone are the first and the second.
+// ownZone prefers the first and the second server.
 func ownZone(server string) bool { return server == "127.0.0.1:1" || server == "127.0.0.2:1" }
 
-// The servers of the own zone are tried before the others. While both are away the client is elsewhere, and comes back when one is there
-// again; without WithRebalance it does not.
+// The servers of the client's own zone are tried before the others. While both are down, the client uses another one,
+// and returns when one of them is back; without WithRebalance it does not.
 func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the order is random
@@ -515,7 +529,7 @@ func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 				require.False(t, ownZone(c.Status().Server))
 			}
 			require.NoError(t, own[1].Start())
-			time.Sleep(20 * time.Minute) // it also draws the one that is still away
+			time.Sleep(20 * time.Minute) // it also picks the one that is still down
 			require.Equal(t, own[1].Addr(), c.Status().Server)
 			require.False(t, ownZone(stays.Status().Server))
 			states := trial.States(t, c)
@@ -526,7 +540,7 @@ func TestPreferredServers_OwnZoneIsAway_TheClientComesBack(t *testing.T) {
 	}
 }
 
-// Clients that prefer a zone are spread over its servers, and over no others.
+// Clients that prefer a zone are spread over the servers of that zone only.
 func TestPreferredServers_RollingRestart_ClientsAreSpreadInTheZone(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -33,7 +33,7 @@ func (s *Session) Timeout() time.Duration { return s.inner.Timeout() }
 // ValidUntil returns the time until which the session is proven to be alive: before it, no server has removed
 // the session's ephemeral nodes. It advances while servers answer, and moves back while a server may be
 // resuming the session with a shorter timeout, so call it again rather than keep the result. The package
-// documentation describes what it rests on and what it does not cover.
+// documentation describes what the proof depends on and what it does not cover.
 func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 
 // Done returns a channel that is closed when the session has ended.
@@ -48,12 +48,14 @@ func (s *Session) Err() error { return s.inner.Err() }
 //
 // A watch also fires, without a change, when the connection is lost. After it has fired, read again and decide
 // by what you have read. Nothing needs to be closed. Watches are shared: a session has at most one for each
-// path and kind, for any number of callers. The results are those of go-zookeeper's GetW,
-// with a channel in place of an event; to follow a node, use [Client.Watch].
+// path and kind, for any number of callers. The results are those of go-zookeeper's GetW, with a channel in place
+// of an event. To follow a node, use [Client.Watch].
 //
 // Errors: the error of the server, in which case there is no watch; [Session.Err] if the session has ended; the
 // cause of ctx, with what the call was waiting for.
-func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
+func (s *Session) GetW(
+	ctx context.Context, path string,
+) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
 	data, stat, w, err := s.inner.GetW(s.inner.Bounded(ctx), path)
 	return data, stat, w.Fired(), err
 }
@@ -63,7 +65,9 @@ func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.S
 // for paths that will come to exist, or for few paths.
 //
 // Errors: those of GetW, except that a missing node is not an error.
-func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat zk.Stat, changed <-chan struct{}, err error) {
+func (s *Session) ExistsW(
+	ctx context.Context, path string,
+) (exists bool, stat zk.Stat, changed <-chan struct{}, err error) {
 	exists, stat, w, err := s.inner.ExistsW(s.inner.Bounded(ctx), path)
 	return exists, stat, w.Fired(), err
 }
@@ -78,8 +82,8 @@ func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, c
 }
 
 // Create creates a node and returns its path, which for a sequential node is longer than the path requested.
-// The mode is one of the named ones, such as [Persistent], or the flags of go-zookeeper without a time to live;
-// see [Client.CreateTTL]. Without an ACL, the node has the client's.
+// The mode is one of the constants, such as [Persistent], or the flags of go-zookeeper, except those for a time to
+// live; see [Client.CreateTTL]. Without an ACL, the node gets the client's.
 //
 // Errors: the error of the server, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {

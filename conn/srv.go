@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// srvScheme begins a connect string that names SRV records, as that of the Java client 3.10 does.
+// srvScheme is the prefix of a connect string that names SRV records, as in the Java client 3.10.
 const srvScheme = "dns-srv://"
 
 // service is the name of a service, without a port.
 var service = regexp.MustCompile(`^\s*_[^.:]+\._tcp\.[^:]*$`)
 
-// parseSRV splits "dns-srv://name/chroot", of which rest is what stands behind the scheme.
+// parseSRV parses "dns-srv://name/chroot", where rest is what follows the scheme.
 func parseSRV(rest string) (source *client.Source, chroot string, err error) {
 	name, chroot := cutChroot(rest)
 	if err = validateChroot(chroot); err == nil && (name == "" || strings.ContainsAny(name, ",:; \t\r\n[]")) {
@@ -33,14 +33,14 @@ func parseSRV(rest string) (source *client.Source, chroot string, err error) {
 		if len(records) == 0 {
 			return nil, err
 		}
-		// With an error, some of the targets were no names, and are not among the records.
+		// With an error, some targets were not valid names and are missing from the records.
 		servers, bad := serversOf(records)
 		return servers, errors.Join(err, bad)
 	}}, chroot, nil
 }
 
-// serversOf returns the servers of SRV records. The error is about records that name none. A target "." means that
-// there is no service.
+// serversOf returns the servers that SRV records name. The error describes records that name none. A target "." means
+// that there is no service.
 func serversOf(records []*net.SRV) (servers []string, err error) {
 	targets := make([]string, len(records))
 	for i, record := range records {

@@ -18,8 +18,8 @@ import (
 
 const srvName = "_zookeeper._tcp.example.com"
 
-// withNames runs a test in virtual time, with a name server and a server of three fronts: zk1.example.com:2001, zk2.example.com:2002
-// and zk3.example.com:2003.
+// withNames runs a test in virtual time, with a name server and a server with three fronts: zk1.example.com:2001,
+// zk2.example.com:2002 and zk3.example.com:2003.
 func withNames(t *testing.T, test func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option)) {
 	t.Helper()
 	ns := names.Use(t)
@@ -35,7 +35,8 @@ func withNames(t *testing.T, test func(t *testing.T, ns *names.Server, srv *zkte
 	}, zktest.WithFronts(3))
 }
 
-// The records are looked up again before each round: one record after the other is replaced, and the client follows with its session.
+// The records are looked up again before each round, so that the client follows with its session when they are replaced
+// one by one.
 func TestSRV_RecordsChange_TheClientFollows(t *testing.T) {
 	withNames(t, func(t *testing.T, ns *names.Server, srv *zktest.Server, dialer conn.Option) {
 		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001})
@@ -52,7 +53,7 @@ func TestSRV_RecordsChange_TheClientFollows(t *testing.T) {
 	})
 }
 
-// A name server that knows the name no more, or has records without a server, leaves the last servers.
+// If the name no longer exists, or its records name no server, the client keeps the last servers.
 func TestSRV_RecordsGone_TheLastServersStay(t *testing.T) {
 	for name, records := range map[string][]net.SRV{
 		"no name":    nil,
@@ -92,14 +93,16 @@ func TestSRV_NoRecords_DialFailsAndNewGoesOn(t *testing.T) {
 		defer func() { require.NoError(t, c.Close()) }()
 		synctest.Wait()
 		require.ErrorContains(t, c.Status().LastError, "connect to dns-srv://"+srvName+": lookup "+srvName)
-		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com.", Port: 2002})
+		ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001},
+			net.SRV{Target: "zk2.example.com.", Port: 2002})
 		require.Equal(t, time.Second, trial.After(func() { require.NoError(t, c.Ready(t.Context())) }))
 	})
 }
 
 func TestServers_OfEachKindOfConnectString(t *testing.T) {
 	ns := names.Use(t)
-	ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001}, net.SRV{Target: "zk2.example.com", Port: 2002, Priority: 1}, net.SRV{Target: "."})
+	ns.SetServices(srvName, net.SRV{Target: "zk1.example.com.", Port: 2001},
+		net.SRV{Target: "zk2.example.com", Port: 2002, Priority: 1}, net.SRV{Target: "."})
 	for connect, want := range map[string]struct {
 		servers []string
 		chroot  string

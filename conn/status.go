@@ -22,8 +22,8 @@ type Status struct {
 	// there is none.
 	Session int64
 	Timeout time.Duration
-	// ValidUntil is [Session.ValidUntil] of that session, and zero while there is none. It is kept ahead only
-	// while there are holds: without a hold it may lie in the past, which is not a problem.
+	// ValidUntil is [Session.ValidUntil] of that session, and zero while there is none. The client keeps it in the
+	// future only while there are holds: without a hold it may be in the past, which is not a problem.
 	ValidUntil time.Time
 	// Holds is how many contenders of this client are granted now, including those of clients that [Client.Sub]
 	// made. Nested holds count once.
@@ -43,7 +43,9 @@ type Status struct {
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{
-		State: s.State, Since: s.Since, Server: s.Server, Identity: s.Identity, Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
-		Holds: s.Holds, LastAnswer: s.LastAnswer, RoundTrip: s.RoundTrip, LastError: s.LastError, LastErrorAt: s.LastErrorAt,
+		State: s.State, Since: s.Since, Server: s.Server, Identity: s.Identity,
+		Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
+		Holds: s.Holds, LastAnswer: s.LastAnswer, RoundTrip: s.RoundTrip,
+		LastError: s.LastError, LastErrorAt: s.LastErrorAt,
 	}
 }

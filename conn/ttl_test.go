@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCreateTTL: a node goes when it is over, and not while it has children. A write starts it anew.
+// A node is deleted when its time to live has passed, but not while it has children. A write restarts the time to live.
 func TestCreateTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithExtendedTypes())
@@ -35,7 +35,7 @@ func TestCreateTTL(t *testing.T) {
 		n, _ := srv.Node("/app/x/idle")
 		require.Equal(t, ttl, n.TTL)
 
-		time.Sleep(9*time.Minute + 30*time.Second) // the servers look each full minute
+		time.Sleep(9*time.Minute + 30*time.Second) // the servers check every full minute
 		require.Len(t, srv.Children("/app/x"), 4)
 		_, err = c.Set(t.Context(), "/x/written", nil, -1)
 		require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestCreateTTL_Range(t *testing.T) {
 	})
 }
 
-// TestCreateTTL_ServersWithoutIt: the error says what is to be enabled, and the connection stays.
+// The error names the property to enable, and the connection stays up.
 func TestCreateTTL_ServersWithoutIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -8,29 +8,28 @@
 //
 // A resource admits no token after a higher one, even if requests run concurrently or arrive in any order. This
 // holds across restarts as long as the [Store] outlives them: [Memory] does not, [File] does. If the store
-// fails, nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is rejected
-// comes from a hold that another hold has followed.
+// fails, nothing is admitted. Tokens grow with every acquisition ([zkrecipes.Token]), so a rejected token comes
+// from a hold that another hold has followed.
 //
 // # What it requires
 //
 // The resource must do two things that a fence cannot do for it, and without which updates get lost:
 //
-//   - Present the token at the first read, not only at the write. Suppose that only writes are checked. The old
-//     holder writes after the new holder has read, and before the new holder has written. Then the new holder
-//     writes back what it read. The old holder's update was acknowledged, and is gone. The examples show this,
-//     and the remedy.
+//   - Present the token at the first read, not only at the write. Suppose that only writes are checked. If the
+//     old holder writes between the new holder's read and write, the new holder then writes back what it read,
+//     and the old holder's update is lost although it was acknowledged. The examples show this, and the remedy.
 //   - Make Admit and the access one step: under the mutex that guards the data, or in the transaction that
 //     reads or writes it (the example for database/sql), or while the [File] is open (the example for
-//     OpenFile). Otherwise a newer section can come between the two.
+//     OpenFile). Otherwise a newer section can run between the two.
 //
 // # What is not guaranteed
 //
-// A fence does not exclude: an old holder may read and write until the new one has presented its token. Its
-// writes are then part of what the new one reads. Nor does a fence undo: a section of two writes may have made
-// the first of them when the second is rejected.
+// A fence does not provide mutual exclusion: an old holder may read and write until the new one has presented its
+// token. Its writes are then part of what the new one reads. Nor does a fence undo anything: a section of two
+// writes may have made the first of them when the second is rejected.
 //
-// Tokens of different ensembles are not comparable, and a newly created ensemble starts with small ones: to a
-// store that remembers the old ensemble, all of them are stale. In that case, give the resource another name.
+// Tokens of different ensembles are not comparable, and a newly created ensemble starts with small ones, all of
+// which are stale to a store that remembers the old ensemble. In that case, give the resource another name.
 //
 // # Cost
 //

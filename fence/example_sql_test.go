@@ -26,7 +26,7 @@ func (s inTx) Raise(ctx context.Context, resource string, t zkrecipes.Token) (hi
 	return highest, err
 }
 
-// fenced runs access in a transaction if its token t is admitted.
+// fenced runs access in a transaction if token t is admitted.
 func fenced(ctx context.Context, db *sql.DB, t zkrecipes.Token, access func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func writeBalance(ctx context.Context, db *sql.DB, t zkrecipes.Token, balance in
 	})
 }
 
-// A store for database/sql that uses the transaction of the access.
+// A store for database/sql that runs in the transaction of the access.
 func Example_sql() {
 	ctx := context.Background()
 	db, err := sql.Open("fake", "") // your driver here

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 )
 
-// list is a resource that holders of a lock read whole and write whole. Its mutex makes the check and the access one
+// list is a resource that holders of a lock read and write as a whole. Its mutex makes the check and the access one
 // step.
 type list struct {
 	fenceReads bool
@@ -68,7 +68,8 @@ func twoHolders(ctx context.Context, l *list) {
 	fmt.Println("the list:", l.items)
 }
 
-// A fence on the write alone: Ann's write is admitted, since no higher token has been shown yet, and then wiped out.
+// A fence that is checked only on the write: Ann's write is admitted, because no higher token was presented yet, and is
+// then overwritten.
 func Example_lostUpdate() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: false})
@@ -78,7 +79,8 @@ func Example_lostUpdate() {
 	// the list: [bob's]
 }
 
-// The same with the token shown at the first read: Bob's read shuts Ann out, and she knows that nothing was written.
+// The same with the token presented at the first read: once Bob has read, Ann is rejected, and she knows that nothing
+// was written.
 func Example_fenceFromTheFirstRead() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: true})

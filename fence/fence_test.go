@@ -58,7 +58,7 @@ func TestAdmit_ContextHasEnded(t *testing.T) {
 	assert.NoError(t, gate.Admit(t.Context(), "a", 4), "not admitted, and not kept")
 }
 
-// store is a Store that fails as its function says.
+// store is a Store made of a function.
 type store func(t zkrecipes.Token) (zkrecipes.Token, error)
 
 func (s store) Raise(_ context.Context, _ string, t zkrecipes.Token) (zkrecipes.Token, error) {
@@ -67,7 +67,9 @@ func (s store) Raise(_ context.Context, _ string, t zkrecipes.Token) (zkrecipes.
 
 func TestAdmit_StoreFails(t *testing.T) {
 	broken := errors.New("disk on fire")
-	err := fence.New(store(func(t zkrecipes.Token) (zkrecipes.Token, error) { return t, broken })).Admit(t.Context(), "a", 5)
+	err := fence.New(store(func(t zkrecipes.Token) (zkrecipes.Token, error) {
+		return t, broken
+	})).Admit(t.Context(), "a", 5)
 	require.ErrorIs(t, err, broken, "not admitted, although the store kept it")
 	require.EqualError(t, err, `fence "a": token 5: disk on fire`)
 
@@ -75,7 +77,7 @@ func TestAdmit_StoreFails(t *testing.T) {
 	require.ErrorContains(t, forgetful.Admit(t.Context(), "a", 5), "the store kept 0")
 }
 
-// flaky fails at random, before the token is kept or afterwards.
+// flaky fails at random, before or after it keeps the token.
 type flaky struct{ fence.Store }
 
 func (f flaky) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
@@ -90,7 +92,7 @@ func (f flaky) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return highest, err
 }
 
-// admission is a call of Admit that returned nil. Its stamps have one order.
+// admission is a call of Admit that returned nil. All stamps are totally ordered.
 type admission struct {
 	token      zkrecipes.Token
 	begin, end int64
@@ -132,7 +134,7 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 			)
 			for range 8 {
 				wg.Go(func() {
-					gate := fence.New(s) // one gate each, so only the store is shared
+					gate := fence.New(s) // one gate each, so that only the store is shared
 					for range 150 {
 						a := admission{begin: stamp.Add(1)}
 						a.token = zkrecipes.Token(1 + a.begin/16 + rand.Int64N(20))
@@ -155,7 +157,7 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 }
 
 // Sections read and write a set while their leases run out. The test counts the lost updates that the package comment
-// predicts for a fence on the write alone.
+// predicts for a fence that is checked only on the write.
 func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 	admit := func(gate *fence.Gate) func(zkrecipes.Token) error {
 		return func(token zkrecipes.Token) error { return gate.Admit(t.Context(), "set", token) }

@@ -19,7 +19,7 @@ import (
 // [OpenFile] waited.
 var ErrInUse = errors.New("fence file in use")
 
-// The log is rewritten when it holds more than both: this many records, and this many for each resource.
+// The log is rewritten when it has more than rewriteFrom records, and more than rewriteEach for each resource.
 const (
 	rewriteFrom = 1000
 	rewriteEach = 4
@@ -29,25 +29,25 @@ const (
 // process and of the machine. The file is a log of text lines, one for each raise, which is rewritten from time
 // to time.
 //
-// A raise takes one write and one fsync; presenting a token again, or a stale one, takes neither. Raises wait
-// for each other. After a disk error every call fails until the file is opened again, because it is not known
-// what is on the disk.
+// A raise takes one write and one fsync; presenting a token again, or a stale one, takes neither. Raises are
+// serialized. After a disk error every call fails until the file is opened again, because the contents of the disk
+// are unknown.
 //
 // # Several processes
 //
-// A File has exclusive use of the file while it is open, so processes on one machine take turns. If there is
-// only one process, it opens the file once. If there are several, each opens it for one section: open,
-// [Gate.Admit], read or write what the lock protects, Close. That also makes the check and the access one step,
-// since no other process is admitted in between. A process that is stopped in such a section blocks the others
-// until it continues or is killed, in which case the system closes the file. Waiting is not fair.
+// A File has exclusive use of the file while it is open, so processes on one machine take turns. A single process
+// opens the file once. If there are several, each opens it for one section: open, [Gate.Admit], read or write what
+// the lock protects, Close. That also makes the check and the access one step, since no other process is admitted
+// in between. A process that is suspended in such a section blocks the others until it resumes or is killed, in
+// which case the system closes the file. Waiting is not fair.
 //
 // # Files and permissions
 //
-// Beside the file are a lock file, which stays and whose name ends in ".lock", and for moments one whose name
-// ends in ".tmp". New files belong to the user of the process and have mode 0600. On Unix an existing file
-// keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails if the process may not
-// keep them because it is neither the owner nor root. Access control lists and labels are not kept. OpenFile
-// follows symbolic links at path, but none at the other two names.
+// In the same directory, a File has a lock file, which is never removed and whose name ends in ".lock", and
+// temporarily a file whose name ends in ".tmp". New files belong to the user of the process and have mode 0600.
+// On Unix an existing file keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails
+// if the process may not keep them because it is neither the owner nor root. Access control lists and labels are
+// not kept. OpenFile follows symbolic links at path, but not at the other two names.
 //
 // If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the
 // file at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system
@@ -55,16 +55,17 @@ const (
 type File struct {
 	path string
 	lock *os.File
-	// turn is a mutex that a call can wait for with a context: it holds one value while it is free. It guards what follows.
+	// turn is a mutex that supports waiting with a context: it holds one value while it is free. It guards the fields
+	// below.
 	turn    chan struct{}
 	log     *os.File
 	records int // in the log
 	highest map[string]zkrecipes.Token
-	err     error // once set, the answer to every call
+	err     error // once set, returned by every call
 }
 
 // OpenFile opens or creates the store at path, whose directory must exist. While another File has it open,
-// OpenFile waits; ctx bounds the wait. A record that a crash has left unfinished at the end was never
+// OpenFile waits; ctx bounds the wait. An unfinished record that a crash has left at the end was never
 // acknowledged, and is dropped.
 //
 // Errors: the cause of ctx, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
@@ -111,10 +112,10 @@ func (f *File) open(ctx context.Context, path string) (err error) {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
+	return f.rewrite() // drops an unfinished record, and fails if the location is not writable
 }
 
-// awaitLock polls, because the system's own wait for a lock cannot be canceled by a context.
+// awaitLock polls, because the system call that waits for a lock cannot be canceled by a context.
 func (f *File) awaitLock(ctx context.Context) (err error) {
 	const shortest, longest = time.Millisecond, 20 * time.Millisecond
 	for pause := shortest; ; pause = min(2*pause, longest) {
@@ -144,10 +145,10 @@ func (f *File) keepAccess(to *os.File) error {
 	return nil
 }
 
-// resolve returns the path to which symbolic links lead, even where there is no file yet, so that one file has
+// resolve returns the path to which symbolic links lead, even if there is no file there yet, so that one file has
 // one lock.
 func resolve(path string) (string, error) {
-	const most = 40 // as Linux has it
+	const most = 40 // as on Linux
 	for range most {
 		dir, name := filepath.Split(path)
 		dir, err := filepath.EvalSymlinks(dir)
@@ -156,11 +157,11 @@ func resolve(path string) (string, error) {
 		}
 		path = filepath.Join(dir, name)
 		target, err := os.Readlink(path)
-		if err != nil { // no link, or no file
-			return path, nil //nolint:nilerr // what is wrong with it shows when it is opened
+		if err != nil { // not a link, or it does not exist
+			return path, nil //nolint:nilerr // opening the file reports any problem
 		}
 		if !filepath.IsAbs(target) {
-			target = dir + string(filepath.Separator) + target // not Join: what ".." means depends on the links before it
+			target = dir + string(filepath.Separator) + target // not Join: ".." depends on the links before it
 		}
 		path = target
 	}
@@ -207,7 +208,7 @@ func (f *File) Close() error {
 	return f.closeFiles()
 }
 
-// append is durable before the token shows in highest, so nothing is admitted that a crash could take back.
+// append makes the record durable before it changes highest, so that a crash cannot take back an admission.
 func (f *File) append(resource string, t zkrecipes.Token) error {
 	if _, err := f.log.Write(record(resource, t)); err != nil {
 		return err
@@ -223,8 +224,8 @@ func (f *File) append(resource string, t zkrecipes.Token) error {
 	return nil
 }
 
-// rewrite replaces the log by one with only the live records, entirely or not at all: the new one is on disk before
-// it gets the name, and the name is on disk before anything is appended.
+// rewrite replaces the log with one that has only the live records, entirely or not at all: the new log is on disk
+// before it gets the name, and the name is on disk before anything is appended.
 func (f *File) rewrite() error {
 	content := []byte(header)
 	for _, resource := range slices.Sorted(maps.Keys(f.highest)) {
@@ -266,7 +267,7 @@ func (f *File) closeFiles() (err error) {
 	return err
 }
 
-// writeSynced closes the file, too.
+// writeSynced writes content, syncs the file and closes it.
 func writeSynced(file *os.File, content []byte) error {
 	_, err := file.Write(content)
 	if err == nil {
@@ -275,7 +276,7 @@ func writeSynced(file *os.File, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// createNew creates a file in place of what a crash has left at path. It never opens an existing file, which
+// createNew creates a file, and replaces one that a crash has left at path. It never opens an existing file, which
 // may be a link that another user has put into a shared directory, to a file that only this process may write.
 func createNew(path string) (*os.File, error) {
 	create := func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) }
@@ -284,7 +285,7 @@ func createNew(path string) (*os.File, error) {
 		return file, err
 	}
 	if there, e := os.Lstat(path); e == nil && there.IsDir() {
-		return nil, err // which Remove would remove as well, if it is empty
+		return nil, err // Remove would also delete an empty directory
 	}
 	if err := os.Remove(path); err != nil {
 		return nil, err

@@ -24,8 +24,7 @@ func access(t *testing.T, path string) [3]uint32 {
 	return [3]uint32{uint32(info.Mode().Perm()), stat.Uid, stat.Gid}
 }
 
-// TestFile_KeepsItsModeAndOwner when it is opened, and when it is rewritten, including by root, who may write all
-// files.
+// The file keeps its mode and owner when it is opened and when it is rewritten, even by root, who may write all files.
 func TestFile_KeepsItsModeAndOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
@@ -48,8 +47,7 @@ func TestFile_KeepsItsModeAndOwner(t *testing.T) {
 	assert.Equal(t, want, access(t, path), "written anew")
 }
 
-// TestFile_LinksInASharedDirectory: another user may put links where the files beside it belong. Their targets are
-// left alone.
+// Another user may put links at the names of the lock file and the temporary file. Their targets are left alone.
 func TestFile_LinksInASharedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "tokens"), filepath.Join(dir, "victim")

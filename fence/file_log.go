@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrCorrupt is returned when the file of a [File] store is damaged, or is not such a file.
+// ErrCorrupt is returned when the file of a [File] store is damaged, or is another kind of file.
 var ErrCorrupt = errors.New("damaged fence file")
 
 // header is the first line of the log, and identifies the format of the others.
@@ -19,7 +19,8 @@ const header = "zkrecipes fence 1\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is a line of the log: checksum of the rest, token, resource in quotes. No resource can span two lines.
+// record returns a line of the log: the checksum of the rest, the token, and the resource. The resource is quoted, so
+// that it cannot span two lines.
 func record(resource string, t zkrecipes.Token) []byte {
 	body := fmt.Sprintf("%d %q", t, resource)
 	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
@@ -40,8 +41,8 @@ func parseRecord(line string) (resource string, t zkrecipes.Token, ok bool) {
 }
 
 // replay returns the highest tokens in a log. Each record is on disk before the next one is written, so only the last
-// record can be unfinished: its end is missing, or it has zeros from blocks that never reached the disk. Any other
-// bad record is [ErrCorrupt].
+// record can be unfinished: its end is missing, or it has zeros from blocks that never reached the disk. For any other
+// bad record the error is [ErrCorrupt].
 func replay(content []byte) (map[string]zkrecipes.Token, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(header))
 	if !ok {

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFile_NothingIsAdmittedThatIsNotOnTheDisk: on Linux fsync of a pipe, a character device or a directory of /proc
-// fails, while a write to it does not.
+// Nothing is admitted before it is on disk. On Linux, fsync of a pipe, a character device or a directory of /proc
+// fails, while a write does not.
 func TestFile_NothingIsAdmittedThatIsNotOnTheDisk(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
 	raise(t, f, "a", 5, 5)
 	out, in, err := os.Pipe()
 	require.NoError(t, err)
-	defer func() { _ = out.Close() }() // it was read only
+	defer func() { _ = out.Close() }() // it was only read
 	require.NoError(t, f.log.Close())
 	f.log = in
 	_, err = f.Raise(t.Context(), "a", 6)
@@ -40,7 +40,7 @@ func TestFile_NothingIsAdmittedThatIsNotOnTheDisk(t *testing.T) {
 	require.Error(t, syncDir("/proc"))
 }
 
-// TestFile_CannotBeClosed: the error is reported, because another part of the program has closed the descriptor.
+// Close reports an error, because another part of the program has closed the descriptor.
 func TestFile_CannotBeClosed(t *testing.T) {
 	f, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "tokens"))
 	require.NoError(t, err)

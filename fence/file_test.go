@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// inUse asserts that a call waits for as long as its context lets it. It is for tests outside of bubbles.
+// inUse asserts that a call waits until its context ends. It is for tests outside of bubbles.
 func inUse(t *testing.T, path string, why ...any) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestFile_IsNotShared(t *testing.T) {
 	f := openFile(t, path)
 	inUse(t, path)
 	other := filepath.Join(dir, "other")
-	if err := os.Symlink(path, other); err == nil { // Windows may not let us
+	if err := os.Symlink(path, other); err == nil { // Windows may forbid it
 		inUse(t, other, "by another name either")
 	}
 	raise(t, f, "a", 5, 5)
@@ -87,7 +87,7 @@ func TestFile_IsNotShared(t *testing.T) {
 	openFile(t, path)
 }
 
-// TestFile_StaleProcessInItsSection: it woke up and opened the file before the holder did. The holder waits for its turn, and is
+// A stale process woke up and opened the file before the holder did. The holder waits until the file is closed, and is
 // admitted.
 func TestFile_StaleProcessInItsSection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -117,7 +117,7 @@ func TestFile_StaleProcessInItsSection(t *testing.T) {
 	})
 }
 
-// TestOpenFile_DeadContext makes no file.
+// With a dead context, OpenFile creates no file.
 func TestOpenFile_DeadContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	why := errors.New("why")
@@ -125,12 +125,12 @@ func TestOpenFile_DeadContext(t *testing.T) {
 	cancel(why)
 	_, err := OpenFile(ctx, path)
 	require.ErrorIs(t, err, why)
-	_, err = OpenFile(nil, path) //nolint:staticcheck // a slip
+	_, err = OpenFile(nil, path) //nolint:staticcheck // a mistake
 	require.ErrorIs(t, err, ErrInvalid)
 	require.NoFileExists(t, path+".lock")
 }
 
-// TestFile_LinkThatLeadsNowhereYet: the file is made where the link leads, so that both names are one fence.
+// With a dangling link, the file is created at its target, so that both names are one fence.
 func TestFile_LinkThatLeadsNowhereYet(t *testing.T) {
 	for name, lead := range map[string]func(t *testing.T, dir string) (target string){
 		"absolute": func(t *testing.T, dir string) string {
@@ -176,7 +176,7 @@ func TestFile_LinkThatLeadsNowhereYet(t *testing.T) {
 	require.ErrorContains(t, err, "links")
 }
 
-// link makes a symbolic link, which Windows may not let us.
+// link creates a symbolic link, which Windows may forbid.
 func link(t *testing.T, target, path string) {
 	t.Helper()
 	if err := os.Symlink(target, path); err != nil {
@@ -209,12 +209,12 @@ func TestFile_CannotBeOpened(t *testing.T) {
 	}
 }
 
-// summed is a record with the right checksum.
+// summed returns a record with the right checksum.
 func summed(body string) string {
 	return fmt.Sprintf("%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
 }
 
-// A token that is shown again costs no write.
+// A token that is presented again costs no write.
 func TestFile_TokenShownAgain_IsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
@@ -228,7 +228,7 @@ func TestFile_TokenShownAgain_IsNotWritten(t *testing.T) {
 	require.Equal(t, string(before), string(after))
 }
 
-// There is no room for the new log. The old one stays, and the store reports it.
+// There is no space for the new log. The old one stays, and the store reports the error.
 func TestFile_CannotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	f := openFile(t, path)
@@ -253,7 +253,7 @@ func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
 	torn := string(record("a", 6))
 	for cut := range len(torn) {
 		for _, tail := range []string{
-			torn[:cut], // the file was made longer byte by byte, or at once and filled from either end
+			torn[:cut], // the file grew byte by byte, or all at once and was filled from either end
 			torn[:cut] + string(make([]byte, len(torn)-cut)),
 			string(make([]byte, max(cut, 1))) + torn[max(cut, 1):],
 		} {
@@ -262,7 +262,7 @@ func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
 			require.NoError(t, err, "%q", tail)
 			raise(t, f, "a", 1, 5)
 			raise(t, f, odd, 1, 7)
-			raise(t, f, "a", 8, 8) // and what comes next is not written behind the remains
+			raise(t, f, "a", 8, 8) // and the next record is not written after the remains
 			require.NoError(t, f.Close())
 			f, err = OpenFile(t.Context(), path)
 			require.NoError(t, err, "%q", tail)
@@ -303,7 +303,7 @@ func TestFile_LogIsWrittenAnew(t *testing.T) {
 	assert.Equal(t, 2, f.records)
 	require.ErrorIs(t, old.Close(), os.ErrClosed, "no descriptor is left behind")
 
-	raise(t, f, "a", 22, 22) // goes to the new log
+	raise(t, f, "a", 22, 22) // in the new log
 	require.NoError(t, f.Close())
 	f = openFile(t, path)
 	raise(t, f, "a", 1, 22)
@@ -327,7 +327,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 			_, err := f.Raise(ctx, "a", 5)
 			done <- err
 		}()
-		synctest.Wait() // for its turn
+		synctest.Wait() // until it waits for its turn
 		cancel(cause)
 		require.ErrorIs(t, <-done, cause)
 		f.turn <- struct{}{}
@@ -335,7 +335,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// TestFile_LogOfManyResources: it is rewritten when it holds more than four records for each.
+// The log of many resources is rewritten when it has more than four records for each.
 func TestFile_LogOfManyResources(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
 	const resources = rewriteFrom
@@ -349,8 +349,8 @@ func TestFile_LogOfManyResources(t *testing.T) {
 	require.Equal(t, resources, f.records)
 }
 
-// TestFile_CannotBeReplaced: the log cannot be rewritten, or it is not certain that it was. The store reports it, and
-// admits nothing until it is opened again.
+// If the log cannot be rewritten, or it is not certain that it was, the store reports the error and admits nothing
+// until it is opened again.
 func TestFile_CannotBeReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		obstruct func(t *testing.T, f *File)
@@ -361,7 +361,7 @@ func TestFile_CannotBeReplaced(t *testing.T) {
 			require.NoError(t, os.Mkdir(f.path, 0o700))
 		}, "rename"},
 		"the directory cannot be synced": {func(t *testing.T, f *File) {
-			// The system finds the file by this path. Cleaned, the path leads to a directory that is not there.
+			// The system finds the file by this path. Cleaned, the path leads to a directory that does not exist.
 			dir := filepath.Dir(f.path)
 			require.NoError(t, os.MkdirAll(filepath.Join(dir, "elsewhere", "below"), 0o700))
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "elsewhere", "beside"), 0o700))
@@ -469,7 +469,7 @@ func FuzzReplay(f *testing.F) {
 		if highest, err := replay(garbage); err == nil && highest == nil {
 			t.Fatal("neither a result nor an error")
 		}
-		// What was written is read again, whatever crash has left of the record behind it.
+		// What was written is read again, whatever a crash has left of the record after it.
 		written := append([]byte(header), record(resource, zkrecipes.Token(token))...)
 		want := map[string]zkrecipes.Token{resource: max(0, zkrecipes.Token(token))}
 		next := record("next", 1)
@@ -483,7 +483,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// TestFile_DeadContext is refused each time, also when it would be the call's turn.
+// A call with a dead context fails every time, even if it would not have to wait.
 func TestFile_DeadContext(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
 	why := errors.New("why")

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// lockFile refuses: a file that two processes share unknowingly protects nothing.
+// lockFile always fails, because a file that two processes share unknowingly protects nothing.
 func lockFile(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s on %s: %w", path, runtime.GOOS, errors.ErrUnsupported)
 }

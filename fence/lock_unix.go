@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks path until the file is closed or the process ends. The file is never removed: a process that
-// has it open would then hold a lock that other processes do not see.
+// lockFile locks path until the file is closed or the process ends. The file is never removed, because a process
+// that has it open would then hold a lock that other processes do not see.
 func lockFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // errorSharingViolation is ERROR_SHARING_VIOLATION: another process has the file open.
 const errorSharingViolation = syscall.Errno(32)
 
-// lockFile locks path, by refusing to share it, until the file is closed or the process ends.
+// lockFile locks path until the file is closed or the process ends, by opening it without sharing.
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // The driver "fake" is a database with the tables of the example and its three statements. It runs one transaction at a
-// time, and a rollback takes everything back.
+// time, and a rollback undoes all of it.
 func init() { sql.Register("fake", fakeDriver{}) }
 
 type fakeDriver struct{}
@@ -38,7 +38,7 @@ type fakeDB struct {
 type fakeConn struct {
 	mu     sync.Mutex
 	db     fakeDB
-	before *fakeDB // what a rollback goes back to; nil outside a transaction
+	before *fakeDB // the state that a rollback restores; nil outside a transaction
 }
 
 func (c *fakeConn) Close() error { return nil }
@@ -107,7 +107,7 @@ func raiseArgs(args []driver.NamedValue) (resource string, token int64, err erro
 	return resource, token, nil
 }
 
-// fakeRow is one row of one number.
+// fakeRow is one row with one number.
 type fakeRow struct {
 	value int64
 	read  bool

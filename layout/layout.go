@@ -1,7 +1,7 @@
 // Package layout reads queues of unknown kind from the names of their nodes: who is in a queue, in which order, who
-// holds, and what each of the others waits for. The queues are the locks, elections and semaphores of this module,
-// of Curator and of kazoo. It is for tools such as zkr, which read the nodes themselves; a program asks its recipe,
-// as with [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
+// holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and
+// of kazoo. It is for tools such as zkr, which read the nodes themselves. Programs use the methods of their recipe,
+// such as [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
 package layout
 
 import (
@@ -10,32 +10,32 @@ import (
 	"strings"
 )
 
-// The names that Curator gives to contenders, up to the sequence number. Those of this module are the same.
+// The names that Curator and this module give to contenders, without the sequence number.
 const (
-	Lock  = "lock-"    // mutex, and an election laid out as LeaderSelector's
-	Latch = "latch-"   // an election laid out as LeaderLatch's
+	Lock  = "lock-"    // a mutex, and an election with the layout of LeaderSelector
+	Latch = "latch-"   // an election with the layout of LeaderLatch
 	Read  = "__READ__" // readers and writers share a queue
 	Write = "__WRIT__"
 	Lease = "lease-"
 )
 
-// The names that kazoo gives to contenders. Its Lock and its WriteLock have the same.
+// The names that kazoo gives to contenders. Its Lock and its WriteLock use the same name.
 const (
 	KazooLock  = "__lock__"
 	KazooRead  = "__rlock__"
-	KazooLease = "*" // any other child: kazoo's semaphore counts them all, and gives its leases no number
+	KazooLease = "*" // any other child: kazoo's semaphore counts all children, and its leases have no number
 )
 
-// A semaphore of Curator has its leases and its waiters below its path. A semaphore of kazoo has its leases as
-// children of its path, and its waiters at a path beside it, which ends in KazooDoor.
+// A semaphore of Curator has its leases and its waiters below its path, at Leases and Door. A semaphore of kazoo has
+// its leases as children of its path, and its waiters at that path with KazooDoor appended.
 const (
 	Leases    = "leases"
 	Door      = "locks"
 	KazooDoor = "-__lock__"
 )
 
-// RevokeRequest is the data by which a holder is asked to release, in place of its own. Curator's Revoker writes
-// them, too. kazoo does not know them.
+// RevokeRequest is the data that replaces a holder's own to request its release. Curator's Revoker writes the same
+// data. kazoo does not support it.
 const RevokeRequest = "__REVOKE__"
 
 // numbered are the kinds whose names end in a sequence number.
@@ -43,18 +43,18 @@ var numbered = []string{Lock, Latch, Read, Write, Lease, KazooLock, KazooRead}
 
 // Contender is one child of a queue that takes part in its order.
 type Contender struct {
-	// Name of the node: _c_<uuid>-<kind><key>, or as another library calls it.
+	// Name of the node: _c_<uuid>-<kind><key>, or the form of another library.
 	Name string
 	// Kind is one of the constants above.
 	Kind string
-	// Key is what the queue is ordered by, as text: the sequence number. It is empty for KazooLease, which is
-	// ahead of all.
+	// Key is the sequence number, by which the queue is ordered, as text. It is empty for KazooLease, which
+	// precedes all others.
 	Key string
 }
 
-// Parse reads the name of a node as Curator's sorter does: the key is what follows the last kind. A contender has
-// one of the kinds, by default any but KazooLease, and its key is a sequence number: a lock at /locks/clock-sync is
-// no contender of a lock at /locks. The GUID is ignored, because other libraries may have none.
+// Parse parses the name of a node like Curator's sorter: the key is what follows the last kind. A contender has one of
+// the given kinds, by default any except KazooLease, and its key is a sequence number: a lock at /locks/clock-sync is
+// not a contender of a lock at /locks. The GUID is ignored, because other libraries may have none.
 func Parse(name string, kinds ...string) (c Contender, ok bool) {
 	if len(kinds) == 0 {
 		kinds = numbered
@@ -74,17 +74,18 @@ func Parse(name string, kinds ...string) (c Contender, ok bool) {
 // Writes reports whether c excludes all others on a read-write lock.
 func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock }
 
-// reads reports whether c holds beside others of its kind.
+// reads reports whether c can hold concurrently with others of its kind.
 func (c Contender) reads() bool { return c.Kind == Read || c.Kind == KazooRead }
 
-// Exhausted reports that order cannot be told from the sequence number of a contender. At its end the counter sticks
-// at 2147483647 for one create after the other, and creates in flight together get negative numbers.
+// Exhausted reports that the sequence number of c no longer determines its place. When the counter has run out, it
+// stays at 2147483647 for successive creates, while creates that are in flight together get negative numbers.
 func (c Contender) Exhausted() bool {
 	return len(c.Key) != 10 || !onlyDigits(c.Key) || c.Key >= "2147483647"
 }
 
-// Compare orders contenders as Curator does, by the key as text, also past the end of the sequence. Keys are equal
-// only for a writer and the reader it became, and then the order does not matter, but all must see the same.
+// Compare orders contenders like Curator, by the key as text, even past the end of the sequence. Two keys are equal
+// only for a writer and the reader that it was downgraded to. Their order does not matter, as long as all clients agree
+// on it.
 func Compare(a, b Contender) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
@@ -92,9 +93,9 @@ func Compare(a, b Contender) int {
 	return cmp.Or(-strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
-// Ahead returns the place of the contender that the one at me waits for, in a queue that is in order, and -1 if it
-// holds: the first does, a reader without a writer ahead, and the reader that the first writer became. A waiter at
-// the door of a semaphore waits as for a lock. Which one ahead Curator's readers wait for is their own affair.
+// Ahead returns the index of the contender that the one at index me waits for in a sorted queue, or -1 if it holds.
+// These hold: the first contender, a reader with no writer ahead, and the reader that the first writer was downgraded
+// to. A waiter at the door of a semaphore waits as for a lock. Curator's readers may wait for a different contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {
 	case me == 0, c.Key == queue[0].Key:
@@ -110,15 +111,15 @@ func Ahead(queue []Contender, me int) int {
 	return -1
 }
 
-// IsNumber reports whether key is what a server appends to a sequential node: %010d, which is negative past the end
-// of the sequence.
+// IsNumber reports whether key has the form that a server appends to a sequential node: %010d, which is negative past
+// the end of the sequence.
 func IsNumber(key string) bool {
 	digits := strings.TrimPrefix(key, "-")
 	return (len(key) == 10 || len(digits) == 10) && onlyDigits(digits)
 }
 
-// LooksSequential reports whether a name ends as that of a sequential node does. A child that does, is ephemeral and
-// is no contender may be one of another library.
+// LooksSequential reports whether a name ends like that of a sequential node. An ephemeral child with such a name that
+// is not a contender may belong to another library.
 func LooksSequential(name string) bool { return len(name) >= 10 && onlyDigits(name[len(name)-10:]) }
 
 func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -15,11 +15,12 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		kinds []string
-		kind  string // "" for no contender
+		kind  string // "" if it is not a contender
 		key   string
 	}{
 		{guid + "lock-0000000007", []string{layout.Lock}, layout.Lock, "0000000007"},
-		{"_c_dcfc722b2ef15eb50e062a63be57c85c-lock-0000000000", []string{layout.Lock}, layout.Lock, "0000000000"}, // go-zookeeper's
+		// go-zookeeper's
+		{"_c_dcfc722b2ef15eb50e062a63be57c85c-lock-0000000000", []string{layout.Lock}, layout.Lock, "0000000000"},
 		{"lock-0000000001", []string{layout.Lock}, layout.Lock, "0000000001"},
 		{guid + "lock-lock-0000000001", []string{layout.Lock}, layout.Lock, "0000000001"},
 		{guid + "lock--2147483648", []string{layout.Lock}, layout.Lock, "-2147483648"},
@@ -38,19 +39,29 @@ func TestParse(t *testing.T) {
 		{"lock-00000000001", []string{layout.Lock}, "", ""},
 		{"lock--00000000001", []string{layout.Lock}, "", ""},
 		{"lock-000000000-", []string{layout.Lock}, "", ""},
-		{"clock-0000000001", []string{layout.Lock}, layout.Lock, "0000000001"}, // a listing tells no more
+		{"clock-0000000001", []string{layout.Lock}, layout.Lock, "0000000001"}, // the name alone does not reveal more
 		{guid + "lock--000000001", []string{layout.Lock}, layout.Lock, "-000000001"},
 		{"5a3b__lock__0000000001", []string{layout.Lock}, "", ""}, // kazoo's
 		{"5a3b__lock__0000000001", []string{layout.Lock, layout.KazooLock}, layout.KazooLock, "0000000001"},
 		{guid + "lock-0000000007", []string{layout.Lock, layout.KazooLock}, layout.Lock, "0000000007"},
 		{"5a3b__rlock__0000000001", []string{layout.Lock, layout.KazooLock}, "", ""},
-		{"5a3b__rlock__0000000001", []string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock}, layout.KazooRead, "0000000001"},
-		{"5a3b__lock__0000000001", []string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock}, layout.KazooLock, "0000000001"},
+		{
+			"5a3b__rlock__0000000001",
+			[]string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock},
+			layout.KazooRead,
+			"0000000001",
+		},
+		{
+			"5a3b__lock__0000000001",
+			[]string{layout.Read, layout.Write, layout.KazooRead, layout.KazooLock},
+			layout.KazooLock,
+			"0000000001",
+		},
 		{"5a3b__lock__x", []string{layout.Lock, layout.KazooLock}, "", ""},
 		{guid + "lease-0000000001", []string{layout.Lease, layout.KazooLease}, layout.Lease, "0000000001"},
 		{"5a3b9c", []string{layout.Lease, layout.KazooLease}, layout.KazooLease, ""},
 		{"any*0000000001", []string{layout.Lease, layout.KazooLease}, layout.KazooLease, ""},
-		{"0000000001", []string{layout.Lock}, "", ""}, // a number alone is of no kind
+		{"0000000001", []string{layout.Lock}, "", ""}, // a number alone has no kind
 		{"0000000001", []string{layout.Lease, layout.KazooLease}, layout.KazooLease, ""},
 	} {
 		got, ok := layout.Parse(c.name, c.kinds...)
@@ -78,7 +89,7 @@ func TestParse_OfUnknownKind(t *testing.T) {
 	require.False(t, layout.LooksSequential("leases"))
 }
 
-// TestAhead: -1 holds.
+// An index of -1 means that the contender holds.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,8 +98,11 @@ func TestAhead(t *testing.T) {
 	}{
 		{[]string{"lock-0000000003", "lock-0000000001", "lock-0000000002"}, []int{-1, 0, 1}},
 		{[]string{"latch-0000000001", "lock-0000000002"}, []int{-1, 0}},
-		{[]string{"__READ__0000000001", "__READ__0000000002", "__WRIT__0000000003", "__READ__0000000004", "__READ__0000000005"}, []int{-1, -1, 1, 2, 2}},
-		{[]string{"__WRIT__0000000001", "__READ__0000000001", "__READ__0000000002"}, []int{-1, -1, 0}}, // a writer that became a reader
+		{[]string{
+			"__READ__0000000001", "__READ__0000000002", "__WRIT__0000000003", "__READ__0000000004",
+			"__READ__0000000005",
+		}, []int{-1, -1, 1, 2, 2}},
+		{[]string{"__WRIT__0000000001", "__READ__0000000001", "__READ__0000000002"}, []int{-1, -1, 0}}, // a downgraded writer
 		{[]string{"x__lock__0000000001", "x__rlock__0000000002", "__READ__0000000003"}, []int{-1, 0, 0}},
 	} {
 		var queue []layout.Contender

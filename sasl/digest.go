@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names that all servers of ZooKeeper have. Source: ZooKeeperSaslServer, SecurityUtils.
+// Names that all ZooKeeper servers use. Source: ZooKeeperSaslServer, SecurityUtils.
 const (
 	digestHost = "zk-sasl-md5"
 	digestURI  = "zookeeper/" + digestHost
@@ -69,15 +69,15 @@ func (d *digest) Start(ctx context.Context, _ string) (Exchange, []byte, error) 
 // GoString keeps the password out of printed configurations.
 func (d *digest) GoString() string { return d.String() }
 
-// digestExchange first takes a challenge, and then the proof of the server.
+// digestExchange processes a challenge, and then the proof of the server.
 type digestExchange struct {
 	*digest
 	password string
 	cnonce   string
-	proof    string // that the server has to give; empty before the challenge
+	proof    string // expected from the server; empty before the challenge
 }
 
-// Step takes the challenge, and then the proof.
+// Step processes the challenge, and then the proof.
 func (e *digestExchange) Step(answer []byte) (token []byte, done bool, err error) {
 	switch {
 	case answer == nil:
@@ -106,7 +106,8 @@ func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
 		return hash(strings.Join([]string{session, nonce, count, e.cnonce, "auth", hash(method + ":" + digestURI)}, ":"))
 	}
 	e.proof = of("")
-	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,qop=auth,response=%s`,
+	return fmt.Appendf(nil,
+		`charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,qop=auth,response=%s`,
 		quoted(e.user), quoted(realm), quoted(nonce), count, quoted(e.cnonce), quoted(digestURI), of("AUTHENTICATE")), nil
 }
 
@@ -115,7 +116,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// narrow returns text as it is hashed: in ISO 8859-1 if that has all of its characters, else in UTF-8.
+// narrow returns text in the encoding in which it is hashed: ISO 8859-1 if that has all of its characters, else UTF-8.
 //
 // Source: RFC 2831, section 2.1.2.1; DigestMD5Base.stringToByte_8859_1 of the JDK.
 func narrow(text string) string {
@@ -129,7 +130,7 @@ func narrow(text string) string {
 	return string(bytes)
 }
 
-// quoted returns text as a quoted string of RFC 2831. Go's own quotes write other escapes.
+// quoted returns text as a quoted string of RFC 2831. Go's %q escapes differently.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

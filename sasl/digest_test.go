@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A challenge of ZooKeeper 3.8.0, which names no quality.
+// A challenge from ZooKeeper 3.8.0, which has no qop.
 const challenge = `realm="zk-sasl-md5",nonce="MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw",charset=utf-8,algorithm=md5-sess`
 
 func begun(t *testing.T, user, password, cnonce string) *digestExchange {
@@ -39,8 +39,9 @@ func TestDigest_AnswersTheChallenge(t *testing.T) {
 		token, done, err := e.Step([]byte(challenge))
 		require.NoError(t, err)
 		require.False(t, done)
-		require.Equal(t, "charset=utf-8,username="+c.username+`,realm="zk-sasl-md5",nonce="MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw",`+
-			`nc=00000001,cnonce="b2Zm",digest-uri="zookeeper/zk-sasl-md5",qop=auth,response=`+c.response, string(token))
+		require.Equal(t,
+			"charset=utf-8,username="+c.username+`,realm="zk-sasl-md5",nonce="MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw",`+
+				`nc=00000001,cnonce="b2Zm",digest-uri="zookeeper/zk-sasl-md5",qop=auth,response=`+c.response, string(token))
 		token, done, err = e.Step([]byte("rspauth=" + c.rspauth))
 		require.NoError(t, err)
 		require.True(t, done)
@@ -112,8 +113,8 @@ func TestDigest_BadInput(t *testing.T) {
 	}
 }
 
-// A password that changes was fixed when the client was made, so each change needed a new client. An exchange keeps the one with which it
-// has begun.
+// The password used to be fixed when the client was created, so that each change required a new client. An exchange
+// keeps the password with which it began.
 func TestDigestFunc_AsksForEachExchange(t *testing.T) {
 	t.Parallel()
 	password, failure, calls := "secret", error(nil), 0
@@ -179,7 +180,7 @@ func TestDigest_PrintsNoPassword(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, the client neither panics nor accepts it as a proof, and never sends the password.
+// Whatever a server sends, the client does not panic, does not accept it as a proof, and never sends the password.
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte(challenge), []byte("rspauth=0"))
 	f.Add([]byte(`nonce="a\`), []byte(nil))

@@ -19,6 +19,6 @@ func ExampleDigestFunc() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(who) // give it to conn.WithSASL
+	fmt.Println(who) // pass it to conn.WithSASL
 	// Output: DIGEST-MD5 as worker
 }

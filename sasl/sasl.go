@@ -45,5 +45,6 @@ type Refused interface{ Refused() }
 
 // ErrUnproven is returned when the server has ended an exchange without proof of its identity: it does not
 // support SASL, or not this mechanism, or it admits clients whose authentication has failed.
-var ErrUnproven = errors.New("the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +
-	"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; with allowSaslFailedClients=true it may also be a wrong password")
+var ErrUnproven = errors.New(
+	"the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +
+		"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; with allowSaslFailedClients=true it may also be a wrong password")

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs the tests of several modules. At the end it prints why tests were skipped, with counts, and then the failures.
+# Runs the tests of several modules concurrently, since some wait while others compute. At the end it prints why tests were skipped, with
+# counts, and then the failures.
 #
 #   tools/test.sh 'DIRECTORY ARGUMENT...'...   the arguments are those of go test
 set -uo pipefail
@@ -8,12 +9,14 @@ events=$(mktemp -d)
 trap 'rm -rf "$events"' EXIT
 gotestsum=$(go tool -modfile=tools/go.mod -n gotestsum) || exit
 
-status=0 n=0
+status=0 n=0 runs=()
 for run; do
   read -ra words <<<"$run"
-  printf '\n== %s\n' "$run"
+  printf '== %s\n' "$run"
   "$gotestsum" --format=pkgname --hide-summary=all --jsonfile="$events/$((++n)).json" --raw-command -- \
-    go -C "${words[0]}" test -json -vet=off "${words[@]:1}" || status=1
+    go -C "${words[0]}" test -json -vet=off "${words[@]:1}" &
+  runs+=($!)
 done
+for run in "${runs[@]}"; do wait "$run" || status=1; done
 go run ./internal/testkit/testsum "$events"/*.json || status=1
 exit "$status"

@@ -10,10 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
-// instanceKey finds an instance among the attributes of an endpoint and of an address.
+// instanceKey is the key of an instance among the attributes of an endpoint and of an address.
 type instanceKey struct{}
 
-// instance can be compared, which gRPC does with attributes.
+// instance is comparable by Equal, because gRPC compares attributes.
 type instance struct{ discovery.Instance }
 
 // Equal is called by gRPC.
@@ -28,7 +28,7 @@ func FromEndpoint(e resolver.Endpoint) (i discovery.Instance, ok bool) { return 
 
 // FromAddress is like [FromEndpoint], for balancers that use addresses, such as those of package base.
 func FromAddress(a resolver.Address) (i discovery.Instance, ok bool) {
-	return from(a.BalancerAttributes) //nolint:staticcheck // where package base looks, and where it will be until it looks elsewhere
+	return from(a.BalancerAttributes) //nolint:staticcheck // package base reads them
 }
 
 func from(a *attributes.Attributes) (discovery.Instance, bool) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 )
 
-// heaviest calls the instance with the largest weight, of those that are connected.
+// heaviest calls the connected instance with the largest weight.
 type heaviest struct{}
 
 func (heaviest) Build(info base.PickerBuildInfo) balancer.Picker {
@@ -44,7 +44,8 @@ func TestResolver_BalancerOfTheUser(t *testing.T) {
 			i := orders(name, port+1, "weight", fmt.Sprint((port*2)%3+1)) // 1, 3, 2
 			serve(t, open(t, w.server), i, n.listen(i), newServer(name, noWork))
 		}
-		c := n.channel(t, "zk:///orders", w.builder(t, w.caller), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"heaviest": {}}]}`))
+		c := n.channel(t, "zk:///orders", w.builder(t, w.caller),
+			grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"heaviest": {}}]}`))
 		c.Connect()
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"b"}, callFor(t, c, time.Second))

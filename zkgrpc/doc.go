@@ -13,8 +13,8 @@
 //
 //	err := zkgrpc.Serve(ctx, server, listener, d, discovery.Instance{Service: "orders"})
 //
-// Nothing is registered globally. Without a balancer in the service config, gRPC uses pick_first, with which
-// every channel calls only the oldest instance.
+// Nothing is registered globally. Without a balancer in the service config, gRPC uses pick_first, and every
+// channel then calls only the oldest instance.
 //
 // # What is guaranteed
 //
@@ -44,8 +44,7 @@
 //     answers again": lasted is how long that was.
 //   - Warn, "service cannot be followed": the watch has ended with an error, or has never begun.
 //   - Warn, "service has no instance that can be called": calls fail until there is one.
-//   - Warn, "instance is left out": its entry has an error, or it has no port of the required kind. It is
-//     logged once.
+//   - Warn, "instance is left out", logged once: its entry has an error, or it has no port of the required kind.
 //
 // # What is not guaranteed
 //
@@ -66,8 +65,8 @@
 //
 // # Balancers
 //
-// [FromEndpoint] and [FromAddress] return the instance behind what a balancer receives, with all its metadata.
-// [Weight] and [Zone] read the two values that services most often have. gRPC's own balancers read neither.
+// [FromEndpoint] and [FromAddress] return the instance of an endpoint or address that a balancer receives, with
+// all its metadata. [Weight] and [Zone] read the two most common values. gRPC's own balancers read neither.
 //
 // Source: gRPC's package resolver, and its document on naming.
 package zkgrpc

@@ -24,14 +24,15 @@ func offer(ctx context.Context, d *discovery.Discovery, listener net.Listener) e
 	})
 }
 
-// A channel to all registered servers that report that they are serving.
+// A channel to all registered servers whose health check reports that they are serving.
 func dial(d *discovery.Discovery) (*grpc.ClientConn, error) {
 	zk, err := zkgrpc.NewResolver(d)
 	if err != nil {
 		return nil, err
 	}
 	return grpc.NewClient("zk:///orders", grpc.WithResolvers(zk),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`),
+		grpc.WithDefaultServiceConfig(
+			`{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": ""}}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 

@@ -21,7 +21,7 @@ import (
 
 const roundRobin = `{"loadBalancingConfig": [{"round_robin": {}}]}`
 
-// newServer returns a server that answers every call with its name, after work.
+// newServer returns a server that answers every call with its name, after work has returned.
 func newServer(name string, work func(ctx context.Context) error, opts ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(opts, grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
@@ -36,7 +36,7 @@ func newServer(name string, work func(ctx context.Context) error, opts ...grpc.S
 
 func noWork(context.Context) error { return nil }
 
-// call returns the name of the server that has answered.
+// call returns the name of the server that answers.
 func call(ctx context.Context, c *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
 	var name wrapperspb.StringValue
 	err := c.Invoke(ctx, "/orders/Name", &emptypb.Empty{}, &name, opts...)
@@ -79,7 +79,7 @@ func (n *network) channel(t *testing.T, target string, b resolver.Builder, opts 
 	}, opts...)
 	c, err := grpc.NewClient(target, opts...)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // it would fail if it was closed before
+	t.Cleanup(func() { _ = c.Close() }) // fails if the test has closed it
 	return c
 }
 
@@ -92,7 +92,9 @@ type serving struct {
 }
 
 // serve runs a server, and waits until it is registered. At the end of the test it is drained.
-func serve(t *testing.T, d *discovery.Discovery, i discovery.Instance, l net.Listener, s *grpc.Server, opts ...zkgrpc.ServeOption) *serving {
+func serve(
+	t *testing.T, d *discovery.Discovery, i discovery.Instance, l net.Listener, s *grpc.Server, opts ...zkgrpc.ServeOption,
+) *serving {
 	t.Helper()
 	ctx, drain := context.WithCancel(t.Context())
 	registered, result := make(chan *discovery.Registration, 1), make(chan error, 1)

@@ -29,7 +29,7 @@ var servers = flag.String("servers", "", "measure on these servers, host:port, b
 
 const callers = 8
 
-// cluster is a service on real connections: each server has its own client, and the callers share one channel.
+// cluster is a service on real connections. Each server has its own client, and the callers share one channel.
 type cluster struct {
 	t       *testing.T
 	srv     *zktest.Server
@@ -39,7 +39,8 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, srv: zktest.Run(t)}
-	b, err := zkgrpc.NewResolver(open(t, bubble.Dial(t, c.srv, "callers")), zkgrpc.WithLogger(slog.New(slog.DiscardHandler)))
+	b, err := zkgrpc.NewResolver(open(t, bubble.Dial(t, c.srv, "callers")),
+		zkgrpc.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	c.channel, err = grpc.NewClient("zk:///orders", grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(roundRobin),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -48,7 +49,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// start starts a server on a port that is free.
+// start starts a server on a free port.
 func (c *cluster) start(name string) *serving {
 	c.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +69,7 @@ func (c *cluster) await(name string) {
 	}
 }
 
-// load is callers that call all the time, each of them one call after the other.
+// load is a number of callers, each of which makes one call after the other.
 type load struct {
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -77,7 +78,7 @@ type load struct {
 	calls    int
 	failures []error
 	awaited  int           // number of calls
-	reached  chan struct{} // is closed when they are reached
+	reached  chan struct{} // closed at that number
 }
 
 func (c *cluster) load() *load {
@@ -107,7 +108,7 @@ func (l *load) note(err error) {
 	}
 }
 
-// more waits until there have been more calls, a quarter of 10,000.
+// more waits for another 2,500 calls.
 func (l *load) more() {
 	l.mu.Lock()
 	l.awaited, l.reached = l.calls+2500, make(chan struct{})
@@ -116,7 +117,7 @@ func (l *load) more() {
 	<-reached
 }
 
-// end ends the calls, and returns how many there were and which have failed.
+// end stops the calls, and returns their number and the errors.
 func (l *load) end() (calls int, failures []error) {
 	l.stop()
 	l.running.Wait()
@@ -170,7 +171,7 @@ func TestLoad_KillFailsCallsUnderWayAlone(t *testing.T) {
 	t.Logf("%d calls by %d callers: %d failed when one of three servers was killed", calls, callers, len(failures))
 }
 
-// measured returns how a test connects that may measure real servers.
+// measured returns a function that connects to the real servers to measure, if there are any.
 func measured(t *testing.T) (connect func(t *testing.T, name string) *conn.Client) {
 	t.Helper()
 	if *servers == "" {
@@ -187,12 +188,12 @@ func measured(t *testing.T) (connect func(t *testing.T, name string) *conn.Clien
 	}
 }
 
-// How long it takes from the call of Register until the channel has the address. The figure is logged, and has no limit here.
+// The test logs how long it takes from the call of Register until the channel has the address. There is no limit.
 func TestLoad_AddressesFollowARegistration(t *testing.T) {
 	connect := measured(t)
 	b, err := zkgrpc.NewResolver(open(t, connect(t, "caller")))
 	require.NoError(t, err)
-	told := make(addresses, 1000) // the end of the test changes the service, too
+	told := make(addresses, 1000) // the cleanup of the test also changes the service
 	following, err := b.Build(target, told, resolver.BuildOptions{})
 	require.NoError(t, err)
 	t.Cleanup(following.Close)
@@ -207,10 +208,11 @@ func TestLoad_AddressesFollowARegistration(t *testing.T) {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	t.Logf("from Register to the address in the channel: median %v, longest of %d %v", took[len(took)/2], len(took), took[len(took)-1])
+	t.Logf("from Register to the address in the channel: median %v, longest of %d %v", took[len(took)/2], len(took),
+		took[len(took)-1])
 }
 
-// addresses is a channel that reports how many addresses it was given, each time.
+// addresses is a gRPC channel that reports the number of addresses in each update.
 type addresses chan int
 
 func (a addresses) UpdateState(s resolver.State) error { a <- len(s.Endpoints); return nil }

@@ -24,9 +24,9 @@ const Scheme = "zk"
 const (
 	// patience is how long a channel waits for its first addresses before its calls fail with the reason.
 	patience = 5 * time.Second
-	// question is how long it takes to ask what that is.
+	// question bounds the query for that reason.
 	question = time.Second
-	// leastPause and mostPause are how long a resolver rests after an error that ended its watch. Between them, ResolveNow ends the rest.
+	// leastPause and mostPause bound the pause after an error that ended the watch. After leastPause, ResolveNow ends it.
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
 )
@@ -90,10 +90,13 @@ func (b *builder) Scheme() string { return Scheme }
 
 // Build implements resolver.Builder. gRPC calls it when a channel is used for the first time, and again after
 // it was idle.
-func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (b *builder) Build(
+	target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions,
+) (resolver.Resolver, error) {
 	service := target.Endpoint()
 	if target.URL.Host != "" || service == "" {
-		return nil, fmt.Errorf("zkgrpc: target %q: want %s:///service, since the servers are those of the client", target.URL.String(), Scheme)
+		return nil, fmt.Errorf("zkgrpc: target %q: want %s:///service, since the servers are those of the client",
+			target.URL.String(), Scheme)
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // gRPC has none; Close ends this one
 	f := &follower{
@@ -111,12 +114,12 @@ type follower struct {
 	service string
 	cc      resolver.ClientConn
 	log     *slog.Logger
-	again   chan struct{} // holds one if gRPC has asked to resolve again
+	again   chan struct{} // holds one value if gRPC has asked to resolve again
 	cancel  context.CancelFunc
 	done    chan struct{}
 
 	told     []endpoint        // what the channel has; nil if it was given no view since an error
-	outdated time.Time         // since when the view is not current; zero if it is
+	outdated time.Time         // when the view ceased to be current; zero if it is current
 	skipped  map[string]string // why a node of the last view is not used, by path
 }
 
@@ -126,8 +129,8 @@ type endpoint struct {
 	instance discovery.Instance
 }
 
-// ResolveNow is called by gRPC when a connection has failed. There is nothing to resolve, because a watch
-// reports every change. If a watch has ended with an error, the next one begins.
+// ResolveNow is called by gRPC when a connection has failed. There is nothing to resolve, because the watch
+// reports every change. If the watch has ended with an error, ResolveNow makes the next one begin.
 func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case f.again <- struct{}{}:
@@ -160,7 +163,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow gives the channel one view after another. It returns nil if none came in time, or if ctx has ended.
+// follow passes each view to the channel. It returns nil if there was none in time, or if ctx has ended.
 func (f *follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,7 +179,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// ask returns what keeps the views away.
+// ask returns the reason why there are no views.
 func (f *follower) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, question)
 	defer cancel()
@@ -184,16 +187,17 @@ func (f *follower) ask(ctx context.Context) error {
 	return err
 }
 
-// report tells the channel that there are no views. gRPC keeps the addresses that it has.
+// report reports to the channel why it gets no views. gRPC keeps the addresses that it has.
 func (f *follower) report(err error) {
-	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses", "error", err, "addresses", len(f.told))
+	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses",
+		"error", err, "addresses", len(f.told))
 	if len(f.told) == 0 {
 		f.told = nil // the next view must be passed on, because calls fail with this error until then
 	}
 	f.cc.ReportError(fmt.Errorf("zkgrpc: follow service %s below %s: %w", f.service, f.discovery.Base(), err))
 }
 
-// rest waits for a while.
+// rest pauses before the next watch.
 func (f *follower) rest(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -207,15 +211,17 @@ func (f *follower) rest(ctx context.Context) {
 	}
 }
 
-// tell gives the channel the addresses of a view, if they differ.
+// tell passes the addresses of a view to the channel if they have changed.
 func (f *follower) tell(view discovery.View) {
 	endpoints := f.endpoints(view)
 	switch {
 	case !view.Current && f.outdated.IsZero():
 		f.outdated = time.Now()
-		f.log.Warn("zkgrpc: no answer of zookeeper, the channel keeps its addresses", "addresses", len(endpoints), "asOf", view.AsOf)
+		f.log.Warn("zkgrpc: no answer of zookeeper, the channel keeps its addresses",
+			"addresses", len(endpoints), "asOf", view.AsOf)
 	case view.Current && !f.outdated.IsZero():
-		f.log.Info("zkgrpc: zookeeper answers again", "addresses", len(endpoints), "lasted", time.Since(f.outdated).Round(time.Millisecond))
+		f.log.Info("zkgrpc: zookeeper answers again",
+			"addresses", len(endpoints), "lasted", time.Since(f.outdated).Round(time.Millisecond))
 		f.outdated = time.Time{}
 	}
 	if f.told != nil && slices.EqualFunc(f.told, endpoints, endpoint.equal) {
@@ -225,16 +231,17 @@ func (f *follower) tell(view discovery.View) {
 	f.told = endpoints
 	if len(endpoints) == 0 {
 		f.log.Warn("zkgrpc: service has no instance that can be called", "nodes", len(view.Entries))
-		if hadNone { // an error tells callers more than an empty list
-			f.cc.ReportError(fmt.Errorf("zkgrpc: service %s below %s has no instance that can be called", f.service, f.discovery.Base()))
+		if hadNone { // an error is more informative to callers than an empty list
+			f.cc.ReportError(fmt.Errorf("zkgrpc: service %s below %s has no instance that can be called",
+				f.service, f.discovery.Base()))
 			return
 		}
 	}
-	_ = f.cc.UpdateState(stateOf(endpoints)) // it requests another state, which the watch will bring
+	_ = f.cc.UpdateState(stateOf(endpoints)) // an error requests another state, which the watch will provide
 }
 
-// endpoints returns what may be called, the oldest first. Of two instances with one address it is the newer: the other has most
-// likely crashed, and its session has not expired yet.
+// endpoints returns the instances that may be called, the oldest first. Of two instances with the same address it
+// returns the newer, because the other has most likely crashed and its session has not expired yet.
 func (f *follower) endpoints(view discovery.View) []endpoint {
 	endpoints := make([]endpoint, 0, len(view.Entries))
 	taken, skipped := map[string]bool{}, map[string]string{}
@@ -277,11 +284,14 @@ func (e endpoint) equal(other endpoint) bool { return reflect.DeepEqual(e, other
 
 // stateOf returns the addresses in both forms that balancers read.
 func stateOf(endpoints []endpoint) resolver.State {
-	s := resolver.State{Endpoints: make([]resolver.Endpoint, len(endpoints)), Addresses: make([]resolver.Address, len(endpoints))}
+	s := resolver.State{
+		Endpoints: make([]resolver.Endpoint, len(endpoints)),
+		Addresses: make([]resolver.Address, len(endpoints)),
+	}
 	for n, e := range endpoints {
 		about := attributes.New(instanceKey{}, instance{e.instance})
 		s.Endpoints[n] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: e.address}}, Attributes: about}
-		s.Addresses[n] = resolver.Address{Addr: e.address, BalancerAttributes: about} //nolint:staticcheck // package base reads them there
+		s.Addresses[n] = resolver.Address{Addr: e.address, BalancerAttributes: about} //nolint:staticcheck // for package base
 	}
 	return s
 }

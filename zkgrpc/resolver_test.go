@@ -25,7 +25,8 @@ import (
 
 const root = "/services"
 
-// world is a server in virtual time. The servers of the service are on the client "server", and its callers on "caller".
+// world is a ZooKeeper server in virtual time, with the client "server" for the servers of the service, and "caller"
+// for its callers.
 type world struct {
 	srv            *zktest.Server
 	server, caller *conn.Client
@@ -55,7 +56,7 @@ func (w *world) builder(t *testing.T, c *conn.Client, opts ...zkgrpc.Option) res
 	return b
 }
 
-// orders is an instance of a service.
+// orders returns an instance of the service orders.
 func orders(id string, port int, metadata ...string) discovery.Instance {
 	i := discovery.Instance{Service: "orders", ID: id, Address: "10.0.0.7", Port: port}
 	for n := 0; n < len(metadata); n += 2 {
@@ -74,7 +75,7 @@ func (w *world) register(t *testing.T, i discovery.Instance) *discovery.Registra
 	return r
 }
 
-// channel records what a resolver gives its channel.
+// channel records what a resolver passes to its channel.
 type channel struct {
 	resolver.ClientConn
 	resolver resolver.Resolver
@@ -100,7 +101,7 @@ func (c *channel) ReportError(err error) {
 // target is zk:///orders.
 var target = resolver.Target{URL: url.URL{Scheme: zkgrpc.Scheme, Path: "/orders"}}
 
-// resolve begins to resolve, and closes the resolver at the end of the test. The bubble would see a goroutine that is left.
+// resolve starts a resolver, and closes it at the end of the test. The bubble would detect a leaked goroutine.
 func resolve(t *testing.T, b resolver.Builder) *channel {
 	t.Helper()
 	c := &channel{}
@@ -111,7 +112,7 @@ func resolve(t *testing.T, b resolver.Builder) *channel {
 	return c
 }
 
-// told returns the addresses of all states, when all goroutines are idle.
+// told returns the addresses of all states, once all goroutines are idle.
 func (c *channel) told() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -150,7 +151,8 @@ func TestResolver_FollowsTheService(t *testing.T) {
 
 		out := a.Instance()
 		out.Disabled = true
-		require.ErrorContains(t, a.Update(t.Context(), out), "disabled", "Curator's format has no such field in what it writes")
+		require.ErrorContains(t, a.Update(t.Context(), out), "disabled",
+			"Curator's format has no such field in what it writes")
 		require.NoError(t, a.Close(t.Context()))
 		require.Equal(t, []string{"1", "1 2", "2"}, c.told())
 		require.NoError(t, b.Close(t.Context()))
@@ -243,11 +245,12 @@ func TestResolver_ReconnectTellsNothing(t *testing.T) {
 			time.Sleep(bubble.Timeout)
 		}
 		require.Equal(t, []string{"1"}, c.told())
-		require.Equal(t, strings.Count(w.log.String(), "no answer of zookeeper"), strings.Count(w.log.String(), "zookeeper answers again"), w.log)
+		require.Equal(t, strings.Count(w.log.String(), "no answer of zookeeper"),
+			strings.Count(w.log.String(), "zookeeper answers again"), w.log)
 	})
 }
 
-// The session of a server expires, and it registers again. A caller never sees the service without it.
+// When the session of a server expires, the channel loses its address. The server registers again in its next session.
 func TestResolver_ServerComesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.register(t, orders("a", 1))
@@ -288,12 +291,13 @@ func TestResolver_NothingIsKnownYet(t *testing.T) {
 func TestResolver_MayNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.register(t, orders("a", 1))
-		forbidden := w.srv.Intercept(zktest.Match{From: zktest.Label("caller"), Path: root + "/orders", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		forbidden := w.srv.Intercept(zktest.Match{From: zktest.Label("caller"), Path: root + "/orders", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		c := resolve(t, w.builder(t, w.caller))
 		require.Len(t, c.errors(), 1)
 		require.ErrorIs(t, c.errors()[0], zk.ErrNoAuth)
 
-		for range 100 { // as gRPC does if connections fail
+		for range 100 { // like gRPC when connections fail
 			c.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		}
 		time.Sleep(time.Second)
@@ -325,7 +329,7 @@ func TestResolver_ClientIsClosed(t *testing.T) {
 	})
 }
 
-// Close ends the goroutine in whatever state it is, and sets no watch again.
+// Close ends the goroutine in any state, after which it sets no watch.
 func TestResolver_Close(t *testing.T) {
 	for name, before := range map[string]func(w *world){
 		"following":    func(*world) {},
@@ -346,7 +350,8 @@ func TestResolver_Close(t *testing.T) {
 				w.srv.Accept(zktest.Everyone)
 				time.Sleep(time.Hour)
 				require.Len(t, c.told(), told)
-				_, err := w.srv.Create(root+"/orders/b", nil, zktest.Persistent) // a watch may be left if the server did not answer, and fires once
+				// a watch may be left if the server did not answer, and fires once
+				_, err := w.srv.Create(root+"/orders/b", nil, zktest.Persistent)
 				require.NoError(t, err)
 				synctest.Wait()
 				require.Empty(t, w.srv.Watchers(root+"/orders"))
@@ -364,11 +369,14 @@ func TestResolver_LeavesOutWhatItCannotCall(t *testing.T) {
 		w.register(t, secure)
 		w.register(t, both)
 		w.register(t, orders("portless", 0))
-		w.register(t, orders("old", 2, "version", "1")) // it crashes, and is started again
+		w.register(t, orders("old", 2, "version", "1")) // it crashes and is restarted
 		w.register(t, orders("new", 2, "version", "2"))
 		_, err := w.srv.Create(root+"/orders/bad", []byte("not JSON"), zktest.Persistent)
 		require.NoError(t, err)
-		for id, data := range map[string]string{"null": `null`, "homeless": `{"port":8080}`, "below": `{"address":"h","port":-7}`} {
+		for id, data := range map[string]string{
+			"null": `null`, "homeless": `{"port":8080}`,
+			"below": `{"address":"h","port":-7}`,
+		} {
 			_, err := w.srv.Create(root+"/orders/"+id, []byte(data), zktest.Persistent)
 			require.NoError(t, err)
 		}

@@ -92,12 +92,13 @@ type serving struct {
 // When Serve returns, the server is stopped and its listener closed, even on error. If the server fails or is
 // stopped by another caller, Serve removes it from ZooKeeper.
 //
-// Serve returns nil if ctx has ended, the server was removed from ZooKeeper, and all calls had their time.
+// Serve returns nil if ctx has ended, the server was removed from ZooKeeper, and no calls were cut off.
 //
 // Errors: an invalid option; those of discovery.Register, such as a *zkrecipes.TakenError; the server's own; a
 // removal that took too long, which continues as long as the client lives; calls that were cut off.
 func Serve(
-	ctx context.Context, server *grpc.Server, listener net.Listener, d *discovery.Discovery, i discovery.Instance, opts ...ServeOption,
+	ctx context.Context, server *grpc.Server, listener net.Listener, d *discovery.Discovery, i discovery.Instance,
+	opts ...ServeOption,
 ) error {
 	s := &serving{
 		server: server, registered: func(*discovery.Registration) {},
@@ -108,11 +109,11 @@ func Serve(
 			server.Stop()
 		}
 		if listener != nil {
-			_ = listener.Close() // it has taken no call
+			_ = listener.Close() // which has accepted no call
 		}
 		return fmt.Errorf("zkgrpc: %w", err)
 	}
-	// The listener takes connections already, so no client can come too early.
+	// The listener already accepts connections, so no client can connect too early.
 	running, stopped := context.WithCancel(ctx)
 	defer stopped()
 	served := make(chan error, 1)
@@ -126,19 +127,21 @@ func Serve(
 		<-running.Done()
 		err = s.unregister(ctx, r, served)
 	} else if running.Err() != nil {
-		err = nil // it was not registered when it was told to stop
+		err = nil // it was stopped before it was registered
 	}
 	ended, cutOff := s.stop(served)
 	if ended == nil || errors.Is(ended, grpc.ErrServerStopped) {
 		ended = nil
-		if err == nil && ctx.Err() == nil { // it was not this function that stopped it
+		if err == nil && ctx.Err() == nil { // something other than this function has stopped it
 			ended = fmt.Errorf("zkgrpc: serve: %w", grpc.ErrServerStopped)
 		}
 	}
 	return errors.Join(err, cutOff, ended)
 }
 
-func (s *serving) check(listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption) error {
+func (s *serving) check(
+	listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption,
+) error {
 	var errs []error
 	for _, opt := range opts {
 		errs = append(errs, opt(s))
@@ -155,14 +158,15 @@ func (s *serving) check(listener net.Listener, d *discovery.Discovery, i *discov
 	if i.Port == 0 && i.TLSPort == 0 {
 		at, ok := listener.Addr().(*net.TCPAddr)
 		if !ok {
-			return errors.Join(append(errs, fmt.Errorf("instance has no port, and listener %v has none: set Port", listener.Addr()))...)
+			return errors.Join(append(errs,
+				fmt.Errorf("instance has no port, and listener %v has none: set Port", listener.Addr()))...)
 		}
 		i.Port = at.Port
 	}
 	return errors.Join(errs...)
 }
 
-// unregister takes the server out of ZooKeeper, and waits until clients have heard of it.
+// unregister removes the server from ZooKeeper, and waits for the settle time, so that clients notice.
 func (s *serving) unregister(ctx context.Context, r *discovery.Registration, served chan error) error {
 	removal, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.removal,
 		fmt.Errorf("zkgrpc: %s may be listed until the session ends: its removal took longer than %v", r.Path(), s.removal))
@@ -170,13 +174,13 @@ func (s *serving) unregister(ctx context.Context, r *discovery.Registration, ser
 	err := r.Close(removal)
 	select {
 	case <-time.After(s.settle):
-	case failed := <-served: // nothing is served any more
+	case failed := <-served: // the server no longer serves
 		served <- failed
 	}
 	return err
 }
 
-// stop ends the calls, and returns what the server's Serve has returned.
+// stop ends the calls, and returns the error of the server's Serve.
 func (s *serving) stop(served <-chan error) (ended, cutOff error) {
 	graceful := make(chan struct{})
 	go func() {

@@ -27,8 +27,11 @@ func TestServe_DrainsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network
 		i := orders("a", 1)
-		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", func(context.Context) error { time.Sleep(3 * time.Second); return nil }))
-		c := n.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller)) // this client does not hear of the drain
+		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", func(context.Context) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}))
+		c := n.channel(t, "passthrough:///"+i.HostPort(), w.builder(t, w.caller)) // this client does not notice the drain
 		results := make(chan error, 2)
 		begin := func() {
 			go func() { _, err := call(t.Context(), c); results <- err }()
@@ -59,7 +62,8 @@ func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 		var n network
 		i := orders("a", 1)
 		forever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", forever), zkgrpc.WithSettle(0), zkgrpc.WithGrace(7*time.Second))
+		s := serve(t, open(t, w.server), i, n.listen(i), newServer("a", forever), zkgrpc.WithSettle(0),
+			zkgrpc.WithGrace(7*time.Second))
 		c := n.channel(t, "zk:///orders", w.builder(t, w.caller))
 		result := make(chan error, 1)
 		go func() { _, err := call(t.Context(), c); result <- err }()
@@ -72,8 +76,9 @@ func TestServe_CutsOffCallsAfterTheGrace(t *testing.T) {
 	})
 }
 
-// A handler that ignores its context does not keep Serve: neither if the server waits for handlers, nor if GracefulStop, which always
-// waits for them, has the lock of the server. A goroutine that waits for a lock would stop virtual time, so this runs in real time.
+// A handler that ignores its context does not block Serve, even if the server waits for handlers, or if GracefulStop,
+// which always waits for them, holds the lock of the server. A goroutine that waits for a lock would stop virtual time,
+// so this test runs in real time.
 func TestServe_HandlerGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,7 +101,8 @@ func TestServe_HandlerGoesOn(t *testing.T) {
 			started, free := make(chan struct{}), make(chan struct{})
 			defer close(free)
 			work := func(context.Context) error { close(started); <-free; return nil }
-			s := serve(t, d, i, n.listen(i), newServer("a", work, grpc.WaitForHandlers(c.wait)), zkgrpc.WithSettle(0), zkgrpc.WithGrace(time.Millisecond))
+			s := serve(t, d, i, n.listen(i), newServer("a", work, grpc.WaitForHandlers(c.wait)), zkgrpc.WithSettle(0),
+				zkgrpc.WithGrace(time.Millisecond))
 			channel := n.channel(t, "passthrough:///"+i.HostPort(), zk)
 			result := make(chan error, 1)
 			go func() { _, err := call(t.Context(), channel); result <- err }()
@@ -120,7 +126,8 @@ func TestServe_ZooKeeperIsAwayAtTheDrain(t *testing.T) {
 		w.srv.Stall(zktest.Label("server"), zktest.Both)
 		began := time.Now()
 		s.drain()
-		require.ErrorContains(t, <-s.result, "/services/orders/a may be listed until the session ends: its removal took longer than 2s")
+		require.ErrorContains(t, <-s.result,
+			"/services/orders/a may be listed until the session ends: its removal took longer than 2s")
 		require.Equal(t, 3*time.Second, time.Since(began))
 		w.srv.Heal(zktest.Label("server"))
 		time.Sleep(time.Minute)
@@ -229,7 +236,7 @@ func TestServe_IsCutOffFromZooKeeper(t *testing.T) {
 	})
 }
 
-// callFor returns who answers, and requires that no call fails.
+// callFor returns the names of the servers that answer, and requires that no call fails.
 func callFor(t *testing.T, c *grpc.ClientConn, d time.Duration) (names []string) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -243,7 +250,7 @@ func callFor(t *testing.T, c *grpc.ClientConn, d time.Duration) (names []string)
 	return names
 }
 
-// A channel that checks health calls no instance that says it does not serve, though it is registered.
+// A channel with health checks does not call a registered instance that reports that it is not serving.
 func TestResolver_HealthChecks(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network
@@ -266,7 +273,7 @@ func TestResolver_HealthChecks(t *testing.T) {
 	})
 }
 
-// A call on a channel without addresses says why.
+// A call on a channel without addresses fails with the reason.
 func TestResolver_CallsSayWhatIsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network
@@ -295,7 +302,7 @@ func TestResolver_CallsSayWhatIsInTheWay(t *testing.T) {
 	})
 }
 
-// A channel that is idle has no resolver. The next call makes another.
+// An idle channel has no resolver. The next call creates another.
 func TestResolver_ChannelWasIdle(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var n network
@@ -316,14 +323,20 @@ func TestServe_BadInput(t *testing.T) {
 		i, portless := orders("a", 1), orders("a", 0)
 		d, s := open(t, w.server), newServer("a", noWork)
 		for want, f := range map[string]func() error{
-			"server is nil":       func() error { return zkgrpc.Serve(t.Context(), nil, n.listen(i), d, i) },
-			"listener is nil":     func() error { return zkgrpc.Serve(t.Context(), s, nil, d, i) },
-			"discovery is nil":    func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), nil, i) },
-			"set Port":            func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, portless) },
-			"function is nil":     func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRegistered(nil)) },
-			"removal 0s: want":    func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRemoval(0)) },
-			"settle -1ns: want 0": func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithSettle(-1)) },
-			"grace 0s: want":      func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithGrace(0)) },
+			"server is nil":    func() error { return zkgrpc.Serve(t.Context(), nil, n.listen(i), d, i) },
+			"listener is nil":  func() error { return zkgrpc.Serve(t.Context(), s, nil, d, i) },
+			"discovery is nil": func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), nil, i) },
+			"set Port":         func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, portless) },
+			"function is nil": func() error {
+				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRegistered(nil))
+			},
+			"removal 0s: want": func() error {
+				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithRemoval(0))
+			},
+			"settle -1ns: want 0": func() error {
+				return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithSettle(-1))
+			},
+			"grace 0s: want": func() error { return zkgrpc.Serve(t.Context(), s, n.listen(i), d, i, zkgrpc.WithGrace(0)) },
 		} {
 			require.ErrorContains(t, f(), want)
 		}

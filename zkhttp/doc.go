@@ -7,7 +7,7 @@
 //
 // # Limits of the server
 //
-// Idle HTTP connections must not use up the descriptors of a process that holds a lock: a client that cannot
+// Idle HTTP connections must not use up the file descriptors of a process that holds a lock: a client that cannot
 // open a connection to ZooKeeper loses its session. http.ListenAndServe sets no limits. Use a server with
 // timeouts, on an address that strangers cannot reach, and cap its connections well below the limit of
 // descriptors, for example with LimitListener of golang.org/x/net/netutil:
@@ -40,6 +40,6 @@
 //
 // Leader takes a sync and two reads, Health takes a sync. Each waits at most half a second, or until the
 // request ends if that is sooner. Concurrent requests share one query, and none is answered by a query that
-// started before the request arrived, so at most one query is in flight at a time. Self asks no server. The
-// handlers start no goroutines and need no Close.
+// started before the request arrived, so at most one query is in flight at a time. Self sends no request to a
+// server. The handlers start no goroutines and need no Close.
 package zkhttp

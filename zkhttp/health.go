@@ -38,7 +38,7 @@ func Health(c *conn.Client) http.Handler {
 		}
 		now := c.Status()
 		if lost := trouble(now); lost != nil {
-			wrong = lost // which says more than that there was no answer
+			wrong = lost // which explains more than that there was no answer
 		}
 		body := healthBody{State: now.State.String(), Since: time.Since(now.Since).Seconds(), Server: now.Server}
 		if wrong != nil {
@@ -72,8 +72,8 @@ func because(what string, why error) error {
 	return fmt.Errorf("%s: %w", what, why)
 }
 
-// prove asks the leader of the ensemble through the client's server. The sync is newer than any proof that the
-// session has already. It takes one more request if the session was resumed and has had no hold since.
+// prove queries the leader of the ensemble through the client's server. The sync is newer than any proof that the
+// session already has. It takes one more request if the session was resumed and has had no hold since.
 func prove(ctx context.Context, c *conn.Client) error {
 	s, err := (*client.Client)(c).Session(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ type leaderBody struct {
 //
 // The name of a leader that was asked to resign is left out, because the request has replaced it on the node.
 //
-// The leader may change between the response and its use. A resource that must not see this checks the token.
+// The leader may change between the response and its use. A resource to which that matters must check the token.
 //
 // It panics if the election is nil.
 func Leader(e *election.Election) http.Handler {
@@ -35,7 +35,7 @@ func Leader(e *election.Election) http.Handler {
 	q := newQuestion(func(ctx context.Context) (zkrecipes.Participant, error) {
 		leader, err := e.Leader(ctx)
 		if errors.Is(err, zkrecipes.ErrNoLeader) {
-			return zkrecipes.Participant{}, nil // an answer too
+			return zkrecipes.Participant{}, nil // which is an answer
 		}
 		return leader, err
 	})
@@ -67,7 +67,7 @@ type selfBody struct {
 
 // Self reports whether this process leads through e, in a term of [election.Election.Term]: 200 only while the
 // deadline of the term lies ahead, otherwise 503. Pass the election that campaigns: another object on the same
-// path does not know its terms. Self checks the clock during the request and asks no server.
+// path does not know its terms. Self checks the clock during the request and sends no request to a server.
 //
 // No other candidate leads before validUntil, unless the term ends earlier. The response may be read late;
 // validForSeconds counts from when it was written.
@@ -82,7 +82,7 @@ func Self(e *election.Election) http.Handler {
 		}
 		body := selfBody{Token: t.Token(), Path: t.Path(), Since: t.Since(), ValidUntil: t.ValidUntil()}
 		left := time.Until(body.ValidUntil)
-		if left <= 0 { // it has ended since Term looked
+		if left <= 0 { // it has ended since the call of Term
 			return http.StatusServiceUnavailable, failure{"the term of this process has ended"}
 		}
 		body.ValidFor = left.Seconds()

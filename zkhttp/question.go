@@ -12,19 +12,20 @@ const patience = 500 * time.Millisecond
 
 var errPatience = fmt.Errorf("no answer within %v", patience)
 
-// question is asked by one request at a time. Its answer serves all requests that arrived before it was asked.
+// question is a query of the servers, sent by one request at a time. Its answer serves all requests that arrived before
+// it was sent.
 type question[T any] struct {
 	put   func(context.Context) (T, error)
-	turn  chan struct{}             // holds a value while a request asks
-	count atomic.Int64              // how often it was put
-	last  answer[T]                 // for the request whose turn it is
-	good  atomic.Pointer[time.Time] // when the newest question was asked that has an answer without an error
+	turn  chan struct{}             // holds a value while a request queries
+	count atomic.Int64              // number of queries
+	last  answer[T]                 // guarded by turn
+	good  atomic.Pointer[time.Time] // when the newest query without an error was sent
 }
 
 type answer[T any] struct {
-	number int64 // of the question
+	number int64 // of the query
 	value  T
-	asOf   time.Time // when it was asked
+	asOf   time.Time // when it was sent
 	err    error
 }
 
@@ -32,7 +33,7 @@ func newQuestion[T any](put func(context.Context) (T, error)) *question[T] {
 	return &question[T]{put: put, turn: make(chan struct{}, 1)}
 }
 
-// ask returns an answer to a question that is asked after this call.
+// ask returns the answer to a query that was sent after this call began.
 func (q *question[T]) ask(ctx context.Context) answer[T] {
 	before := q.count.Load()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
@@ -51,7 +52,7 @@ func (q *question[T]) ask(ctx context.Context) answer[T] {
 	if a.err == nil {
 		q.good.Store(&a.asOf)
 	}
-	if a.err == nil || ctx.Err() == nil { // else this request has ended, and the others ask for themselves
+	if a.err == nil || ctx.Err() == nil { // else this request has ended, and the others send their own queries
 		q.last = a
 	}
 	return a

@@ -14,7 +14,7 @@ type view func(r *http.Request) (status int, body any)
 const noElection = "the election is nil: want one made by election.New"
 
 // need panics where a handler is created without what it needs, as net/http does for a nil handler. Otherwise
-// the first request would.
+// the first request would panic.
 func need(ok bool, handler, what string) {
 	if !ok {
 		panic("zkhttp." + handler + ": " + what)

@@ -46,7 +46,7 @@ func campaign(t *testing.T, e *election.Election) *election.Term {
 	return term
 }
 
-// answer is what a handler has answered.
+// answer is the response of a handler.
 type answer struct {
 	code int
 	took time.Duration
@@ -90,7 +90,7 @@ func TestLeader(t *testing.T) {
 	})
 }
 
-// Any client can write any name. It comes through as it is, and the answer can be shown as it is.
+// Any client can write any name. The name is passed on unchanged, in a response that is safe to print.
 func TestLeader_NameThatTurnsTextAround_IsEscaped(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const name = "a\u202egnp.exe\u2066 <b> שרת"
@@ -104,7 +104,8 @@ func TestLeader_NameThatTurnsTextAround_IsEscaped(t *testing.T) {
 	})
 }
 
-// Curator and we ask a leader to resign by data that take the place of its name. No program should read them as a name.
+// Curator and this library request a resignation by writing data over the leader's name. No program should take that
+// data for a name.
 func TestLeader_AskedToResign_HasNoName(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -117,7 +118,7 @@ func TestLeader_AskedToResign_HasNoName(t *testing.T) {
 	})
 }
 
-// faults are what can happen to a client between two requests.
+// faults are the faults that a client can have between two requests.
 var faults = map[string]struct{ begins, ends func(*zktest.Server) }{
 	"cut": {
 		func(srv *zktest.Server) { srv.Refuse(zktest.Label("w")); srv.Cut(zktest.Label("w")) },
@@ -151,7 +152,7 @@ func eachFault(t *testing.T, f func(t *testing.T, srv *zktest.Server, begins, en
 	}
 }
 
-// TestLeader_EachFault_IsVisibleAtTheNextRequest: which is answered in time, and names no leader.
+// After each fault, the next request is answered in time, and names no leader.
 func TestLeader_EachFault_IsVisibleAtTheNextRequest(t *testing.T) {
 	eachFault(t, func(t *testing.T, srv *zktest.Server, begins, ends func()) {
 		e, err := election.New(bubble.Dial(t, srv, "a", conn.WithDialer(srv.Fronts()[1].DialAs("a"))), path)
@@ -180,7 +181,7 @@ func TestLeader_EachFault_IsVisibleAtTheNextRequest(t *testing.T) {
 	})
 }
 
-// TestLeader_LeaderGone_IsVisibleAtTheNextRequest: its session has ended.
+// The leader's session has ended.
 func TestLeader_LeaderGone_IsVisibleAtTheNextRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
@@ -204,14 +205,14 @@ func TestLeader_ClientClosed(t *testing.T) {
 	})
 }
 
-// TestLeader_ManyRequests_ShareQuestions: the first has its own query. The others came after its query, and share the
-// next one.
+// The first request has its own query. The others arrive after it was sent, and share the next one.
 func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
 		term := campaign(t, join(t, srv, "a"))
 		answered := make(chan struct{})
-		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: -1}, zktest.DelayUntil(answered))
+		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: -1},
+			zktest.DelayUntil(answered))
 		var wg sync.WaitGroup
 		request := func(want int) {
 			wg.Go(func() {
@@ -234,8 +235,7 @@ func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 	})
 }
 
-// TestLeader_RequestGoes_OthersGetTheirAnswer: requests that query are canceled, one after another. Each returns at
-// once, and the next makes its own query.
+// Requests that query are canceled one by one. Each returns at once, and the next one sends its own query.
 func TestLeader_RequestGoes_OthersGetTheirAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
@@ -269,7 +269,7 @@ func TestLeader_RequestGoes_OthersGetTheirAnswer(t *testing.T) {
 	})
 }
 
-// TestSelf_FollowsTheTerm: it answers 200 up to the deadline of the term, and not a nanosecond longer.
+// Self responds with 200 until the deadline of the term, and not a nanosecond longer.
 func TestSelf_FollowsTheTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "w")
@@ -308,7 +308,7 @@ func TestSelf_FollowsTheTerm(t *testing.T) {
 		term = <-terms
 		require.Equal(t, http.StatusOK, get(t, h).code)
 		srv.Expire(srv.SessionOf("w"))
-		<-term.Done() // the client has heard of it
+		<-term.Done() // until the client has noticed
 		require.Equal(t, http.StatusServiceUnavailable, get(t, h).code)
 		term = <-terms
 		require.NoError(t, srv.Delete(term.Path()))
@@ -352,7 +352,7 @@ func TestHealth_EachFault_IsVisibleAtTheNextRequest(t *testing.T) {
 	})
 }
 
-// TestHealth_SaysWhyItIsNotConnected: with the refusal of the server.
+// The response has the server's refusal.
 func TestHealth_SaysWhyItIsNotConnected(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")
@@ -376,8 +376,8 @@ func TestHealth_SaysWhyItIsNotConnected(t *testing.T) {
 	})
 }
 
-// TestHealth_Proves: a request leaves the session proven, even if it was just resumed and no write has confirmed
-// that, and also while there is a hold.
+// A request leaves the session proven, even if it was just resumed and no write has confirmed that, with or without a
+// hold.
 func TestHealth_Proves(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")
@@ -398,7 +398,7 @@ func TestHealth_Proves(t *testing.T) {
 	})
 }
 
-// TestMethods: over a real connection, which takes the body off the answer to HEAD.
+// TestMethods uses a real connection, which removes the body of the response to HEAD.
 func TestMethods(t *testing.T) {
 	srv := zktest.Run(t)
 	c, err := conn.Dial(t.Context(), srv.Addr())
@@ -406,12 +406,18 @@ func TestMethods(t *testing.T) {
 	defer func() { require.NoError(t, c.Close()) }()
 	e, err := election.New(c, path)
 	require.NoError(t, err)
-	for name, h := range map[string]http.Handler{"leader": zkhttp.Leader(e), "self": zkhttp.Self(e), "health": zkhttp.Health(c)} {
+	for name, h := range map[string]http.Handler{
+		"leader": zkhttp.Leader(e), "self": zkhttp.Self(e),
+		"health": zkhttp.Health(c),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(h)
 			defer s.Close()
 			codes := map[string]int{}
-			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions} {
+			for _, method := range []string{
+				http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete,
+				http.MethodOptions,
+			} {
 				q, err := http.NewRequestWithContext(t.Context(), method, s.URL, nil)
 				require.NoError(t, err)
 				r, err := http.DefaultClient.Do(q)
@@ -434,7 +440,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// The process leads through the object that campaigned, whichever call made it the leader.
+// The process leads through the object that campaigned, whichever method it was elected by.
 func TestSelf_LeadsThroughCampaign(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -451,9 +457,10 @@ func TestSelf_LeadsThroughCampaign(t *testing.T) {
 	})
 }
 
-// What is missing is found where the handler is made, and not by the first probe.
+// A missing argument panics where the handler is created, not at the first probe.
 func TestHandlers_Nil_PanicAtOnce(t *testing.T) {
-	const election, client = "the election is nil: want one made by election.New", "the client is nil: want one made by conn.Dial"
+	const election, client = "the election is nil: want one made by election.New",
+		"the client is nil: want one made by conn.Dial"
 	require.PanicsWithValue(t, "zkhttp.Leader: "+election, func() { zkhttp.Leader(nil) })
 	require.PanicsWithValue(t, "zkhttp.Self: "+election, func() { zkhttp.Self(nil) })
 	require.PanicsWithValue(t, "zkhttp.Health: "+client, func() { zkhttp.Health(nil) })

@@ -9,25 +9,26 @@ import (
 // fingerprint distinguishes keys without keeping them.
 type fingerprint [sha256.Size]byte
 
-// caution keeps a key that the center has refused from being tried again soon: many realms lock a principal after a few wrong keys, and
-// a client that reconnects asks several times a second. A different key is tried at once. One goroutine at a time may use it.
+// caution prevents a key that the center has refused from being tried again soon: many realms lock a principal after a
+// few wrong keys, and a client that reconnects asks several times a second. A different key is tried at once. It must
+// be used by one goroutine at a time.
 type caution struct {
-	key   fingerprint   // that was refused
-	first error         // of the refusals of the key; nil if the newest login has succeeded
+	key   fingerprint   // the refused key
+	first error         // the first refusal of the key; nil if the newest login has succeeded
 	pause time.Duration // after the newest refusal
 	next  time.Time     // when the key may be tried again
 }
 
-// The pauses are 1, 5, 25 and then always 60 minutes, so that a lockout policy sees at most three attempts in any 30 minutes.
-// The first one is short because the center that has refused a new key may be a replica that lags behind.
+// The pauses are 1, 5, 25 and then always 60 minutes, so that a lockout policy sees at most three attempts in any 30
+// minutes. The first pause is short because the center that has refused a new key may be a replica that lags behind.
 const (
 	shortestPause = time.Minute
 	longestPause  = time.Hour
 	growth        = 5
 )
 
-// try logs in with a key, unless the center has refused it recently. While a key is refused, each error keeps the reason of the first
-// refusal: later ones may only say that the principal is locked.
+// try logs in with a key, unless the center has refused it recently. While a key is refused, each error has the reason
+// of the first refusal, because later ones may only report that the principal is locked.
 func (c *caution) try(key fingerprint, login func() (*ticket, error)) (*ticket, error) {
 	if c.first != nil && c.key != key {
 		*c = caution{}
@@ -50,13 +51,13 @@ func (c *caution) try(key fingerprint, login func() (*ticket, error)) (*ticket, 
 		}
 	case c.first == nil:
 		return nil, err
-	default: // without an answer, it is unknown whether the center has counted the attempt
+	default: // without an answer, the center may or may not have counted the attempt
 		c.next = time.Now().Add(shortestPause)
 	}
 	return nil, c.waiting(err)
 }
 
-// waiting is the error while the key must not be tried. The newest error is nil if nothing is new.
+// waiting returns the error while the key must not be tried. newest is the error of a new attempt, or nil.
 func (c *caution) waiting(newest error) error {
 	err := fmt.Errorf("%w: to keep the principal from being locked, the client does not try the same key again before %s",
 		c.first, c.next.Format(time.DateTime))

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeSource has a key, with which a login takes a second and ends with err.
+// fakeSource has a key, with which a login takes a second and returns err.
 type fakeSource struct {
 	start time.Time
 
@@ -51,7 +51,7 @@ func (s *fakeSource) set(key byte, err error) {
 	s.key, s.err = key, err
 }
 
-// tries returns when a key was tried since the last call.
+// tries returns the times at which a key was tried since the last call.
 func (s *fakeSource) tries() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,23 +72,26 @@ func withSource(t *testing.T, test func(t *testing.T, s *fakeSource, ask func() 
 	})
 }
 
-// answered is the error of gokrb5 when the center has answered with a code.
+// answered returns gokrb5's error for an answer with a code.
 func answered(code int32) error {
-	return krberror.Errorf(messages.KRBError{ErrorCode: code}, krberror.KDCError, "AS Exchange Error: kerberos error response from KDC")
+	return krberror.Errorf(messages.KRBError{ErrorCode: code}, krberror.KDCError,
+		"AS Exchange Error: kerberos error response from KDC")
 }
 
-// refusals blame the key.
+// refusals are errors that blame the key.
 var refusals = map[string]error{
 	"the realm has no principal alice":          answered(errorcode.KDC_ERR_C_PRINCIPAL_UNKNOWN),
 	"alice@TEST.LOCAL is locked":                answered(errorcode.KDC_ERR_CLIENT_REVOKED),
 	"the password of alice@TEST.LOCAL has expi": answered(errorcode.KDC_ERR_KEY_EXPIRED),
 	"wrong key of alice@TEST.LOCAL":             answered(errorcode.KDC_ERR_PREAUTH_FAILED),
-	"wrong key of alice@TEST.LOCAL: is":         krberror.NewErrorf(krberror.DecryptingError, "error decrypting EncPart of AS_REP"),
-	"the keytab has no key of alice@TEST.LOCAL": krberror.NewErrorf(krberror.DecryptingError, "matching key not found in keytab"),
+	"wrong key of alice@TEST.LOCAL: is": krberror.NewErrorf(krberror.DecryptingError,
+		"error decrypting EncPart of AS_REP"),
+	"the keytab has no key of alice@TEST.LOCAL": krberror.NewErrorf(krberror.DecryptingError,
+		"matching key not found in keytab"),
 }
 
-// A client that reconnects asks again and again, and each time the wrong key was tried: a policy of five failures locked the principal. In any
-// half hour three attempts are made.
+// A client that reconnects asks repeatedly. Each time it used to try the wrong key, so that a policy of five failures
+// locked the principal. It now makes at most three attempts in any half hour.
 func TestCaution_RefusedKey(t *testing.T) {
 	t.Parallel()
 	for says, refusal := range refusals {
@@ -102,14 +105,17 @@ func TestCaution_RefusedKey(t *testing.T) {
 			}
 			tried := s.tries()
 			require.Len(t, tried, 7)
-			for i, pause := range []time.Duration{time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour, time.Hour} {
+			for i, pause := range []time.Duration{
+				time.Minute, 5 * time.Minute, 25 * time.Minute, time.Hour, time.Hour,
+				time.Hour,
+			} {
 				require.InDelta(t, float64(pause), float64(tried[i+1]-tried[i]), float64(15*time.Second))
 			}
 		})
 	}
 }
 
-// Questions that come at once each tried the wrong key.
+// Concurrent calls used to try the wrong key once each.
 func TestCaution_OneAttemptForAll(t *testing.T) {
 	t.Parallel()
 	withSource(t, func(t *testing.T, s *fakeSource, ask func() error) {
@@ -127,7 +133,7 @@ func TestCaution_OneAttemptForAll(t *testing.T) {
 	})
 }
 
-// Another key is tried at once, and its refusals have separate pauses. A key that is accepted is not held back later.
+// Another key is tried at once, and its refusals have separate pauses. A key that was accepted is not delayed later.
 func TestCaution_KeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	withSource(t, func(t *testing.T, s *fakeSource, ask func() error) {
@@ -161,7 +167,7 @@ func TestCaution_KeyIsReplaced(t *testing.T) {
 	})
 }
 
-// The principal gets locked, and then no center answers. The error still says that the key is wrong.
+// When the principal is locked, and then no center answers, the error still reports the wrong key.
 func TestCaution_FirstCauseStays(t *testing.T) {
 	t.Parallel()
 	withSource(t, func(t *testing.T, s *fakeSource, ask func() error) {
@@ -185,7 +191,7 @@ func TestCaution_FirstCauseStays(t *testing.T) {
 	})
 }
 
-// What does not blame the key holds nothing back.
+// Errors that do not blame the key delay nothing.
 func TestCaution_OtherErrors(t *testing.T) {
 	t.Parallel()
 	for says, err := range map[string]error{
@@ -204,7 +210,7 @@ func TestCaution_OtherErrors(t *testing.T) {
 	}
 }
 
-// Only the principal's own keys count: a keytab that is rewritten with the same keys has the same fingerprint.
+// Only the principal's own keys count, so a keytab that is rewritten with the same keys has the same fingerprint.
 func TestKeytab_Fingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(now time.Time, principals map[string]string) fingerprint {
@@ -212,7 +218,8 @@ func TestKeytab_Fingerprint(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(principals)) {
 			who, err := parsePrincipal(name)
 			require.NoError(t, err)
-			require.NoError(t, k.AddEntry(who.name, cmp.Or(who.realm, alice.realm), principals[name], now, 1, etypeID.AES256_CTS_HMAC_SHA1_96))
+			require.NoError(t, k.AddEntry(who.name, cmp.Or(who.realm, alice.realm), principals[name], now, 1,
+				etypeID.AES256_CTS_HMAC_SHA1_96))
 		}
 		text, err := k.Marshal()
 		require.NoError(t, err)

@@ -7,14 +7,14 @@ import (
 	"github.com/jcmturner/gokrb5/v8/config"
 )
 
-// center is how to get tickets from the key distribution center.
+// center requests tickets from the key distribution center.
 type center struct {
 	source source
 	who    principal
 	config string // files
 	noFAST bool
 
-	turn    chan struct{} // full while a goroutine logs in: several at once would all try a key that is wrong
+	turn    chan struct{} // full while a goroutine logs in: several at once would each try a wrong key
 	caution caution       // of the goroutine that logs in
 }
 
@@ -22,8 +22,9 @@ func newCenter(s source, who principal, o *options) *center {
 	return &center{source: s, who: who, config: o.config, noFAST: o.noFAST, turn: make(chan struct{}, 1)}
 }
 
-// ask logs in and gets a ticket to a server. The source and the configuration are read each time, because they may have changed.
-// It takes no context, because gokrb5 has none: it ends by itself, after 5 s for each center and protocol.
+// ask logs in and gets a ticket to a server. The source and the configuration are read each time, because they may have
+// changed. It takes no context, because gokrb5 supports none: it ends by itself, after 5 s for each center and
+// protocol.
 func (c *center) ask(server principal) (*ticket, error) {
 	t, err := guarded(func() (*ticket, error) { return c.get(server) })
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *center) get(server principal) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer kdc.Destroy() // it may have met another realm
+	defer kdc.Destroy() // it may have a session with another realm
 	realm := server.realm
 	if realm == "" {
 		realm = config.ResolveRealm(server.host())
@@ -56,8 +57,8 @@ func (c *center) get(server principal) (*ticket, error) {
 	return grant(kdc, granting, principal{server.name, at})
 }
 
-// login returns the ticket that grants others. The secret is read within the turn, so that no goroutine tries one that another has
-// replaced meanwhile.
+// login returns the ticket-granting ticket. It reads the secret only when it is this goroutine's turn, so that it
+// cannot try an outdated secret.
 func (c *center) login(server principal, config *config.Config) (*client.Client, *ticket, error) {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -81,8 +82,9 @@ func grant(kdc *client.Client, granting *ticket, server principal) (*ticket, err
 	if err != nil {
 		return nil, err
 	}
-	// gokrb5 does not compare them. With aliases they may differ, and the center answers for that.
-	if got := answer.DecryptedEncPart.SName.PrincipalNameString(); got != server.name && !kdc.Config.LibDefaults.Canonicalize {
+	// gokrb5 does not compare the names. With aliases they may differ, for which the center is responsible.
+	if got := answer.DecryptedEncPart.SName.PrincipalNameString(); got != server.name &&
+		!kdc.Config.LibDefaults.Canonicalize {
 		return nil, fmt.Errorf("the key distribution center has given a ticket to %s in place of one to %s", got, server.name)
 	}
 	return &ticket{answer.Ticket, answer.DecryptedEncPart.Key, answer.DecryptedEncPart.EndTime}, nil

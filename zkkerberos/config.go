@@ -24,24 +24,25 @@ func readConfig(names string) (*config.Config, error) {
 			return nil, fmt.Errorf("krb5.conf: %w", err)
 		}
 	}
-	slices.Reverse(s.lines["libdefaults"]) // of two values the first one counts, and in gokrb5 the last one
+	slices.Reverse(s.lines["libdefaults"]) // the first of two values counts, but gokrb5 uses the last
 	var text strings.Builder
 	for name, lines := range s.lines {
 		fmt.Fprintf(&text, "[%s]\n%s\n", name, strings.Join(lines, "\n"))
 	}
 	c, err := config.NewFromString(text.String())
-	if unsupported := (config.UnsupportedDirective{}); err != nil && !errors.As(err, &unsupported) { // it is about version 4
+	// An unsupported directive is one of version 4.
+	if unsupported := (config.UnsupportedDirective{}); err != nil && !errors.As(err, &unsupported) {
 		return nil, fmt.Errorf("krb5.conf %s: %w", names, err)
 	}
 	return c, nil
 }
 
-// sections are the lines of a configuration by the name of their section.
+// sections has the lines of a configuration by the name of their section.
 type sections struct {
 	lines map[string][]string
 }
 
-// mostIncludes is how deep one file may include another.
+// mostIncludes is the maximum depth of includes.
 const mostIncludes = 10
 
 func (s *sections) read(file string, depth int) error {
@@ -72,7 +73,7 @@ func (s *sections) read(file string, depth int) error {
 	return nil
 }
 
-// included are the names of files that includedir takes.
+// included matches the names of files that includedir reads.
 var included = regexp.MustCompile(`^[A-Za-z0-9_-]+$|^[^.].*\.conf$`)
 
 func (s *sections) readAll(dir string, depth int) error {

@@ -26,9 +26,8 @@
 // one, which means that nothing has renewed the cache. The principal must stay the same: the mechanism rejects
 // another one.
 //
-// If a server rejects a ticket, its key may be newer than the ticket. The client discards the ticket and tries
-// the same server once more with a fresh one. A session and its holds therefore survive a change of the
-// server's key.
+// If a server rejects a ticket, its key may be newer than the ticket. The client discards the ticket and retries
+// the same server once with a fresh one. A session and its holds therefore survive a change of the server's key.
 //
 // # Wrong keys
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// An ensemble with Kerberos. Only its principal can access what the client creates.
+// A client of an ensemble with Kerberos. Only its principal can access what it creates.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

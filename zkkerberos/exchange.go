@@ -18,11 +18,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// header begins a token of GSSAPI: the mechanism Kerberos 5, and that a request follows (RFC 4121, section 4.1).
+// header begins a GSSAPI token. It has the mechanism, Kerberos 5, and announces a request (RFC 4121, section 4.1).
 var header = []byte{0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02, 0x01, 0x00}
 
-// request returns the first token. It can be used once: servers refuse it the second time. It does not request an
-// answer of Kerberos, because the token that follows proves the identity of the server.
+// request returns the first token. It can be used once, because servers refuse it the second time. It does not request
+// a Kerberos reply, because the token that follows proves the identity of the server.
 func (t *ticket) request(who principal) ([]byte, error) {
 	if t.key.KeyType == etypeID.RC4_HMAC {
 		return nil, errors.New("the ticket to the server has a key of the kind RC4: give its principal one of the kind AES")
@@ -32,7 +32,7 @@ func (t *ticket) request(who principal) ([]byte, error) {
 		return nil, err
 	}
 	a.Cksum = types.Checksum{CksumType: chksumtype.GSSAPI, Checksum: make([]byte, 24)}
-	binary.LittleEndian.PutUint32(a.Cksum.Checksum, 16) // length of the channel bindings: there are none
+	binary.LittleEndian.PutUint32(a.Cksum.Checksum, 16) // length of the channel bindings, which are empty
 	binary.LittleEndian.PutUint32(a.Cksum.Checksum[20:], gssapi.ContextFlagInteg|gssapi.ContextFlagConf)
 	ap, err := messages.NewAPReq(t.Ticket, t.key, a)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *ticket) request(who principal) ([]byte, error) {
 	return asn1tools.AddASNAppTag(slices.Concat(header, body), 0), nil
 }
 
-// exchange first takes the proof of the server with its offer, and then its last word.
+// exchange processes the offer of the server, which is also its proof, and then its final answer.
 type exchange struct {
 	*ticket
 	proven  bool
@@ -55,7 +55,7 @@ type exchange struct {
 // Refused is called when the server refuses the ticket.
 func (e *exchange) Refused() { e.refused() }
 
-// Step takes the offer of the server, and then an answer without a token.
+// Step processes the offer of the server, and then an answer without a token.
 func (e *exchange) Step(answer []byte) (token []byte, done bool, err error) {
 	switch {
 	case e.proven && len(answer) == 0:
@@ -72,10 +72,11 @@ func (e *exchange) Step(answer []byte) (token []byte, done bool, err error) {
 	return token, false, nil
 }
 
-// noLayer in an offer says that the server wants no security layer. In an answer it is the choice (RFC 4752, section 3.3).
+// noLayer in an offer means that the server supports having no security layer, and in an answer that the client has
+// chosen it (RFC 4752, section 3.3).
 const noLayer = 1
 
-// accept checks the offer of the server, and answers it. Only who has the key of the ticket can have signed it.
+// accept verifies the offer of the server, and answers it. Only the owner of the ticket's key can have signed it.
 func (e *exchange) accept(answer []byte) ([]byte, error) {
 	var offer gssapi.WrapToken
 	if err := offer.Unmarshal(answer, true); err != nil {
@@ -84,7 +85,7 @@ func (e *exchange) accept(answer []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("an offer that cannot be read: %w", err)
 	}
-	const fromServer = 1 // and neither sealed nor with the server's subkey: neither was requested
+	const fromServer = 1 // neither sealed nor signed with the server's subkey, which were not requested
 	if offer.Flags != fromServer {
 		return nil, fmt.Errorf("an offer with the flags %#x: want one that is signed with the key of the ticket", offer.Flags)
 	}
@@ -92,7 +93,8 @@ func (e *exchange) accept(answer []byte) ([]byte, error) {
 		return nil, errors.New("the server does not prove that it has the key of the ticket: is it the right server?")
 	}
 	if len(offer.Payload) != 4 || offer.Payload[0]&noLayer == 0 {
-		return nil, fmt.Errorf("an offer % x without the choice of no security layer: javax.security.sasl.qop must have auth", offer.Payload)
+		return nil, fmt.Errorf("an offer % x without the choice of no security layer: javax.security.sasl.qop must have auth",
+			offer.Payload)
 	}
 	choice, err := gssapi.NewInitiatorWrapToken([]byte{noLayer, 0, 0, 0}, e.key)
 	if err != nil {

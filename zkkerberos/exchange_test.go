@@ -21,10 +21,13 @@ var (
 	zk1   = principal{"zookeeper/zk1", "TEST.LOCAL"}
 )
 
-// fakeTicket lives for an hour. No server can read it, and its key is known.
+// fakeTicket returns a ticket that is valid for an hour, with a known key. No server can read it.
 func fakeTicket() *ticket {
 	return &ticket{
-		messages.Ticket{TktVNO: 5, Realm: zk1.realm, SName: zk1.parts(), EncPart: types.EncryptedData{EType: 18, KVNO: 1, Cipher: []byte("sealed")}},
+		messages.Ticket{
+			TktVNO: 5, Realm: zk1.realm, SName: zk1.parts(),
+			EncPart: types.EncryptedData{EType: 18, KVNO: 1, Cipher: []byte("sealed")},
+		},
 		types.EncryptionKey{KeyType: etypeID.AES256_CTS_HMAC_SHA1_96, KeyValue: bytes.Repeat([]byte{7}, 32)},
 		time.Now().Add(time.Hour),
 	}
@@ -35,7 +38,7 @@ func begun() (e *exchange, refusals *int) {
 	return &exchange{ticket: fakeTicket(), refused: func() { *refusals++ }}, refusals
 }
 
-// offer is what a server sends that has the key.
+// offer returns the offer of a server that has the key.
 func offer(tb testing.TB, key types.EncryptionKey, flags byte, payload ...byte) []byte {
 	tb.Helper()
 	w := gssapi.WrapToken{Flags: flags, EC: 12, Payload: payload}
@@ -45,7 +48,7 @@ func offer(tb testing.TB, key types.EncryptionKey, flags byte, payload ...byte) 
 	return b
 }
 
-// A server of Java offers no layer and a size. RFC 4752 wants the size 0 in the answer.
+// A Java server offers no security layer, and a size. RFC 4752 requires the size 0 in the answer.
 func TestExchange_ServerOfJava(t *testing.T) {
 	t.Parallel()
 	e, _ := begun()
@@ -101,7 +104,7 @@ func TestExchange_HostileServer(t *testing.T) {
 	require.Equal(t, 1, *refusals)
 }
 
-// The first token is the request of RFC 4121, for this principal, and no two are the same.
+// The first token is the request of RFC 4121 for this principal, and no two are the same.
 func TestTicket_Request(t *testing.T) {
 	t.Parallel()
 	ticket := fakeTicket()
@@ -119,13 +122,14 @@ func TestTicket_Request(t *testing.T) {
 	require.Equal(t, "alice", ap.Authenticator.CName.PrincipalNameString())
 	require.Equal(t, "TEST.LOCAL", ap.Authenticator.CRealm)
 	require.EqualValues(t, 0x8003, ap.Authenticator.Cksum.CksumType)
-	require.Equal(t, append([]byte{16, 0, 0, 0}, append(make([]byte, 16), 0x30, 0, 0, 0)...), ap.Authenticator.Cksum.Checksum)
+	require.Equal(t, append([]byte{16, 0, 0, 0}, append(make([]byte, 16), 0x30, 0, 0, 0)...),
+		ap.Authenticator.Cksum.Checksum)
 	ticket.key.KeyType = etypeID.RC4_HMAC
 	_, err = ticket.request(alice)
 	require.ErrorContains(t, err, "RC4")
 }
 
-// Whatever a server sends, the client neither panics nor accepts it as a proof.
+// Whatever a server sends, the client does not panic and does not accept it as a proof.
 func FuzzExchange(f *testing.F) {
 	key := fakeTicket().key
 	f.Add(offer(f, key, 1, 1, 1, 0, 0), []byte(nil))

@@ -18,17 +18,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// answer is what a server sends for a token with the xid.
+// answer returns what a server sends for a token with the xid.
 type answer func(xid uint32) []byte
 
 func says(token []byte) answer {
 	return func(xid uint32) []byte { return bubble.Token(xid, token) }
 }
 
-// always are answers that are wrong at each step, by what the client says of them.
+// always has answers that are wrong at each step, by the client's error for them.
 var always = map[string]answer{
 	"no answer to a token of SASL": func(xid uint32) []byte { return bubble.Token(xid+1, []byte("more")) },
-	"a reply that cannot be read":  func(xid uint32) []byte { return bubble.Frame(bubble.Token(xid, []byte("more"))[4:22]) },
+	"a reply that cannot be read": func(xid uint32) []byte {
+		return bubble.Frame(bubble.Token(xid, []byte("more"))[4:22])
+	},
 	"a frame of 2147483647 bytes": func(uint32) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, math.MaxInt32), make([]byte, 1<<21)...)
 	},
@@ -40,8 +42,8 @@ var always = map[string]answer{
 	"(-124)":                 func(xid uint32) []byte { return bubble.Refusal(xid, -124) },
 }
 
-// A server may be hostile at each step. The client gives up in time, reads little more than the longest token, makes no request, and
-// sends no key.
+// Against a server that is hostile at any step, the client gives up in time, reads little more than the longest token,
+// makes no request, and sends no key.
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
 	key := fakeTicket().key
@@ -52,7 +54,7 @@ func TestHostileServer(t *testing.T) {
 		meet(t, want, honest, a)
 	}
 	for want, token := range map[string][]byte{
-		sasl.ErrUnproven.Error():             nil, // also of a server that lets everyone in
+		sasl.ErrUnproven.Error():             nil, // or the server admits everyone
 		"an offer that cannot be read":       []byte("garbage"),
 		"wrong Token ID":                     bytes.Repeat([]byte{'x'}, 60_000),
 		"the server wants DIGEST-MD5":        []byte(`realm="zk-sasl-md5",nonce="x",algorithm=md5-sess`),
@@ -62,15 +64,17 @@ func TestHostileServer(t *testing.T) {
 	} {
 		meet(t, want, says(token))
 	}
-	meet(t, "goes on after the last token", honest, honest) // it would never end
+	meet(t, "goes on after the last token", honest, honest) // which would never end
 	meet(t, "goes on after the last token", honest, says([]byte("more")))
 }
 
-// meet lets a client meet a server that answers the tokens of each connection in this order, and hangs up then.
+// meet connects a client to a server that answers the tokens of each connection in this order, and then hangs up.
 func meet(t *testing.T, want string, answers ...answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := &Mechanism{alice, "zookeeper/_HOST", newTickets(func(principal) (*ticket, error) { return fakeTicket(), nil }, slog.New(slog.DiscardHandler))}
+		m := &Mechanism{alice, "zookeeper/_HOST", newTickets(func(principal) (*ticket, error) {
+			return fakeTicket(), nil
+		}, slog.New(slog.DiscardHandler))}
 		defer m.Close() //nolint:errcheck // it returns nil
 		server := &bubble.Hostile{Answer: func(n int, xid uint32) []byte {
 			if n >= len(answers) {
@@ -81,14 +85,15 @@ func meet(t *testing.T, want string, answers ...answer) {
 		var log bubble.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		_, err := conn.Dial(ctx, "zk1:2181", conn.WithDialer(server.Dial), conn.WithSASL(m), conn.WithAuth("digest", "alice:hunter2"),
+		_, err := conn.Dial(ctx, "zk1:2181", conn.WithDialer(server.Dial), conn.WithSASL(m),
+			conn.WithAuth("digest", "alice:hunter2"),
 			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		require.ErrorContains(t, err, want)
 		require.LessOrEqual(t, server.Taken(), 1<<17)
 		tokens := 0
 		for _, frame := range server.Seen() {
 			require.NotContains(t, string(frame), string(fakeTicket().key.KeyValue))
-			if len(frame) < 45 || binary.BigEndian.Uint32(frame[4:]) != 102 { // the connect request has no code
+			if len(frame) < 45 || binary.BigEndian.Uint32(frame[4:]) != 102 { // the connect request has no opcode
 				tokens = 0
 				require.LessOrEqual(t, len(frame), 45, "a request")
 				continue

@@ -28,9 +28,9 @@ type options struct {
 	log            *slog.Logger
 }
 
-// WithServer sets the principal of the servers; the default is "zookeeper/_HOST". _HOST stands for the host in
-// the connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the
-// realm of the client.
+// WithServer sets the principal of the servers; the default is "zookeeper/_HOST". _HOST is replaced by the host in
+// the connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the realm of
+// the client.
 func WithServer(principal string) Option {
 	return func(o *options) error {
 		if p, err := parsePrincipal(principal); err != nil || p.realm == "" && strings.Contains(principal, "@") {

@@ -22,22 +22,40 @@ func TestNew_BadInput(t *testing.T) {
 	t.Parallel()
 	good := WithConfig(file(t, "krb5.conf", configText))
 	for says, begin := range map[string]func() (*Mechanism, error){
-		"option 1 is nil":                       func() (*Mechanism, error) { return Password("alice", "hunter2", good, nil) },
-		"logger: nil":                           func() (*Mechanism, error) { return Password("alice", "hunter2", WithLogger(nil)) },
-		"configuration: empty name":             func() (*Mechanism, error) { return Password("alice", "hunter2", WithConfig("")) },
-		`server "zookeeper/_HOST@": want`:       func() (*Mechanism, error) { return Password("alice", "hunter2", WithServer("zookeeper/_HOST@")) },
-		`server "": want`:                       func() (*Mechanism, error) { return Password("alice", "hunter2", WithServer("")) },
-		"krb5.conf: open /nonexistent":          func() (*Mechanism, error) { return Password("alice", "hunter2", WithConfig("/nonexistent")) },
-		"the password is empty":                 func() (*Mechanism, error) { return Password("alice", "", good) },
-		`principal "": want`:                    func() (*Mechanism, error) { return Password("", "hunter2", good) },
-		`principal "a@b@c": want`:               func() (*Mechanism, error) { return Password("a@b@c", "hunter2", good) },
-		"it has no realm":                       func() (*Mechanism, error) { return Password("alice", "hunter2", WithConfig(os.DevNull)) },
-		"keytab /nonexistent: open":             func() (*Mechanism, error) { return Keytab("/nonexistent", "", good) },
-		"credential cache FILE:/nonexistent":    func() (*Mechanism, error) { return Cache("FILE:/nonexistent", good) },
-		"credential cache KCM:: only caches":    func() (*Mechanism, error) { return Cache("KCM:", good) },
-		"bytes that cannot be read":             func() (*Mechanism, error) { return Cache(file(t, "empty", ""), good) },
-		"more than 10 files include each other": func() (*Mechanism, error) { return Password("alice", "hunter2", WithConfig(circle(t))) },
-		"error processing libdefaults section":  func() (*Mechanism, error) { return Password("a", "b", WithConfig(file(t, "c", "[libdefaults]\nx\n"))) },
+		"option 1 is nil": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", good, nil)
+		},
+		"logger: nil": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithLogger(nil))
+		},
+		"configuration: empty name": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithConfig(""))
+		},
+		`server "zookeeper/_HOST@": want`: func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithServer("zookeeper/_HOST@"))
+		},
+		`server "": want`: func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithServer(""))
+		},
+		"krb5.conf: open /nonexistent": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithConfig("/nonexistent"))
+		},
+		"the password is empty":   func() (*Mechanism, error) { return Password("alice", "", good) },
+		`principal "": want`:      func() (*Mechanism, error) { return Password("", "hunter2", good) },
+		`principal "a@b@c": want`: func() (*Mechanism, error) { return Password("a@b@c", "hunter2", good) },
+		"it has no realm": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithConfig(os.DevNull))
+		},
+		"keytab /nonexistent: open":          func() (*Mechanism, error) { return Keytab("/nonexistent", "", good) },
+		"credential cache FILE:/nonexistent": func() (*Mechanism, error) { return Cache("FILE:/nonexistent", good) },
+		"credential cache KCM:: only caches": func() (*Mechanism, error) { return Cache("KCM:", good) },
+		"bytes that cannot be read":          func() (*Mechanism, error) { return Cache(file(t, "empty", ""), good) },
+		"more than 10 files include each other": func() (*Mechanism, error) {
+			return Password("alice", "hunter2", WithConfig(circle(t)))
+		},
+		"error processing libdefaults section": func() (*Mechanism, error) {
+			return Password("a", "b", WithConfig(file(t, "c", "[libdefaults]\nx\n")))
+		},
 	} {
 		_, err := begin()
 		require.ErrorContains(t, err, says)
@@ -64,16 +82,19 @@ func TestMechanism_PrintsNoPassword(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// The configuration is as MIT reads it: files include others, sections with one name are one, and of two values the first one counts.
+// The configuration is parsed as by MIT's library: files include others, sections with the same name are merged, and
+// the first of two values counts.
 func TestReadConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.conf": "[realms]\n A = {\n  kdc = a:88\n }\n[libdefaults]\n default_realm = A\n", ".hidden.conf": "[libdefaults\n", "b.conf~": "[libdefaults]\nx\n",
+		"a.conf": "[realms]\n A = {\n  kdc = a:88\n }\n[libdefaults]\n default_realm = A\n", ".hidden.conf": "[libdefaults\n",
+		"b.conf~": "[libdefaults]\nx\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	first := file(t, "krb5.conf", "includedir "+dir+"\n# a comment\n[libdefaults]\n default_realm = B\n ticket_lifetime = 1h\n[realms]\n B = {\n  kdc = b:88\n v4_name = x\n }\n")
+	first := file(t, "krb5.conf",
+		"includedir "+dir+"\n# a comment\n[libdefaults]\n default_realm = B\n ticket_lifetime = 1h\n[realms]\n B = {\n  kdc = b:88\n v4_name = x\n }\n")
 	second := file(t, "more.conf", "[realms]\n C = {\n  kdc = c:88\n }\n")
 	c, err := readConfig(first + string(os.PathListSeparator) + second)
 	require.NoError(t, err)

@@ -28,12 +28,12 @@ func (p principal) String() string {
 	return p.name + "@" + p.realm
 }
 
-// parts is the name as messages have it.
+// parts returns the name in the form used in messages.
 func (p principal) parts() types.PrincipalName {
 	return types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, p.name)
 }
 
-// host is what comes after the service; empty if there is nothing.
+// host returns the part after the service, which may be empty.
 func (p principal) host() string {
 	_, host, _ := strings.Cut(p.name, "/")
 	return host

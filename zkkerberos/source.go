@@ -18,7 +18,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// source is where the secret of the client comes from.
+// source provides the secret of the client.
 type source interface {
 	// name returns the principal of the client.
 	name() (principal, error)
@@ -29,7 +29,7 @@ type source interface {
 // secret is what was read from a source.
 type secret struct {
 	kdc   *client.Client
-	key   fingerprint             // of the key; zero if login sends no request
+	key   fingerprint             // zero if login sends no request
 	login func() (*ticket, error) // returns the ticket with which the client requests others
 }
 
@@ -110,7 +110,8 @@ func (s *passwordSource) name() (principal, error) {
 }
 
 func (s *passwordSource) open(who principal, c *config.Config, settings ...func(*client.Settings)) (*secret, error) {
-	return keyed(sha256.Sum256([]byte(s.password)), client.NewWithPassword(who.name, who.realm, s.password, c, settings...)), nil
+	return keyed(sha256.Sum256([]byte(s.password)), client.NewWithPassword(who.name, who.realm, s.password, c,
+		settings...)), nil
 }
 
 // keyed returns a secret with which the client requests a ticket-granting ticket. The methods of gokrb5 that would
@@ -134,8 +135,10 @@ type cacheSource struct{ cache string }
 func (s *cacheSource) read() (*credentials.CCache, string, error) {
 	name := cmp.Or(s.cache, os.Getenv("KRB5CCNAME"), fmt.Sprintf("FILE:/tmp/krb5cc_%d", os.Getuid()))
 	file := strings.TrimPrefix(name, "FILE:")
-	if kind, _, ok := strings.Cut(file, ":"); ok && kind == strings.ToUpper(kind) && !strings.Contains(kind, "/") && len(kind) > 1 {
-		return nil, "", fmt.Errorf("credential cache %s: only caches in files can be read: run kinit with KRB5CCNAME=FILE:/path", name)
+	if kind, _, ok := strings.Cut(file, ":"); ok && kind == strings.ToUpper(kind) && !strings.Contains(kind, "/") &&
+		len(kind) > 1 {
+		return nil, "", fmt.Errorf(
+			"credential cache %s: only caches in files can be read: run kinit with KRB5CCNAME=FILE:/path", name)
 	}
 	c, err := guarded(func() (*credentials.CCache, error) { return credentials.LoadCCache(file) })
 	if err != nil {
@@ -166,21 +169,22 @@ func (s *cacheSource) open(who principal, c *config.Config, settings ...func(*cl
 			continue
 		}
 		if !found.EndTime.After(time.Now()) {
-			return nil, fmt.Errorf("credential cache %s: the ticket of %s has ended at %s: run kinit, and let kinit -R or k5start renew it",
+			return nil, fmt.Errorf(
+				"credential cache %s: the ticket of %s has ended at %s: run kinit, and let kinit -R or k5start renew it",
 				name, who, found.EndTime.Format(time.DateTime))
 		}
 		var t messages.Ticket
 		if err := t.Unmarshal(found.Ticket); err != nil {
 			return nil, fmt.Errorf("credential cache %s: %w", name, err)
 		}
-		// The password is never used: no login is needed with a ticket.
+		// The password is never used, because a ticket needs no login.
 		kdc := client.NewWithPassword(who.name, who.realm, "", c, settings...)
 		return &secret{kdc: kdc, login: func() (*ticket, error) { return &ticket{t, found.Key, found.EndTime}, nil }}, nil
 	}
 	return nil, fmt.Errorf("credential cache %s: it has no ticket of %s that grants others: run kinit", name, who)
 }
 
-// guarded calls a function of gokrb5, which panics at some bytes that it does not expect.
+// guarded calls a function of gokrb5, which panics on some malformed input.
 func guarded[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tickets are those to servers, by the principal of the server. A requested ticket is renewed until close.
+// tickets caches the tickets to servers, by the principal of the server. A requested ticket is renewed until close.
 type tickets struct {
 	center func(server principal) (*ticket, error) // requests a ticket; see center.ask
 	log    *slog.Logger
@@ -18,10 +18,10 @@ type tickets struct {
 	servers map[principal]*held
 }
 
-// held is what is known of the ticket to one server.
+// held is the state of the ticket to one server.
 type held struct {
-	*ticket               // nil is none
-	asking  chan struct{} // closed when the center has answered; nil if it is not asked
+	*ticket               // nil if there is none
+	asking  chan struct{} // closed when the center has answered; nil while there is no query
 	err     error         // of the newest answer
 	renewal *time.Timer   // nil before the first ticket
 }
@@ -30,8 +30,8 @@ func newTickets(center func(principal) (*ticket, error), log *slog.Logger) *tick
 	return &tickets{center: center, log: log, servers: map[principal]*held{}}
 }
 
-// to returns a valid ticket. If there is none, it queries the center, and waits until ctx ends. The query then
-// continues: the next call finds the answer.
+// to returns a valid ticket. If there is none, it queries the center, and waits until ctx ends at most. The query
+// continues after that, and the next call finds the answer.
 func (t *tickets) to(ctx context.Context, server principal) (*ticket, error) {
 	t.mu.Lock()
 	h := t.servers[server]
@@ -69,7 +69,7 @@ func (t *tickets) to(ctx context.Context, server principal) (*ticket, error) {
 
 func (h *held) valid() bool { return h.ticket != nil && time.Now().Before(h.end) }
 
-// ask asks the center in a goroutine, unless it is being asked. It is called with mu held.
+// ask queries the center in a goroutine, unless a query is in progress. It is called with mu held.
 func (t *tickets) ask(server principal, h *held) {
 	if h.asking != nil {
 		return
@@ -96,8 +96,9 @@ func (t *tickets) ask(server principal, h *held) {
 	}()
 }
 
-// renewLater asks again when four fifths of the rest of the ticket's life are over: after a failure again, so that the pauses get shorter.
-// At the end of the ticket there is nothing to renew: it reports false, and the next connection asks. It is called with mu held.
+// renewLater schedules the next query for when four fifths of the rest of the ticket's life are over. After a failure
+// it does so again, so that the pauses get shorter. If the ticket has ended, there is nothing to renew: it reports
+// false, and the next connection queries the center. It is called with mu held.
 func (t *tickets) renewLater(server principal, h *held) bool {
 	if h.renewal != nil {
 		h.renewal.Stop()
@@ -115,7 +116,7 @@ func (t *tickets) renewLater(server principal, h *held) bool {
 	return true
 }
 
-// drop forgets a ticket that the server has refused: it may be of an old key.
+// drop discards a ticket that the server has refused, because it may be for an old key.
 func (t *tickets) drop(server principal, refused *ticket) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
-// fakeCenter gives tickets of an hour after a second, if it has no error.
+// fakeCenter issues tickets that are valid for an hour, after a second, unless it has an error.
 type fakeCenter struct {
 	mu    sync.Mutex
 	ended bool            // all tickets have ended
-	until time.Time       // when all tickets end; zero is in an hour
+	until time.Time       // when all tickets end; zero means in an hour
 	asked []time.Duration // since the start
 	err   error
 	start time.Time
@@ -41,7 +41,7 @@ func (c *fakeCenter) ask(principal) (*ticket, error) {
 	return got, c.err
 }
 
-// questions returns when the center was asked.
+// questions returns the times at which the center was queried.
 func (c *fakeCenter) questions() []time.Duration {
 	synctest.Wait()
 	c.mu.Lock()
@@ -49,7 +49,7 @@ func (c *fakeCenter) questions() []time.Duration {
 	return slices.Clone(c.asked)
 }
 
-// cache makes the tickets end with one of kinit, which is never renewed, or was renewed until then.
+// cache makes the tickets end with that of kinit, which is never renewed, or was renewed until then.
 func (c *fakeCenter) cache(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func withTickets(t *testing.T, test func(t *testing.T, c *fakeCenter, ts *ticket
 	})
 }
 
-// Callers that come at once share a question. What it brings is given out until it ends, and is renewed before.
+// Concurrent callers share a query. Its ticket is used until it ends, and renewed before that.
 func TestTickets_AreSharedAndRenewed(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		var all sync.WaitGroup
@@ -124,8 +124,8 @@ func TestTickets_NoCenterAnswers(t *testing.T) {
 	})
 }
 
-// A ticket ends no later than that in the credential cache. If nobody renews that, each new ticket ends at the same time, and nothing said so
-// until a reconnect failed.
+// A ticket ends no later than that in the credential cache. If nothing renews the cache, each new ticket ends at the
+// same time, which used to go unnoticed until a reconnect failed.
 func TestTickets_CacheIsNotRenewed(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		const warning = "the new ticket to a server ends no later than the old one"
@@ -150,7 +150,7 @@ func TestTickets_CacheIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A caller does not wait for ever, and the next one finds what the center has answered.
+// A caller does not wait forever, and the next one finds the answer of the center.
 func TestTickets_SlowCenter(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -165,7 +165,7 @@ func TestTickets_SlowCenter(t *testing.T) {
 	})
 }
 
-// A ticket that a server refuses is not given out again. One that was got since stays.
+// A ticket that a server has refused is not used again. One that was obtained since then stays.
 func TestTickets_Refused(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, _ *bubble.Buffer) {
 		first, err := ts.to(t.Context(), zk1)
@@ -183,7 +183,7 @@ func TestTickets_Refused(t *testing.T) {
 	})
 }
 
-// The clock of the center may be behind ours. A missing ticket is not a ticket.
+// The clock of the center may be behind ours. A missing ticket is not valid.
 func TestTickets_EndedAtOnce(t *testing.T) {
 	withTickets(t, func(t *testing.T, c *fakeCenter, ts *tickets, log *bubble.Buffer) {
 		c.ended = true

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkotel"
 )
 
-// A program whose spans show how long it waited for a lock, how long it held it, and what it did meanwhile.
+// A program whose spans show how long it waited for a lock, how long it held it, and what it did while holding it.
 func Example() {
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
@@ -46,7 +46,8 @@ func run(ctx context.Context) error {
 }
 
 func bill(ctx context.Context, token zkrecipes.Token) error {
-	_, span := otel.Tracer("billing").Start(ctx, "bill", trace.WithAttributes(attribute.Int64("zkrecipes.token", int64(token))))
+	_, span := otel.Tracer("billing").Start(ctx, "bill",
+		trace.WithAttributes(attribute.Int64("zkrecipes.token", int64(token))))
 	defer span.End()
 	return nil
 }

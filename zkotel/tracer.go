@@ -53,17 +53,20 @@ func New(opts ...Option) (*zkrecipes.Tracer, error) {
 		return nil, fmt.Errorf("zkotel: %w", err)
 	}
 	t := &tracer{c.provider.Tracer("github.com/zkrecipes/zkrecipes/zkotel")}
-	hooks := &zkrecipes.Tracer{AcquireStart: t.acquireStart, AcquireEnd: t.acquireEnd, HoldStart: t.holdStart, HoldEnd: t.holdEnd}
+	hooks := &zkrecipes.Tracer{
+		AcquireStart: t.acquireStart, AcquireEnd: t.acquireEnd, HoldStart: t.holdStart,
+		HoldEnd: t.holdEnd,
+	}
 	if c.requests {
 		hooks.Request = t.request
 	}
 	return hooks, nil
 }
 
-// tracer makes spans of acquisitions, holds and requests.
+// tracer creates spans for acquisitions, holds and requests.
 type tracer struct{ tracer trace.Tracer }
 
-// acquireKey and holdKey find the spans of this tracer in a context, since another tracer may have put its own there.
+// acquireKey and holdKey are the context keys of this tracer's spans. Another tracer may have its own in the context.
 type (
 	acquireKey struct{ *tracer }
 	holdKey    struct{ *tracer }
@@ -85,7 +88,8 @@ func (t *tracer) acquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 		return
 	}
 	outcome := a.Outcome()
-	acquired.span.SetAttributes(attribute.String("zkrecipes.outcome", outcome), attribute.Int("zkrecipes.position", a.Position))
+	acquired.span.SetAttributes(attribute.String("zkrecipes.outcome", outcome),
+		attribute.Int("zkrecipes.position", a.Position))
 	switch outcome {
 	case "granted":
 		acquired.span.SetAttributes(token(a.Token))
@@ -95,7 +99,7 @@ func (t *tracer) acquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 	acquired.span.End()
 }
 
-// holdStart begins the span of a hold. The hold outlives its acquisition, so its span is beside that one.
+// holdStart starts the span of a hold. The hold outlives its acquisition, so the two spans are siblings.
 func (t *tracer) holdStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
 	attributes := append(of(h.Recipe, h.Name, h.Queue), token(h.Token), attribute.String("zkrecipes.contender", h.Path))
 	options := []trace.SpanStartOption{trace.WithAttributes(attributes...)}
@@ -121,12 +125,13 @@ func (t *tracer) holdEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	span.End()
 }
 
-// request makes the span of a request. A parent that has ended gets no more spans, such as that of the call of Dial.
+// request creates the span of a request, unless the parent has ended, such as the span of the call to Dial.
 func (t *tracer) request(ctx context.Context, r zkrecipes.Request) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return
 	}
-	_, span := t.tracer.Start(ctx, "zookeeper "+r.Op, trace.WithTimestamp(r.Sent), trace.WithSpanKind(trace.SpanKindClient),
+	_, span := t.tracer.Start(ctx, "zookeeper "+r.Op, trace.WithTimestamp(r.Sent),
+		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", r.Op),
 			attribute.String("zkrecipes.path", r.Path)))
 	if r.Err != nil {
@@ -142,7 +147,10 @@ func (t *tracer) request(ctx context.Context, r zkrecipes.Request) {
 
 // of returns the attributes that distinguish one lock, semaphore or election from the others.
 func of(recipe, name, path string) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{attribute.String("zkrecipes.recipe", recipe), attribute.String("zkrecipes.path", path)}
+	attributes := []attribute.KeyValue{
+		attribute.String("zkrecipes.recipe", recipe),
+		attribute.String("zkrecipes.path", path),
+	}
 	if name != "" {
 		attributes = append(attributes, attribute.String("zkrecipes.name", name))
 	}

@@ -50,7 +50,7 @@ func (w *world) mutex(t *testing.T) *mutex.Mutex {
 	return m
 }
 
-// ended returns the spans of a name that have ended, when all goroutines rest.
+// ended returns the ended spans with a name, once all goroutines are idle.
 func (w *world) ended(name string) (spans []sdk.ReadOnlySpan) {
 	synctest.Wait()
 	for _, s := range w.spans.Ended() {
@@ -81,7 +81,8 @@ func TestTracer_HoldIsLinkedToItsAcquisition(t *testing.T) {
 			attribute.String("zkrecipes.recipe", "mutex"), attribute.String("zkrecipes.name", "invoices"),
 			attribute.String("zkrecipes.path", "/lock"), attribute.Int64("zkrecipes.token", int64(h.Token())),
 		}
-		require.ElementsMatch(t, append(of, attribute.Bool("zkrecipes.try", false), attribute.String("zkrecipes.outcome", "granted"),
+		require.ElementsMatch(t, append(of, attribute.Bool("zkrecipes.try", false),
+			attribute.String("zkrecipes.outcome", "granted"),
 			attribute.Int("zkrecipes.position", 1)), acquire[0].Attributes())
 		require.ElementsMatch(t, append(of, attribute.String("zkrecipes.contender", h.Path()),
 			attribute.String("zkrecipes.outcome", "released")), hold[0].Attributes())
@@ -108,7 +109,7 @@ func TestTracer_WithoutASpanOfTheCaller_BeginsTraces(t *testing.T) {
 	})
 }
 
-// The spans of two holders, in two processes as a rule, are put in order by their tokens.
+// The spans of two holders, usually in two processes, can be ordered by their tokens.
 func TestTracer_HandOver_TokensGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -198,7 +199,7 @@ func TestTracer_Requests_AreBelowWhatSendsThem(t *testing.T) {
 		w.srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: 1}, zktest.DropReply())
 		_, err = w.client.Set(h.Context(), "/lock", nil, -1)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-		time.Sleep(time.Minute) // of heartbeats
+		time.Sleep(time.Minute) // with heartbeats
 		require.NoError(t, h.Release(t.Context()))
 
 		acquire, hold := w.ended("acquire mutex")[0].SpanContext().SpanID(), w.ended("hold mutex")[0].SpanContext().SpanID()
@@ -221,7 +222,7 @@ func TestTracer_Requests_AreBelowWhatSendsThem(t *testing.T) {
 		set := w.ended("zookeeper set")[0]
 		require.Equal(t, codes.Error, set.Status().Code)
 		require.Equal(t, "connection-loss", attributes(set)["error.type"].AsString())
-		syncs := w.ended("zookeeper sync") // one before Set looks, and none of the heartbeat
+		syncs := w.ended("zookeeper sync") // one before Set reads, and none of the heartbeat
 		require.Len(t, syncs, 1)
 		require.Equal(t, hold, syncs[0].Parent().SpanID())
 	})

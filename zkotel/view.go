@@ -51,7 +51,9 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 // once the loop is over. Unregister the result then.
 //
 // Errors: a nil meter; nil views; those of the meter.
-func Group(meter metric.Meter, name string, views iter.Seq2[group.View, error]) (metric.Registration, iter.Seq2[group.View, error], error) {
+func Group(
+	meter metric.Meter, name string, views iter.Seq2[group.View, error],
+) (metric.Registration, iter.Seq2[group.View, error], error) {
 	return watched(meter, "group", name, views, func(now group.View) sample {
 		return sample{now.Current, now.AsOf, []int64{int64(len(now.Members))}}
 	}, quantity{"zkrecipes.group.members", "Members of the group.", "{member}"})
@@ -61,10 +63,13 @@ func Group(meter metric.Meter, name string, views iter.Seq2[group.View, error]) 
 func Value[T any](
 	meter metric.Meter, name string, views iter.Seq2[value.View[T], error],
 ) (metric.Registration, iter.Seq2[value.View[T], error], error) {
-	return watched(meter, "value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
+	return watched(meter, "value", name, views, func(now value.View[T]) sample {
+		return sample{current: now.Current, asOf: now.AsOf}
+	})
 }
 
-// watched observes the views that a loop is given. The time of a current view stands still until the next one, so its age is 0.
+// watched observes the views that a loop receives. The AsOf of a current view does not advance until the next view, so
+// its age is reported as 0.
 func watched[V any](
 	meter metric.Meter, recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
 ) (metric.Registration, iter.Seq2[V, error], error) {
@@ -101,16 +106,18 @@ func watched[V any](
 	}, nil
 }
 
-// sample is what is known of a view at a moment.
+// sample is the state of a view at one moment.
 type sample struct {
 	current bool
-	asOf    time.Time // zero if it never was
-	more    []int64   // in the order of the quantities; none before the first view of a loop
+	asOf    time.Time // zero before the first view
+	more    []int64   // in the order of the quantities; empty before the first view of a loop
 }
 
 type quantity struct{ name, help, unit string }
 
-func observe(meter metric.Meter, recipe, name string, read func() sample, more ...quantity) (metric.Registration, error) {
+func observe(
+	meter metric.Meter, recipe, name string, read func() sample, more ...quantity,
+) (metric.Registration, error) {
 	if meter == nil {
 		return nil, errors.New("zkotel: the meter is nil: want one of a MeterProvider")
 	}

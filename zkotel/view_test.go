@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// collect returns the values of all metrics by name, recipe and name of the view.
+// collect returns the values of all metrics, by the metric's name, the recipe and the view's name.
 func collect(t *testing.T, reader sdkmetric.Reader) map[string]float64 {
 	t.Helper()
 	synctest.Wait()
@@ -72,8 +72,9 @@ func TestViews_OfACacheAndANode(t *testing.T) {
 		require.NoError(t, c.Ready(t.Context()))
 		require.NoError(t, n.Ready(t.Context()))
 		require.Equal(t, map[string]float64{
-			"zkrecipes.view.current cache settings": 1, "zkrecipes.view.age cache settings": 0, "zkrecipes.cache.nodes cache settings": 3,
-			"zkrecipes.cache.size cache settings": 4, "zkrecipes.cache.pending cache settings": 0, "zkrecipes.cache.failed cache settings": 1,
+			"zkrecipes.view.current cache settings": 1, "zkrecipes.view.age cache settings": 0,
+			"zkrecipes.cache.nodes cache settings": 3, "zkrecipes.cache.size cache settings": 4,
+			"zkrecipes.cache.pending cache settings": 0, "zkrecipes.cache.failed cache settings": 1,
 			"zkrecipes.view.current node w1": 1, "zkrecipes.view.age node w1": 0, "zkrecipes.node.present node w1": 1,
 		}, collect(t, reader))
 		w.srv.Refuse(zktest.Label("a"))
@@ -105,7 +106,8 @@ func TestGroup_Metrics(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		registration, views, err := zkotel.Group(meter, "workers", workers.Watch(ctx))
 		require.NoError(t, err)
-		const current, age, members = "zkrecipes.view.current group workers", "zkrecipes.view.age group workers", "zkrecipes.group.members group workers"
+		const current, age, members = "zkrecipes.view.current group workers",
+			"zkrecipes.view.age group workers", "zkrecipes.group.members group workers"
 		require.Equal(t, map[string]float64{current: 0}, collect(t, reader), "nothing is known yet")
 		seen := 0
 		go func() {
@@ -135,13 +137,14 @@ func TestGroup_Metrics(t *testing.T) {
 	})
 }
 
-// TestGroup_ALoopThatEndsWithAnError: what was seen last stays, and is not current.
+// After an error, the metrics keep the last view, which is not current.
 func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := sdkmetric.NewManualReader()
 		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
 		_, views, err := zkotel.Group(meter, "workers", func(yield func(group.View, error) bool) {
-			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}}, nil)
+			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}},
+				nil)
 			time.Sleep(3 * time.Second)
 			yield(group.View{}, zkrecipes.ErrClosed)
 		})
@@ -152,7 +155,8 @@ func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
 			}
 		}
 		require.Equal(t, map[string]float64{
-			"zkrecipes.view.current group workers": 0, "zkrecipes.view.age group workers": 3, "zkrecipes.group.members group workers": 2,
+			"zkrecipes.view.current group workers": 0, "zkrecipes.view.age group workers": 3,
+			"zkrecipes.group.members group workers": 2,
 		}, collect(t, reader))
 	})
 }
@@ -166,7 +170,7 @@ func TestValue_Metrics(t *testing.T) {
 		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
 		_, views, err := zkotel.Value(meter, "limit", v.Watch(t.Context()))
 		require.NoError(t, err)
-		for range views { //nolint:errcheck // the metrics are looked at
+		for range views { //nolint:errcheck // only the metrics matter
 			require.Equal(t, map[string]float64{
 				"zkrecipes.view.current value limit": 1, "zkrecipes.view.age value limit": 0,
 			}, collect(t, reader))

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// What the metrics cost: the median time of a lock with its release over the loopback, without and with a collector. The two
-// take turns, so that what else the machine does slows both.
+// The benchmark measures the cost of the metrics: the median time to acquire and release a lock over the loopback,
+// without and with a collector. The two alternate, so that other load on the machine slows both.
 func BenchmarkLock(b *testing.B) {
 	srv := zktest.Run(b)
 	metrics, err := zkprom.New()

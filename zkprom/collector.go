@@ -34,17 +34,17 @@ type Collector struct {
 	moves *prometheus.CounterVec
 	waits *prometheus.HistogramVec
 
-	deadline, state, stateSeconds, timeout  *prometheus.Desc // computed when they are requested
-	shardsOwned, shardsWaiting, longestWait *prometheus.Desc // as well
+	deadline, state, stateSeconds, timeout  *prometheus.Desc // computed at each scrape
+	shardsOwned, shardsWaiting, longestWait *prometheus.Desc // likewise
 
-	ops map[string]prometheus.Observer // of requests; does not change
+	ops map[string]prometheus.Observer // of requests; never modified
 
 	mu      sync.RWMutex
 	locks   map[labels]*lock
 	shards  map[labels]*shards
-	servers map[string]bool // that have metrics of their own
+	servers map[string]bool // that have their own metrics
 
-	session sync.Mutex // guards what follows
+	session sync.Mutex // guards the fields below
 	now     string     // the state
 	since   time.Time
 	granted time.Duration // the session timeout; 0 before the first session
@@ -56,7 +56,8 @@ var (
 	states  = []string{"connecting", "connected", "suspended", "lost", "closed"}
 	ops     = wire.OpNames()
 	reasons = []zkrecipes.LossReason{
-		zkrecipes.LossExpired, zkrecipes.LossDeadline, zkrecipes.LossNodeDeleted, zkrecipes.LossClosed, zkrecipes.LossSuspended,
+		zkrecipes.LossExpired, zkrecipes.LossDeadline, zkrecipes.LossNodeDeleted, zkrecipes.LossClosed,
+		zkrecipes.LossSuspended,
 		zkrecipes.LossRefused,
 	}
 )
@@ -87,16 +88,19 @@ func New(opts ...Option) (*Collector, error) {
 		requests: histogram("request_seconds", "How long servers took to answer requests.", cfg.request, []string{"op"}),
 		failures: counter("request_errors_total", "Requests that ended with an error, by code.", []string{"op", "code"}),
 		moves:    counter("shard_moves_total", "Shards that plans of this leader took from members that had them.", of[1:]),
-		waits:    histogram("shard_wait_seconds", "How long shards waited for this member, from the plan to its lock.", cfg.acquire, of[1:]),
+		waits: histogram("shard_wait_seconds", "How long shards waited for this member, from the plan to its lock.",
+			cfg.acquire, of[1:]),
 
 		deadline:     desc("hold_deadline_seconds", "Time to the nearest deadline of a hold.", of...),
 		state:        desc("session_state", "1 for the state of the client, 0 for the others.", "state"),
 		stateSeconds: desc("session_state_seconds", "How long the client has been in its state."),
 		timeout:      desc("session_timeout_seconds", "The session timeout that the server granted."),
 
-		shardsOwned:   desc("shards_owned", "Shards that this member has now.", of[1:]...),
-		shardsWaiting: desc("shards_waiting", "Shards that the plan gives to this member, and that it does not have.", of[1:]...),
-		longestWait:   desc("shard_longest_wait_seconds", "How long the shard has waited that waits the longest; 0 if none waits.", of[1:]...),
+		shardsOwned: desc("shards_owned", "Shards that this member has now.", of[1:]...),
+		shardsWaiting: desc("shards_waiting", "Shards that the plan gives to this member, and that it does not have.",
+			of[1:]...),
+		longestWait: desc("shard_longest_wait_seconds",
+			"How long the shard has waited that waits the longest; 0 if none waits.", of[1:]...),
 
 		ops:     make(map[string]prometheus.Observer),
 		locks:   make(map[labels]*lock),
@@ -115,7 +119,10 @@ func New(opts ...Option) (*Collector, error) {
 }
 
 func histogram(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets,
+	}, labels)
 }
 
 func gauge(name, help string, labels []string) *prometheus.GaugeVec {
@@ -135,7 +142,8 @@ const namespace = "zkrecipes"
 // Tracer returns the tracer to pass to conn.WithTracer.
 func (c *Collector) Tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
-		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
+		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd,
+		HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
 		State: c.traceState, Connect: c.traceConnect, Request: c.traceRequest,
 	}
 }
@@ -192,7 +200,7 @@ func (c *Collector) traceConnect(a zkrecipes.Connect) {
 	c.connects.WithLabelValues(c.server(a.Server), a.Outcome).Observe(a.Took.Seconds())
 }
 
-// server returns the label of a server: its name, without the address that it has resolved to now.
+// server returns the label of a server: its name, without the address that the name currently resolves to.
 func (c *Collector) server(as string) string {
 	name, _, _ := strings.Cut(as, " ")
 	c.mu.Lock()
@@ -220,7 +228,10 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, vec := range c.vectors() {
 		vec.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{c.deadline, c.state, c.stateSeconds, c.timeout, c.shardsOwned, c.shardsWaiting, c.longestWait} {
+	for _, d := range []*prometheus.Desc{
+		c.deadline, c.state, c.stateSeconds, c.timeout, c.shardsOwned, c.shardsWaiting,
+		c.longestWait,
+	} {
 		to <- d
 	}
 }
@@ -244,7 +255,7 @@ func (c *Collector) vectors() []prometheus.Collector {
 func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {
 	c.mu.RLock()
 	locks := slices.Collect(maps.Values(c.locks))
-	c.mu.RUnlock() // a scraper may be slow, and calls wait for mu
+	c.mu.RUnlock() // a scraper may be slow, and calls of the library need mu
 	for _, l := range locks {
 		if until, ok := l.deadline(); ok {
 			to <- prometheus.MustNewConstMetric(c.deadline, prometheus.GaugeValue, time.Until(until).Seconds(), l.values...)

@@ -34,7 +34,8 @@ func dial(t *testing.T, srv *zktest.Server, label string, opts ...zkprom.Option)
 	t.Helper()
 	c, err := zkprom.New(opts...)
 	require.NoError(t, err)
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c.Tracer()),
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout),
+		conn.WithTracer(c.Tracer()),
 		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // never fails
@@ -51,14 +52,15 @@ func lock(t *testing.T, client *conn.Client, opts ...mutex.Option) *zkrecipes.Ho
 	return h
 }
 
-// scrape returns the samples of one scrape by their series, as Prometheus reads them.
+// scrape returns the samples of one scrape by series, as Prometheus reads them.
 func scrape(t *testing.T, c prometheus.Collector) map[string]string {
 	t.Helper()
 	synctest.Wait()
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer,
+		httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Equal(t, http.StatusOK, answer.Code)
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
@@ -98,9 +100,11 @@ func TestCollector_ALockFromItsWaitToItsRelease(t *testing.T) {
 		require.Equal(t, "0", s[`zkrecipes_waiting{name="invoices",recipe="mutex"}`])
 		require.Equal(t, "1", s[`zkrecipes_holds{name="invoices",recipe="mutex"}`])
 		require.Equal(t, "3", s[`zkrecipes_acquire_seconds_sum{name="invoices",outcome="granted",recipe="mutex"}`])
-		require.Equal(t, "0", s[`zkrecipes_acquire_seconds_bucket{name="invoices",outcome="granted",recipe="mutex",le="2.5"}`])
+		require.Equal(t, "0",
+			s[`zkrecipes_acquire_seconds_bucket{name="invoices",outcome="granted",recipe="mutex",le="2.5"}`])
 		require.Equal(t, "1", s[`zkrecipes_acquire_seconds_bucket{name="invoices",outcome="granted",recipe="mutex",le="5"}`])
-		require.Equal(t, fmt.Sprint(time.Until(h.ValidUntil()).Seconds()), s[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
+		require.Equal(t, fmt.Sprint(time.Until(h.ValidUntil()).Seconds()),
+			s[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
 
 		time.Sleep(2 * time.Second)
 		require.NoError(t, h.Release(t.Context()))
@@ -110,7 +114,8 @@ func TestCollector_ALockFromItsWaitToItsRelease(t *testing.T) {
 		require.Equal(t, "1", s[`zkrecipes_hold_seconds_count{name="invoices",recipe="mutex"}`])
 		require.NotContains(t, s, `zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`)
 		for _, reason := range []string{"expired", "deadline", "node-deleted", "closed", "suspended", "refused"} {
-			require.Equal(t, "0", s[fmt.Sprintf(`zkrecipes_hold_losses_total{name="invoices",reason=%q,recipe="mutex"}`, reason)])
+			require.Equal(t, "0", s[fmt.Sprintf(`zkrecipes_hold_losses_total{name="invoices",reason=%q,recipe="mutex"}`,
+				reason)])
 		}
 	})
 }
@@ -137,7 +142,7 @@ func TestCollector_Outcomes(t *testing.T) {
 	})
 }
 
-// TestCollector_TheNearestDeadlineCounts: two sessions hold locks of one name. In each scrape the holds come in another order.
+// Two sessions hold locks with the same name, and each scrape visits the holds in a different order.
 func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -145,7 +150,8 @@ func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
 		require.NoError(t, err)
 		var nearest time.Time
 		for i, of := range []time.Duration{timeout, 2 * timeout, 2 * timeout} {
-			client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("a")), conn.WithSessionTimeout(of), conn.WithTracer(c.Tracer()),
+			client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("a")), conn.WithSessionTimeout(of),
+				conn.WithTracer(c.Tracer()),
 				conn.WithLogger(slog.New(slog.DiscardHandler)))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, client.Close()) }()
@@ -158,12 +164,13 @@ func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
 			}
 		}
 		for range 50 {
-			require.Equal(t, fmt.Sprint(time.Until(nearest).Seconds()), scrape(t, c)[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
+			require.Equal(t, fmt.Sprint(time.Until(nearest).Seconds()),
+				scrape(t, c)[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
 		}
 	})
 }
 
-// Each fault is seen by one scrape after it.
+// Each fault is visible in the next scrape.
 func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 	const of = `name="leader",recipe="election"`
 	state := func(s string) string { return fmt.Sprintf(`zkrecipes_session_state{state=%q}`, s) }
@@ -289,7 +296,8 @@ func TestCollector_Lints(t *testing.T) {
 }
 
 func TestNew_BadOptions(t *testing.T) {
-	_, err := zkprom.New(zkprom.WithMaxNames(0), zkprom.WithAcquireBuckets(), zkprom.WithHoldBuckets(1, 1), zkprom.WithRequestBuckets(2, 1))
+	_, err := zkprom.New(zkprom.WithMaxNames(0), zkprom.WithAcquireBuckets(), zkprom.WithHoldBuckets(1, 1),
+		zkprom.WithRequestBuckets(2, 1))
 	require.ErrorContains(t, err, "0 names: want 1 or more")
 	require.ErrorContains(t, err, "want one bound or more")
 	require.ErrorContains(t, err, "[1 1]: want bounds that grow")
@@ -298,7 +306,7 @@ func TestNew_BadOptions(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A scraper that does not take the samples must not keep the library waiting: it would lose its locks.
+// A scraper that does not read the samples must not block the library, which would lose its locks.
 func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	c, err := zkprom.New()
 	require.NoError(t, err)
@@ -312,7 +320,7 @@ func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	}()
 	for m := range samples {
 		if strings.Contains(m.Desc().String(), "hold_deadline_seconds") {
-			break // the other one waits
+			break // the other one is waiting
 		}
 	}
 	traced := make(chan struct{})
@@ -330,16 +338,22 @@ func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	}
 }
 
-// The address that a name resolves to is no label: in a cluster of containers it changes with each restart.
+// The address that a name resolves to is not a label, because in a container cluster it changes with each restart.
 func TestCollector_Connects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := zkprom.New(zkprom.WithMaxNames(2))
 		require.NoError(t, err)
 		told := c.Tracer().Connect
-		for _, server := range []string{"zk1:2181 (10.0.0.1)", "zk1:2181 (10.0.0.7)", "10.0.0.2:2181", "zk3:2181 (10.0.0.3)", "zk4:2181 (10.0.0.4)"} {
+		for _, server := range []string{
+			"zk1:2181 (10.0.0.1)", "zk1:2181 (10.0.0.7)", "10.0.0.2:2181", "zk3:2181 (10.0.0.3)",
+			"zk4:2181 (10.0.0.4)",
+		} {
 			told(zkrecipes.Connect{Server: server, Took: 20 * time.Millisecond, Outcome: "connected"})
 		}
-		told(zkrecipes.Connect{Server: "zk1:2181 (10.0.0.1)", Took: time.Second, Outcome: "timeout", Err: errors.New("no session within 1s")})
+		told(zkrecipes.Connect{
+			Server: "zk1:2181 (10.0.0.1)", Took: time.Second, Outcome: "timeout",
+			Err: errors.New("no session within 1s"),
+		})
 		s := scrape(t, c)
 		for series, count := range map[string]string{
 			`{outcome="connected",server="zk1:2181"}`: "2", `{outcome="timeout",server="zk1:2181"}`: "1",

@@ -40,8 +40,9 @@
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal
 //     operation, such as no-node for a create below a missing parent.
 //
-// Shards need the option shard.WithTracer with [Collector.ShardTracer]. They have only the label name, which
-// WithTracerName of the shards sets. Their locks are mutexes of that name. These metrics are present from the first shard, or the first plan, on:
+// For metrics of shards, pass [Collector.ShardTracer] to shard.WithTracer. They have only the label name, which
+// is set with WithTracerName of the shards. The locks of shards are mutexes with that name. These metrics are present
+// from the first shard, or the first plan, on:
 //
 //   - zkrecipes_shards_owned{name}: shards that this member has now.
 //   - zkrecipes_shards_waiting{name}: shards that the plan assigns to this member and that it does not have
@@ -49,8 +50,8 @@
 //   - zkrecipes_shard_longest_wait_seconds{name}: how long the first of these has been waiting; 0 if there is
 //     none.
 //   - zkrecipes_shard_wait_seconds{name}: histogram of these waits, for shards that this member has then
-//     obtained. No shard was without an owner for longer since the plan, or since this member lost it. If a
-//     shard moves from a working member, that member has it for most of the wait. If its member has crashed,
+//     obtained. No shard was without an owner for longer, counted from the plan, or from when this member lost it.
+//     If a shard moves from a working member, that member has it for most of the wait. If its member has crashed,
 //     add the time before the plan, which no other process can measure: the session timeout of that member, and
 //     up to 1.5 ticks of the servers.
 //   - zkrecipes_shard_moves_total{name}: shards that this member, while it led, took from members that had
@@ -58,8 +59,8 @@
 //
 // # Caches, nodes, groups and values
 //
-// [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop. The
-// program registers each of them itself, under a name that it chooses:
+// [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop.
+// Register each of them yourself, under a name of your choice:
 //
 //	settings, err := zkprom.Cache("settings", c)
 //	prometheus.MustRegister(settings)

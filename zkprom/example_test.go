@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
-// A program with the metrics of its client and of one lock under /metrics.
+// A program that serves the metrics of its client and of one lock at /metrics.
 func Example() {
 	if err := serve(context.Background()); err != nil {
 		log.Fatal(err)

@@ -11,22 +11,22 @@ import (
 // labels distinguish one lock, semaphore or election from the others.
 type labels struct{ recipe, name, path string }
 
-// other is the name under which all are counted that are too many.
+// other is the name for everything beyond the limit of names.
 const other = "(other)"
 
 // lock has the metrics of one lock, semaphore or election.
 type lock struct {
-	values  []string // of the labels
+	values  []string // label values
 	waiting prometheus.Gauge
 	granted prometheus.Observer
 	held    prometheus.Observer
 	holds   prometheus.Gauge
 
 	mu         sync.Mutex
-	validUntil map[string]func() time.Time // of the holds, by the path of their contender
+	validUntil map[string]func() time.Time // of the holds, by the paths of their contenders
 }
 
-// lock returns the metrics for a recipe, a name and a path. It makes them the first time.
+// lock returns the metrics for a recipe, a name and a path, which it creates on first use.
 func (c *Collector) lock(recipe, name, path string) *lock {
 	of := labels{recipe: recipe, name: name}
 	if c.config.paths {
@@ -76,7 +76,7 @@ func (c *Collector) newLock(of labels) *lock {
 	return l
 }
 
-// with returns the values of the labels with one more.
+// with returns the label values and one more.
 func (l *lock) with(more string) []string { return append(slices.Clone(l.values), more) }
 
 // deadline returns the nearest deadline of the holds; false if there is no hold.

@@ -35,10 +35,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A row is one symptom of docs/operations.md.
+// A row is one symptom in docs/operations.md.
 type row struct {
 	symptom string
-	log     string // what a line has, with … for what differs
+	log     string // what a line contains, with … for the parts that vary
 	metric  string // "" if there is none
 }
 
@@ -65,7 +65,7 @@ func rows(t *testing.T) (all []row) {
 	return all
 }
 
-// logged reports whether one of the lines has all parts of the log, in their order.
+// logged reports whether one of the lines has all parts of the log, in order.
 func (r row) logged(lines []string) bool {
 	for _, line := range lines {
 		found := true
@@ -108,7 +108,7 @@ func (r row) measured(t *testing.T, processes ...prometheus.Gatherer) bool {
 	return false
 }
 
-// samples returns the values of the series of a process that have the labels.
+// samples returns the values of a process's series that have the labels.
 func samples(t *testing.T, process prometheus.Gatherer, name string, labels [][]string) (values []float64) {
 	t.Helper()
 	families, err := process.Gather()
@@ -148,7 +148,7 @@ func has(m *dto.Metric, labels [][]string) bool {
 	return true
 }
 
-// journal is a log handler that keeps the lines.
+// journal is a log handler that records the lines.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -179,7 +179,7 @@ func (j *journal) all() []string {
 	return append([]string(nil), j.lines...)
 }
 
-// site is a server, and what the processes log that use it.
+// site is a server and the log of the processes that use it.
 type site struct {
 	t         *testing.T
 	srv       *zktest.Server
@@ -189,7 +189,7 @@ type site struct {
 	metrics   *zkprom.Collector // of the newest process
 }
 
-// options are those of a new process, with metrics.
+// options returns the options of a new process, with metrics.
 func (s *site) options(label string, more []conn.Option) []conn.Option {
 	s.t.Helper()
 	metrics, err := zkprom.New()
@@ -197,7 +197,8 @@ func (s *site) options(label string, more []conn.Option) []conn.Option {
 	s.register(metrics)
 	s.metrics = metrics
 	return append([]conn.Option{
-		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log), conn.WithIdentity(label),
+		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log),
+		conn.WithIdentity(label),
 	}, more...)
 }
 
@@ -210,7 +211,7 @@ func (s *site) dial(label string, opts ...conn.Option) *conn.Client {
 	return client
 }
 
-// fails starts a process that cannot connect, and tries until the end of the test.
+// fails starts a process that cannot connect, and keeps trying until the end of the test.
 func (s *site) fails(dial conn.DialFunc, opts ...conn.Option) {
 	s.t.Helper()
 	opts = s.options("a", append(opts, conn.WithDialer(dial)))
@@ -225,7 +226,7 @@ func (s *site) mutex(client *conn.Client, path string, opts ...mutex.Option) *mu
 	return m
 }
 
-// lock is one process that holds a lock.
+// lock starts a process that holds a lock.
 func (s *site) lock(label string, opts ...mutex.Option) *zkrecipes.Hold {
 	s.t.Helper()
 	h, err := s.mutex(s.dial(label), "/lock", opts...).Lock(s.t.Context())
@@ -234,7 +235,7 @@ func (s *site) lock(label string, opts ...mutex.Option) *zkrecipes.Hold {
 	return h
 }
 
-// try is a process that wants a lock for a while and logs what comes of it.
+// try starts a process that tries to acquire a lock for a while, and logs the result.
 func (s *site) try(client *conn.Client, path string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -244,24 +245,25 @@ func (s *site) try(client *conn.Client, path string) {
 	s.log.Error("no lock", "error", err)
 }
 
-// member is one process that serves shards.
+// member starts a process that serves shards.
 func (s *site) member(id string, serve func(context.Context, *shard.Shard) error) *shard.Shards {
 	s.t.Helper()
 	client := s.dial(id)
-	all, err := shard.New(client, "/app/parts", shard.WithID(id), shard.WithTracerName("parts"), shard.WithTracer(s.metrics.ShardTracer()))
+	all, err := shard.New(client, "/app/parts", shard.WithID(id), shard.WithTracerName("parts"),
+		shard.WithTracer(s.metrics.ShardTracer()))
 	require.NoError(s.t, err)
-	go func() { _ = all.Run(s.t.Context(), shard.List("p0"), serve) }() // the end of the test ends it
+	go func() { _ = all.Run(s.t.Context(), shard.List("p0"), serve) }() // until the end of the test
 	time.Sleep(5 * time.Second)
 	return all
 }
 
-// obey serves a shard, and obeys its context.
+// obey serves a shard until its context ends.
 func obey(ctx context.Context, _ *shard.Shard) error {
 	<-ctx.Done()
 	return nil
 }
 
-// lead is one process that leads, and keeps leading until the server is away.
+// lead starts a process that leads until the server is unavailable.
 func (s *site) lead(label string) *election.Election {
 	s.t.Helper()
 	e, err := election.New(s.dial(label), "/leader")
@@ -272,7 +274,7 @@ func (s *site) lead(label string) *election.Election {
 	return e
 }
 
-// cache is one process that follows a tree.
+// cache starts a process that follows a tree.
 func (s *site) cache(label string) *cache.Cache {
 	s.t.Helper()
 	for _, path := range []string{"/app", "/app/secret"} {
@@ -286,7 +288,7 @@ func (s *site) cache(label string) *cache.Cache {
 	return c
 }
 
-// register adds metrics to those that are looked at.
+// register adds metrics to those that are checked.
 func (s *site) register(metrics prometheus.Collector) {
 	s.t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -301,14 +303,14 @@ func (s *site) outage(d time.Duration) {
 	time.Sleep(d)
 }
 
-// mute is a server that reads what comes and does not answer.
+// mute is a server that reads requests and does not answer.
 func mute(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, far) }() // until the client hangs up
 	return near, nil
 }
 
-// plain is a server that does not know what the client wants. It says so and hangs up.
+// plain is a server that does not understand the client. It replies with an error and hangs up.
 func plain(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, far) }()
@@ -319,7 +321,7 @@ func plain(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// strict is a server that hangs up on what is not TLS.
+// strict is a server that hangs up on connections without TLS.
 func strict(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() {
@@ -331,7 +333,7 @@ func strict(context.Context, string, string) (net.Conn, error) {
 
 func refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 
-// provoke has, for each symptom, how it comes about. Log and metrics are looked at when the function returns.
+// provoke has a function that causes each symptom. Log and metrics are checked when the function returns.
 var provoke = map[string]func(s *site){
 	"No process leads": func(s *site) {
 		s.lead("a")
@@ -339,7 +341,7 @@ var provoke = map[string]func(s *site){
 	},
 	"A function does not stop": func(s *site) {
 		a := s.member("a", func(context.Context, *shard.Shard) error {
-			<-s.t.Context().Done() // a function that obeys its context looks at its own
+			<-s.t.Context().Done() // a correct function would check its own context
 			return nil
 		})
 		s.member("b", obey)
@@ -416,7 +418,7 @@ var provoke = map[string]func(s *site){
 	"The port is not ZooKeeper's":  func(s *site) { s.fails(mute) },
 	"A TLS port without `WithTLS`": func(s *site) { s.fails(strict) },
 	"`WithTLS` on a port without TLS": func(s *site) {
-		trusting := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // no server here is trusted
+		trusting := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // in a test
 		s.fails(plain, conn.WithTLS(trusting))
 	},
 	"The credentials are refused": func(s *site) { s.fails(s.srv.DialAs("a"), conn.WithAuth("nonsense", "secret")) },
@@ -529,7 +531,7 @@ func TestOperations_EveryRowIsReproduced(t *testing.T) {
 	}
 }
 
-// If nothing is wrong, no row applies: neither what it says of the log nor of the metrics.
+// If nothing is wrong, no row applies: neither its log nor its metrics.
 func TestOperations_InGoodHealthNoRowApplies(t *testing.T) {
 	inSite(t, func(s *site) {
 		s.lead("a")

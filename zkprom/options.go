@@ -28,8 +28,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; default off.
-// Use it in programs with few paths that do not change.
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; the default is
+// off. Use it in programs with a small, fixed set of paths.
 func WithPaths() Option {
 	return func(c *config) error {
 		c.paths = true
@@ -55,12 +55,13 @@ func WithAcquireBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.acquire, bounds) }
 }
 
-// WithHoldBuckets does the same for zkrecipes_hold_seconds; the default ranges from 1 ms to a day.
+// WithHoldBuckets is like [WithAcquireBuckets], for zkrecipes_hold_seconds; the default ranges from 1 ms to a day.
 func WithHoldBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.hold, bounds) }
 }
 
-// WithRequestBuckets does the same for zkrecipes_request_seconds; the default ranges from 0.5 ms to 10 s.
+// WithRequestBuckets is like [WithAcquireBuckets], for zkrecipes_request_seconds; the default ranges from 0.5 ms to
+// 10 s.
 func WithRequestBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.request, bounds) }
 }

@@ -18,11 +18,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The rules fire when they should: docs/operations/alerts_test.yaml and jobs_test.yaml say when that is.
+// The rules fire as docs/operations/alerts_test.yaml and jobs_test.yaml require.
 func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
 	need.Asked(t, "promtool")
 	promtool := need.Program(t, "promtool", "apt-get install prometheus")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml", "jobs_test.yaml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", "alerts.yaml"},
+		{"test", "rules", "alerts_test.yaml", "jobs_test.yaml"},
+	} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
 		cmd.Dir = filepath.Join("..", "docs", "operations")
 		out, err := cmd.CombinedOutput()
@@ -30,10 +33,10 @@ func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
 	}
 }
 
-// What the document, the rules and the dashboard name is what a process exports.
+// A process exports all metrics that the document, the rules and the dashboard name.
 func TestOperations_MetricsAreExported(t *testing.T) {
 	exported := map[string]bool{}
-	inSite(t, func(s *site) { // a process that has seen a bit of everything
+	inSite(t, func(s *site) { // with a process that has used a bit of everything
 		s.lock("a")
 		s.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 1}, zktest.Fail(zktest.CodeNoAuth))
 		s.try(s.dial("b"), "/secure")
@@ -43,7 +46,7 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 		s.register(must(zkprom.Node("d", must(node.New(client, "/nodes/d", nil)))))
 		members, views, err := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))
 		require.NoError(t, err)
-		for range views { //nolint:errcheck // the view is not looked at
+		for range views { //nolint:errcheck // the view does not matter
 			break // one is enough
 		}
 		s.register(members)
@@ -61,7 +64,7 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 	suffix := regexp.MustCompile(`_(bucket|count|sum)$`)
 	for _, document := range append(documents, "../docs/operations.md", "doc.go") {
 		if filepath.Ext(document) == ".svg" || filepath.Base(document) == "jobs_test.yaml" {
-			continue // a picture names no metrics, and those of jobs are zkr's
+			continue // a picture names no metrics, and those of jobs are exported by zkr
 		}
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)

@@ -11,16 +11,16 @@ import (
 
 // shards has the metrics of the shards below one path.
 type shards struct {
-	values []string // of the labels
+	values []string // label values
 	moves  prometheus.Counter
 	waits  prometheus.Observer
 
 	mu     sync.Mutex
 	owned  map[string]bool      // by member, path and name
-	waited map[string]time.Time // since when; by the same
+	waited map[string]time.Time // start of the wait, by the same
 }
 
-// shardsOf returns the metrics for a name and a path. It makes them the first time.
+// shardsOf returns the metrics for a name and a path, which it creates on first use.
 func (c *Collector) shardsOf(name, path string) *shards {
 	of := labels{name: name}
 	if c.config.paths {
@@ -75,7 +75,8 @@ func (c *Collector) traceShardPlan(p shard.Plan) {
 	c.shardsOf(p.Name, p.Path).moves.Add(float64(p.Moves))
 }
 
-// count returns how many shards are owned, how many are waited for, and since when the first of these is; zero if there is none.
+// count returns how many shards are owned, how many are waited for, and when the longest of these waits began; zero if
+// there is none.
 func (s *shards) count() (owned, waiting int, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,10 @@ func TestCollector_ManyShards_AreBounded(t *testing.T) {
 		c, err := zkprom.New(zkprom.WithMaxNames(2), zkprom.WithPaths())
 		require.NoError(t, err)
 		for i := range 5 {
-			c.ShardTracer().Change(shard.Change{Name: fmt.Sprint("n", i), Path: "/p", Member: "a", Shard: "s" + fmt.Sprint(i), From: "waiting", To: "owned"})
+			c.ShardTracer().Change(shard.Change{
+				Name: fmt.Sprint("n", i), Path: "/p", Member: "a", Shard: "s" + fmt.Sprint(i),
+				From: "waiting", To: "owned",
+			})
 		}
 		got := scrape(t, c)
 		require.Equal(t, "1", got[`zkrecipes_shards_owned{name="n1",path="/p"}`])

@@ -26,7 +26,10 @@ func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 	v := newView("cache", name, cacheNodes, cacheBytes, cachePending, cacheFailed)
 	v.read = func() sample {
 		now := c.View()
-		return sample{now.Current, now.AsOf, []float64{float64(now.Nodes), float64(now.Bytes), float64(now.Pending), float64(now.Failed)}}
+		return sample{now.Current, now.AsOf, []float64{
+			float64(now.Nodes), float64(now.Bytes), float64(now.Pending),
+			float64(now.Failed),
+		}}
 	}
 	return v, nil
 }
@@ -52,21 +55,27 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 // loop is over.
 //
 // Errors: nil views.
-func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collector, iter.Seq2[group.View, error], error) {
+func Group(
+	name string, views iter.Seq2[group.View, error],
+) (prometheus.Collector, iter.Seq2[group.View, error], error) {
 	return watched("group", name, views, func(now group.View) sample {
 		return sample{now.Current, now.AsOf, []float64{float64(len(now.Members))}}
 	}, groupMembers)
 }
 
 // Value is like [Group], for the result of [value.Value.Watch].
-func Value[T any](name string, views iter.Seq2[value.View[T], error]) (prometheus.Collector, iter.Seq2[value.View[T], error], error) {
-	return watched("value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
+func Value[T any](
+	name string, views iter.Seq2[value.View[T], error],
+) (prometheus.Collector, iter.Seq2[value.View[T], error], error) {
+	return watched("value", name, views, func(now value.View[T]) sample {
+		return sample{current: now.Current, asOf: now.AsOf}
+	})
 }
 
-// sample is what is known of a view at a scrape.
+// sample is the state of a view at a scrape.
 type sample struct {
 	current bool
-	asOf    time.Time // zero if it never was
+	asOf    time.Time // zero before the first view
 	more    []float64 // in the order of view.more
 }
 
@@ -102,8 +111,8 @@ func newView(recipe, name string, more ...quantity) *view {
 	return v
 }
 
-// watched returns the collector of the views that a loop is given. The time of a current view stands still until the next one, so its
-// age is 0.
+// watched returns the collector of the views that a loop receives. The AsOf of a current view does not advance until
+// the next view, so its age is reported as 0.
 func watched[V any](
 	recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
 ) (prometheus.Collector, iter.Seq2[V, error], error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// away cuts the client off for a while.
+// away disconnects the client for a while.
 func away(srv *zktest.Server, d time.Duration) {
 	srv.Refuse(zktest.Label("a"))
 	srv.Cut(zktest.Label("a"))
@@ -43,7 +43,8 @@ func TestCache_Metrics(t *testing.T) {
 		const of = `{name="settings",recipe="cache"}`
 		require.Equal(t, map[string]string{
 			"zkrecipes_view_current" + of: "1", "zkrecipes_view_age_seconds" + of: "0", "zkrecipes_cache_nodes" + of: "3",
-			"zkrecipes_cache_bytes" + of: "4", "zkrecipes_cache_pending_parts" + of: "0", "zkrecipes_cache_failed_parts" + of: "1",
+			"zkrecipes_cache_bytes" + of: "4", "zkrecipes_cache_pending_parts" + of: "0",
+			"zkrecipes_cache_failed_parts" + of: "1",
 		}, scrape(t, metrics))
 		away(srv, 5*time.Second)
 		got := scrape(t, metrics)
@@ -117,11 +118,12 @@ func TestGroup_Metrics(t *testing.T) {
 	})
 }
 
-// TestGroup_ALoopThatEndsWithAnError: what was seen last stays, and is not current.
+// After an error, the metrics keep the last view, which is not current.
 func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics, views, err := zkprom.Group("workers", func(yield func(group.View, error) bool) {
-			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}}, nil)
+			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}},
+				nil)
 			time.Sleep(3 * time.Second)
 			yield(group.View{}, zkrecipes.ErrClosed)
 		})
@@ -146,7 +148,7 @@ func TestValue_Metrics(t *testing.T) {
 		metrics, views, err := zkprom.Value("limit", v.Watch(t.Context()))
 		require.NoError(t, err)
 		const of = `{name="limit",recipe="value"}`
-		for range views { //nolint:errcheck // the metrics are looked at
+		for range views { //nolint:errcheck // only the metrics matter
 			require.Equal(t, map[string]string{
 				"zkrecipes_view_current" + of: "1", "zkrecipes_view_age_seconds" + of: "0",
 			}, scrape(t, metrics))

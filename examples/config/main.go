@@ -1,10 +1,10 @@
-// Command config keeps a configuration in ZooKeeper. Readers follow it: each change reaches them, and they hold no lock. An
+// Command config keeps a configuration in ZooKeeper. Readers follow it without a lock, and receive each change. An
 // editor changes it under a lock. The program prints one line per event.
 //
 //	go run ./examples/config
 //	go run ./examples/config -servers localhost:2181
 //
-// The editor's hold guards its write, in one transaction, so an editor that lost the lock without knowing it changes
+// The editor's hold guards its write, in one transaction, so an editor that has lost the lock without noticing changes
 // nothing. At the end one such editor tries. With servers, start the program in two terminals: each sees the edits of
 // both.
 package main
@@ -46,7 +46,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	}
 	flags := flag.NewFlagSet("config", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
-	flags.StringVar(&c.path, "path", "/examples/config", "znode of the configuration; the lock is at this path with \"-lock\" added")
+	flags.StringVar(&c.path, "path", "/examples/config",
+		"znode of the configuration; the lock is at this path with \"-lock\" added")
 	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process (needs -servers)")
 	flags.IntVar(&c.readers, "readers", 3, "how many readers there are")
 	flags.IntVar(&c.rounds, "rounds", 3, "how often the editor edits")
@@ -58,7 +59,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 		return nil, err
 	}
 	if c.readers < 0 || c.rounds < 1 || c.pause < 0 {
-		return nil, fmt.Errorf("flags -readers %d -rounds %d -pause %v: want 0 or more, 1 or more, 0 or more", c.readers, c.rounds, c.pause)
+		return nil, fmt.Errorf("flags -readers %d -rounds %d -pause %v: want 0 or more, 1 or more, 0 or more", c.readers,
+			c.rounds, c.pause)
 	}
 	return c, nil
 }
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := c.play(ctx, journal); err != nil && ctx.Err() == nil {
 		return err
 	}
-	return nil // the end, or interrupted
+	return nil // finished or interrupted
 }
 
 const legend = `An editor and %d readers share a configuration in ZooKeeper. Readers follow it, and the editor writes under a lock.
@@ -121,7 +123,7 @@ func (c *config) play(ctx context.Context, journal *demo.Journal) error {
 	return demo.Failures(errs)
 }
 
-// allSaw reports whether each reader saw the transaction last or a later one.
+// allSaw reports whether every reader has seen the transaction last or a later one.
 func (c *config) allSaw(seen map[string]int64, last int64) bool {
 	for i := range c.readers {
 		if seen[c.reader(i+1)] < last {
@@ -147,7 +149,7 @@ func (c *config) name(role string) string {
 
 func (c *config) reader(i int) string { return c.name(fmt.Sprintf("reader-%d", i)) }
 
-// settings are the configuration.
+// settings is the configuration.
 type settings struct {
 	Color int
 	By    string // the editor
@@ -161,7 +163,7 @@ type user struct {
 	client   *conn.Client
 	settings *value.Value[settings]
 	sights   chan<- sight
-	edited   chan<- int64 // gets the transaction of the last edit
+	edited   chan<- int64 // receives the transaction of the last edit
 }
 
 func (u *user) run(ctx context.Context, work func(*user, context.Context) error) (err error) {
@@ -175,7 +177,7 @@ func (u *user) run(ctx context.Context, work func(*user, context.Context) error)
 	return unlessStopped(ctx, work(u, ctx))
 }
 
-// unlessStopped drops the error of a user that was told to stop.
+// unlessStopped drops the error of a user whose context has ended.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = nil
@@ -241,12 +243,12 @@ func (u *user) edit(ctx context.Context) error {
 			return err
 		}
 	}
-	// This is what happens to an editor that was frozen while it held the lock, and writes too late.
+	// This simulates an editor that was frozen while it held the lock, and writes too late.
 	if _, err := u.write(ctx, stale, -1); !errors.Is(err, zkrecipes.ErrFenced) {
 		return fmt.Errorf("the write of a stale editor was not refused: %w", err)
 	}
 	u.journal.Event(u.id, "fenced", "token", stale.Token())
-	if err := u.sleep(ctx); err != nil { // the readers would see what it had written
+	if err := u.sleep(ctx); err != nil { // time in which readers would see a write
 		return err
 	}
 	u.edited <- last
@@ -262,7 +264,7 @@ func (u *user) write(ctx context.Context, h *zkrecipes.Hold, color int) (value.V
 	return version, err
 }
 
-// disturb cuts off the last reader while the second edit is made. It does so only on the server of this process.
+// disturb cuts off the last reader during the second edit, if the server is in this process.
 func (u *user) disturb(round int) {
 	server, last := u.ensemble.Own(), u.reader(u.readers)
 	if server == nil || u.readers == 0 {
@@ -279,7 +281,7 @@ func (u *user) disturb(round int) {
 	}
 }
 
-// unlessLost prints a loss and drops it: the next round may succeed.
+// unlessLost prints a loss and drops it, because the next round may succeed.
 func (u *user) unlessLost(err error) error {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrFenced) {
 		u.journal.Event(u.id, "lost", "reason", err)

@@ -55,7 +55,8 @@ func TestRun_Interrupted(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for args, says := range map[string]string{
-		"-nonsense": "not defined", "-rounds 0": "want 0 or more, 1 or more", "now": "unexpected argument", "-id x": "needs -servers",
+		"-nonsense": "not defined", "-rounds 0": "want 0 or more, 1 or more", "now": "unexpected argument",
+		"-id x": "needs -servers",
 	} {
 		_, err := parse(strings.Fields(args), &bytes.Buffer{})
 		require.ErrorContains(t, err, says)

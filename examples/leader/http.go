@@ -13,7 +13,9 @@ import (
 
 // serve answers HTTP requests on the address until stop is called: /healthz, /leader, and /self, which is for load
 // balancers that send requests only to the leader.
-func serve(ctx context.Context, address string, client *conn.Client, contest *election.Election) (at net.Addr, stop func(), err error) {
+func serve(
+	ctx context.Context, address string, client *conn.Client, contest *election.Election,
+) (at net.Addr, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, err
@@ -22,8 +24,9 @@ func serve(ctx context.Context, address string, client *conn.Client, contest *el
 	mux.Handle("/healthz", zkhttp.Health(client))
 	mux.Handle("/leader", zkhttp.Leader(contest))
 	mux.Handle("/self", zkhttp.Self(contest))
-	server := &http.Server{ // without limits, idle connections could use up the descriptors that the client needs
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 15 * time.Second,
+	server := &http.Server{ // without timeouts, idle connections could use up the descriptors that the client needs
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout: 15 * time.Second,
 	}
 	done := make(chan struct{})
 	go func() {
@@ -31,7 +34,7 @@ func serve(ctx context.Context, address string, client *conn.Client, contest *el
 		_ = server.Serve(listener) // ends with Close
 	}()
 	return listener.Addr(), func() {
-		_ = server.Close() // the requests of the moment end with it
+		_ = server.Close() // which also ends the requests in progress
 		<-done
 	}, nil
 }

@@ -47,10 +47,12 @@ func parse(args []string, out io.Writer) (*config, error) {
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/leader", "znode of the election")
 	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this candidate (needs -servers)")
-	flags.DurationVar(&c.resignAfter, "resign-after", 0, "resign after this long and stand again; 0 is never (needs -servers)")
+	flags.DurationVar(&c.resignAfter, "resign-after", 0,
+		"resign after this long and stand again; 0 is never (needs -servers)")
 	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
 	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
-	flags.StringVar(&c.http, "http", "", "serve /healthz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
+	flags.StringVar(&c.http, "http", "",
+		"serve /healthz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
 	if err := demo.Parse(flags, args, out); err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ type candidate struct {
 	journal     *demo.Journal
 	resignAfter time.Duration
 	observes    bool                 // prints what it sees
-	follows     bool                 // does not stand
+	follows     bool                 // does not campaign
 	resign      chan struct{}        // a value requests the end of the term; may be nil
 	elected     func(*election.Term) // is called at the start of each term; may be nil
 }
@@ -156,8 +158,8 @@ func (c *candidate) observe(ctx context.Context) error {
 	return nil
 }
 
-// lead is one term. It prints the end of the term before it returns. The candidate's node is deleted only then, so the
-// next candidate is elected after that line.
+// lead runs for one term. It prints the end of the term before it returns. The candidate's node is deleted only after
+// that, so the next candidate is elected after that line.
 func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 	c.journal.Event(c.id, "elected", "token", term.Token())
 	if c.elected != nil {
@@ -180,7 +182,7 @@ func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 		reason = "interrupt"
 	}
 	var lost *zkrecipes.LostError
-	if errors.As(term.Err(), &lost) { // also if the process was frozen, and woke for another reason
+	if errors.As(term.Err(), &lost) { // even if the process was frozen, and woke up for another reason
 		event, reason = "lost", lost.Reason.String()
 	}
 	c.journal.Event(c.id, event, "token", term.Token(), "reason", reason)

@@ -26,7 +26,8 @@ import (
 )
 
 var (
-	event  = regexp.MustCompile(`^ *\d+\.\d{3} s  (anna|ben|cleo) +(candidate|elected|resigned|lost|leader|outdated|stopped)( +token \d+)?( +leader \S+)?( +asof \S+)?( +reason \S+)?$`)
+	event = regexp.MustCompile(
+		`^ *\d+\.\d{3} s  (anna|ben|cleo) +(candidate|elected|resigned|lost|leader|outdated|stopped)( +token \d+)?( +leader \S+)?( +asof \S+)?( +reason \S+)?$`)
 	action = regexp.MustCompile(`^ *\d+\.\d{3} s  -- [a-z ]+`)
 )
 
@@ -73,7 +74,7 @@ func TestStory_Interrupted(t *testing.T) {
 	})
 }
 
-// TestReferee: two live holds are two leaders.
+// Two live holds are two leaders.
 func TestReferee(t *testing.T) {
 	var r referee
 	a, b, c := fakehold.New(t.Context(), 1), fakehold.New(t.Context(), 2), fakehold.New(t.Context(), 3)
@@ -85,7 +86,7 @@ func TestReferee(t *testing.T) {
 	require.ErrorContains(t, r.verdict(), "two leaders: b with token 2, and c with token 3")
 }
 
-// TestHTTP: on sockets, as in a terminal.
+// TestHTTP uses sockets, as in a terminal.
 func TestHTTP(t *testing.T) {
 	srv := zktest.Run(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -119,7 +120,8 @@ func TestHTTP(t *testing.T) {
 	require.NoError(t, <-done)
 	_, err := net.Dial("tcp", address)
 	require.Error(t, err, "stopped")
-	require.ErrorContains(t, run(t.Context(), []string{"-servers", srv.Addr(), "-http", "nowhere"}, io.Discard), "flag -http: ")
+	require.ErrorContains(t, run(t.Context(), []string{"-servers", srv.Addr(), "-http", "nowhere"}, io.Discard),
+		"flag -http: ")
 }
 
 func TestParse(t *testing.T) {
@@ -142,8 +144,8 @@ func TestParse(t *testing.T) {
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, &bytes.Buffer{}), flag.ErrHelp)
 }
 
-// TestLead_WokenAfterTheDeadline: no timer has ended the term yet, as in a process that was frozen. The candidate says that it lost
-// the term, and not that it resigned.
+// No timer has ended the term yet, as in a process that was frozen. The candidate reports that it has lost the term,
+// not that it has resigned.
 func TestLead_WokenAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

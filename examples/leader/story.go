@@ -24,7 +24,7 @@ Each term of leadership has a token that is larger than all before. No two candi
 `
 
 // tell plays the life of an election on a server in this process: three candidates, a resignation, a crash, a partition
-// and its end. It fails if two candidates led at once.
+// and its end. It returns an error if two candidates led at the same time.
 func tell(ctx context.Context, path string, verbose bool, out io.Writer) error {
 	var referee referee
 	err := demo.Play(ctx, out, legend, storyBound, func(ctx context.Context, stage *demo.Stage) error {
@@ -126,7 +126,7 @@ func (s *story) next(ctx context.Context) (term, error) {
 	}
 }
 
-// referee knows every term so far, and checks at each new term that all of them have ended.
+// referee records every term, and checks at each new term that all earlier ones have ended.
 type referee struct {
 	mu    sync.Mutex
 	terms []term

@@ -1,11 +1,11 @@
-// Command mutex has several workers take turns on one resource. Each worker has its own connection. The program
+// Command mutex lets several workers take turns on one resource. Each worker has its own connection. The program
 // prints one line per event.
 //
 //	go run ./examples/mutex
 //	go run ./examples/mutex -servers localhost:2181
 //
-// The resource refuses tokens that are older than one it has seen. With servers, start the program in two terminals, and
-// interrupt, kill or stop one of them.
+// The resource rejects tokens that are older than one it has seen. With servers, start the program in two terminals,
+// and interrupt, kill or stop one of them.
 package main
 
 import (
@@ -55,7 +55,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 		return nil, err
 	}
 	if c.workers < 1 || c.rounds < 1 || c.hold < 0 {
-		return nil, fmt.Errorf("flags -workers %d -rounds %d -hold %v: want 1 or more, 1 or more, 0 or more", c.workers, c.rounds, c.hold)
+		return nil, fmt.Errorf("flags -workers %d -rounds %d -hold %v: want 1 or more, 1 or more, 0 or more", c.workers,
+			c.rounds, c.hold)
 	}
 	return c, nil
 }
@@ -132,8 +133,8 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// turn reads the resource, works, and writes the resource. It shows its token at both. The last line comes before the
-// release, so it also comes before the next worker's first.
+// turn reads the resource, works, and writes the resource. It presents its token at both accesses. It prints its last
+// line before the release, and thus before the next worker's first line.
 func (w *worker) turn(ctx context.Context, h *zkrecipes.Hold) error {
 	w.journal.Event(w.id, "locked", "token", h.Token())
 	value, err := w.resource.read(ctx, h.Token())

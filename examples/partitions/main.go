@@ -4,8 +4,9 @@
 //	go run ./examples/partitions
 //	go run ./examples/partitions -servers localhost:2181
 //
-// Without servers it starts one in the process and plays a story with four members: one is frozen, one crashes, one leaves. With
-// servers, start it in three terminals. Interrupt, kill or stop (Ctrl-Z) one, and the others take its partitions.
+// Without servers it starts one in the process and plays a story with four members: one is frozen, one crashes, one
+// leaves. With servers, start it in three terminals. Interrupt, kill or stop (Ctrl-Z) one, and the others take its
+// partitions.
 package main
 
 import (
@@ -39,7 +40,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	}
 	flags := flag.NewFlagSet("partitions", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
-	flags.StringVar(&c.path, "path", "/examples/partitions", "znode of the members and their plan; the offsets are beside it")
+	flags.StringVar(&c.path, "path", "/examples/partitions",
+		"znode of the members and their plan; the offsets are beside it")
 	flags.StringVar(&c.id, "id", fmt.Sprintf("%s-%d", host, os.Getpid()), "name of this member (needs -servers)")
 	flags.IntVar(&c.partitions, "partitions", 8, "how many partitions the log has; all members need the same")
 	flags.DurationVar(&c.work, "work", 50*time.Millisecond, "how long one record takes")
@@ -58,7 +60,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	return c, nil
 }
 
-// handle is what a record takes.
+// handle simulates the work for one record.
 func (c *config) handle(ctx context.Context) error {
 	select {
 	case <-time.After(c.work):
@@ -90,7 +92,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	m := &member{config: c, id: c.id, client: client, journal: demo.NewJournal(out), offsets: stored{client, c.path + "-offsets"}}
+	m := &member{
+		config: c, id: c.id, client: client, journal: demo.NewJournal(out),
+		offsets: stored{client, c.path + "-offsets"},
+	}
 	m.handle, m.serves = c.handle, func(string, bool) {}
 	return m.run(ctx)
 }
@@ -103,13 +108,14 @@ type member struct {
 	journal *demo.Journal
 	offsets offsets
 	handle  func(ctx context.Context) error // handles a record, or returns early with an error
-	serves  func(partition string, is bool) // is called when a partition comes and goes
+	serves  func(partition string, is bool) // is called when the member starts and stops consuming a partition
 }
 
-// run consumes until it is interrupted. Then it hands its partitions over one after the other.
+// run consumes until it is interrupted. It then hands over its partitions one by one.
 func (m *member) run(ctx context.Context) error {
 	m.journal.Event(m.id, "joins")
-	err := shard.Run(ctx, m.client, m.path, shard.List(m.names()...), m.consume, shard.WithID(m.id), shard.WithLeave(5*time.Second))
+	err := shard.Run(ctx, m.client, m.path, shard.List(m.names()...), m.consume, shard.WithID(m.id),
+		shard.WithLeave(5*time.Second))
 	m.journal.Event(m.id, "leaves")
 	if ctx.Err() != nil {
 		err = nil // interrupted
@@ -129,7 +135,7 @@ func (m *member) consume(ctx context.Context, s *shard.Shard) error {
 	for m.handle(ctx) == nil {
 		if err := m.offsets.set(ctx, s, next+1); err != nil {
 			m.journal.Event(m.id, "refused", "partition", s.Name, "offset", next, "token", int64(s.Token()), "because", err)
-			return ctx.Err() // if ctx has not ended, this is a failure, and is tried again
+			return ctx.Err() // if ctx has not ended, returning counts as a failure, and is retried
 		}
 		next++
 	}

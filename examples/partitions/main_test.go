@@ -40,14 +40,17 @@ func TestRun_Interrupted(t *testing.T) {
 	})
 }
 
-// The second process continues where the first one has stopped.
+// The second process continues where the first one stopped.
 func TestRun_OneMemberAfterTheOther(t *testing.T) {
 	srv := zktest.Run(t)
 	var offset int
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &watched{until: "event=starts", interrupt: cancel}
-		require.NoError(t, run(ctx, []string{"-servers", srv.Addr() + "/no/such", "-id", "me", "-partitions", "1", "-work", "1ms"}, out))
+		require.NoError(t, run(ctx, []string{
+			"-servers", srv.Addr() + "/no/such", "-id", "me", "-partitions", "1", "-work",
+			"1ms",
+		}, out))
 		_, starts, found := strings.Cut(out.out.String(), "event=starts partition=p0 offset=")
 		require.True(t, found, &out.out)
 		var at int
@@ -77,7 +80,8 @@ func (w *watched) Write(line []byte) (int, error) {
 
 func TestParse(t *testing.T) {
 	for args, says := range map[string]string{
-		"-nonsense": "not defined", "-partitions 0": "want more than 0", "now": "unexpected argument", "-id x": "needs -servers",
+		"-nonsense": "not defined", "-partitions 0": "want more than 0", "now": "unexpected argument",
+		"-id x":          "needs -servers",
 		"-path relative": "flag -path",
 	} {
 		_, err := parse(strings.Fields(args), &bytes.Buffer{})

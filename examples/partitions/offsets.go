@@ -11,13 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// offsets say how far each partition is consumed. They refuse a member whose partition another one has by now.
+// offsets records how far each partition has been consumed. It rejects a member after another one has taken over its
+// partition.
 type offsets interface {
 	get(ctx context.Context, s *shard.Shard) (next int, err error)
 	set(ctx context.Context, s *shard.Shard, next int) error
 }
 
-// table keeps offsets in memory, as a database would: a fence checks each token.
+// table keeps offsets in memory, in place of a database. A fence checks each token.
 type table struct {
 	gate *fence.Gate
 
@@ -56,7 +57,7 @@ func (t *table) admit(ctx context.Context, s *shard.Shard) error {
 	return err
 }
 
-// sum returns how many records were consumed, and how many writes were refused.
+// sum returns how many records were consumed, and how many accesses were rejected.
 func (t *table) sum() (records, refused int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,6 +91,6 @@ func (o stored) set(ctx context.Context, s *shard.Shard, next int) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.SetHeld(context.WithoutCancel(ctx), s.Hold, next) // the record is handled, even if the partition moves now
+	_, err = v.SetHeld(context.WithoutCancel(ctx), s.Hold, next) // the record was handled, even if the partition moves
 	return err
 }

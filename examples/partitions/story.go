@@ -18,14 +18,18 @@ A line is: time since the start, member, what it does, partition, offset. Lines 
 A plan says who has which partition. A partition has a lock, and a fence checks its token with each offset that is written.
 `
 
-// tell plays the life of some members on a server in this process. It fails if a partition is without a member, or a record was
-// consumed twice or not at all.
+// tell plays the life of some members on a server in this process. It returns an error if a partition has no member, or
+// if a record was consumed twice or not at all.
 func tell(ctx context.Context, c *config, out io.Writer) error {
-	return demo.Play(ctx, out, fmt.Sprintf(legend, c.partitions), storyBound, func(_ context.Context, stage *demo.Stage) error {
-		s := &story{Stage: stage, config: c, table: newTable(), serving: map[string]string{}, frozen: map[string]chan struct{}{}}
-		defer s.end()
-		return s.play()
-	})
+	return demo.Play(ctx, out, fmt.Sprintf(legend, c.partitions), storyBound,
+		func(_ context.Context, stage *demo.Stage) error {
+			s := &story{
+				Stage: stage, config: c, table: newTable(), serving: map[string]string{},
+				frozen: map[string]chan struct{}{},
+			}
+			defer s.end()
+			return s.play()
+		})
 }
 
 type story struct {
@@ -34,18 +38,33 @@ type story struct {
 	table *table
 
 	mu      sync.Mutex
-	serving map[string]string        // who has begun to consume a partition last, and has not stopped
-	frozen  map[string]chan struct{} // of members that are frozen: closed when they wake up
+	serving map[string]string        // the member that last started to consume a partition, unless it has stopped
+	frozen  map[string]chan struct{} // by frozen member; closed when it wakes up
 }
 
 func (s *story) play() error {
 	err := s.Perform([]demo.Step{
 		{Say: "three members join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
-		{Say: "dora joins: some partitions move to it, and the others go on", Do: s.enter("dora"), Working: []string{"anna", "ben", "cleo", "dora"}},
-		{Say: "ben is frozen: the others take its partitions when its session has expired", Do: demo.Do(s.freeze, "ben"), Working: []string{"anna", "cleo", "dora"}},
-		{Say: "ben wakes up and writes at once: the fence refuses it. It joins again by itself", Do: demo.Do(s.wake, "ben"), Working: []string{"anna", "ben", "cleo", "dora"}},
-		{Say: "cleo crashes: its partitions wait until its session has expired", Do: demo.Do(s.Crash, "cleo"), Working: []string{"anna", "ben", "dora"}},
-		{Say: "anna is interrupted: it hands over one partition after the other, and nobody waits", Do: demo.Do(s.Interrupt, "anna"), Working: []string{"ben", "dora"}},
+		{
+			Say: "dora joins: some partitions move to it, and the others go on", Do: s.enter("dora"),
+			Working: []string{"anna", "ben", "cleo", "dora"},
+		},
+		{
+			Say: "ben is frozen: the others take its partitions when its session has expired", Do: demo.Do(s.freeze, "ben"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "ben wakes up and writes at once: the fence refuses it. It joins again by itself", Do: demo.Do(s.wake, "ben"),
+			Working: []string{"anna", "ben", "cleo", "dora"},
+		},
+		{
+			Say: "cleo crashes: its partitions wait until its session has expired", Do: demo.Do(s.Crash, "cleo"),
+			Working: []string{"anna", "ben", "dora"},
+		},
+		{
+			Say: "anna is interrupted: it hands over one partition after the other, and nobody waits",
+			Do:  demo.Do(s.Interrupt, "anna"), Working: []string{"ben", "dora"},
+		},
 	}, s.divided)
 	if err != nil {
 		return err
@@ -74,7 +93,7 @@ func (s *story) enter(ids ...string) func() error {
 	}
 }
 
-// handle handles a record. A member that is frozen then writes when it wakes up, and does not look before.
+// handle handles a record. A member that is frozen meanwhile writes when it wakes up, without checking its lock first.
 func (s *story) handle(ctx context.Context, id string) error {
 	err := s.config.handle(ctx)
 	s.mu.Lock()
@@ -97,7 +116,7 @@ func (s *story) serves(id, partition string, is bool) {
 	s.Changed()
 }
 
-// divided reports whether these members consume all partitions, and each at least one.
+// divided reports whether these members consume all partitions, and each of them at least one.
 func (s *story) divided(working []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +134,7 @@ func (s *story) divided(working []string) bool {
 	return all == s.partitions
 }
 
-// freeze stops a process: it neither works nor talks to the server.
+// freeze suspends a process: it neither works nor communicates with the server.
 func (s *story) freeze(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +156,7 @@ func (s *story) thaw(id string) {
 	}
 }
 
-// end wakes up the members that are frozen. The story is over, so it mutes them all.
+// end wakes up the frozen members. The story is over, so it also mutes all members.
 func (s *story) end() {
 	for _, id := range []string{"anna", "ben", "cleo", "dora"} {
 		s.Mute(id)

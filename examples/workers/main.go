@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 type worker struct {
 	id, address, path string
 	parts             int
-	verbose           bool // prints the members, too
+	verbose           bool // also prints the members
 	client            *conn.Client
 	journal           *demo.Journal
 	took              func(share []int) // is called with each share; may be nil
@@ -134,7 +134,7 @@ func (w *worker) follow(ctx context.Context, g *group.Group) error {
 	return nil
 }
 
-// leave makes the others take over at once, and not after the session timeout.
+// leave makes the others take over at once, instead of after the session timeout.
 func (w *worker) leave(ctx context.Context, m *group.Membership) error {
 	w.journal.Event(w.id, "leaves")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)

@@ -18,8 +18,8 @@ A line is: time since the start, worker, what it does. Lines with -- say what is
 Each worker works out its share from the members of the group. If a worker comes or goes, only its own parts move.
 `
 
-// tell plays the life of a group on a server in this process: three workers, a crash, a new worker, a partition and its end.
-// It fails if a part is without a worker, or has two, once the workers have seen a change.
+// tell plays the life of a group on a server in this process: three workers, a crash, a new worker, a partition and its
+// end. It returns an error if a part has no worker, or has two, once the workers have seen a change.
 func tell(ctx context.Context, c *config, out io.Writer) error {
 	return demo.Play(ctx, out, fmt.Sprintf(legend, c.parts), storyBound, func(_ context.Context, stage *demo.Stage) error {
 		return (&story{Stage: stage, config: c, shares: map[string][]int{}}).play()
@@ -37,11 +37,26 @@ type story struct {
 func (s *story) play() error {
 	err := s.Perform([]demo.Step{
 		{Say: "three workers join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
-		{Say: "ben crashes: the others take its parts when its session expires", Do: demo.Do(s.Crash, "ben"), Working: []string{"anna", "cleo"}},
-		{Say: "dora joins: it takes some parts, and no other part moves", Do: s.enter("dora"), Working: []string{"anna", "cleo", "dora"}},
-		{Say: "cleo is cut off from the network: it stops, since its view is outdated", Do: demo.Do(s.CutOff, "cleo"), Working: []string{"anna", "dora"}},
-		{Say: "cleo is back on the network, and joins again by itself", Do: demo.Do(s.Rejoin, "cleo"), Working: []string{"anna", "cleo", "dora"}},
-		{Say: "anna is interrupted: the others need not wait for its session", Do: demo.Do(s.Interrupt, "anna"), Working: []string{"cleo", "dora"}},
+		{
+			Say: "ben crashes: the others take its parts when its session expires", Do: demo.Do(s.Crash, "ben"),
+			Working: []string{"anna", "cleo"},
+		},
+		{
+			Say: "dora joins: it takes some parts, and no other part moves", Do: s.enter("dora"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "cleo is cut off from the network: it stops, since its view is outdated", Do: demo.Do(s.CutOff, "cleo"),
+			Working: []string{"anna", "dora"},
+		},
+		{
+			Say: "cleo is back on the network, and joins again by itself", Do: demo.Do(s.Rejoin, "cleo"),
+			Working: []string{"anna", "cleo", "dora"},
+		},
+		{
+			Say: "anna is interrupted: the others need not wait for its session", Do: demo.Do(s.Interrupt, "anna"),
+			Working: []string{"cleo", "dora"},
+		},
 	}, s.divided)
 	if err != nil {
 		return err
@@ -75,7 +90,7 @@ func (s *story) took(id string, share []int) {
 	s.Changed()
 }
 
-// divided reports whether these workers have all parts, each part once.
+// divided reports whether these workers have all parts, each part exactly once.
 func (s *story) divided(working []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Barrier blocks callers for as long as its node exists. It is stateless: any number of goroutines may share
-// one.
+// Barrier blocks callers for as long as its node exists. It is stateless: any number of goroutines may share one.
 type Barrier struct {
 	client *client.Client
 	path   string
@@ -30,8 +29,8 @@ type Option func(*config) error
 
 type config struct{ flags int32 }
 
-// WithEphemeral removes the barrier when the session of the client that raised it ends. By default it stays up
-// until [Barrier.Remove]. It is not raised again in the next session.
+// WithEphemeral removes the barrier when the session of the client that raised it ends; it is not raised again in the
+// next session. By default the barrier stays up until [Barrier.Remove].
 func WithEphemeral() Option {
 	return func(c *config) error {
 		c.flags = zk.FlagEphemeral
@@ -60,21 +59,21 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. If the barrier is already up, Set succeeds unless it would come down at another time
-// than requested: when the session of another client ends or, with [WithEphemeral], not when the session of
-// this client ends.
+// Set raises the barrier. If the barrier is already up, Set succeeds unless it would come down at another time than
+// requested: when the session of another client ends or, with [WithEphemeral], not when the session of this client
+// ends.
 //
-// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now,
-// so that it was never up or another client has removed it since; the cause of ctx; ErrClosed; otherwise the
-// error of the server.
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now, so that
+// it was never up or another client has removed it since; the cause of ctx; ErrClosed; otherwise the error of the
+// server.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
 	return b.client.InSession(ctx, "set", b.path, func(s *session.Session) error { return b.raise(ctx, s) })
 }
 
-// raise raises the barrier in one session. A create whose reply was lost is never repeated: if another client
-// has seen the barrier and removed it, that client does not expect it to be up again.
+// raise raises the barrier in one session. A create whose reply was lost is never repeated: if another client has seen
+// the barrier and removed it, that client does not expect it to be up again.
 func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 	var remakes session.Remakes
 	for {
@@ -105,8 +104,8 @@ func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// settle checks the outcome after a lost reply. The quorum that agrees to the session's barrier transaction has
-// the create, too.
+// settle determines the outcome after a lost reply. The quorum that agrees to the session's barrier transaction has the
+// create too.
 func (b *Barrier) settle(ctx context.Context, s *session.Session, doubt error) error {
 	if err := s.Barrier(ctx); err != nil {
 		return errors.Join(doubt, err)
@@ -138,15 +137,14 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 
 // Remove lowers the barrier and releases all waiters. It is not an error if the barrier is already down.
 //
-// Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or the error of the server; the barrier may still be
-// up.
+// Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or the error of the server; the barrier may still be up.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
 func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
-// Wait blocks until the barrier is down. If it returns nil, the barrier was down at some moment of this call:
-// no answer older than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5
-// ticks before the call. Wait continues through disconnects and in the next session.
+// Wait blocks until the barrier is down. If it returns nil, the barrier was down at some moment of this call: no answer
+// older than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the
+// call. Wait continues through disconnects and in the next session.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server. The barrier may still be up then.
 //

@@ -36,7 +36,8 @@ func open(t *testing.T, srv *zktest.Server, label string, opts ...barrier.Option
 	return b
 }
 
-// begin calls f on another goroutine. The function waits until all goroutines rest, and reports whether f has returned.
+// begin calls f on another goroutine. The returned function waits until all goroutines rest, and reports whether f has
+// returned.
 func begin(f func() error) (over func() (bool, error)) {
 	var err error
 	done := make(chan struct{})
@@ -116,7 +117,7 @@ func TestWait_ContextEnds(t *testing.T) {
 	})
 }
 
-// TestWait_AsksTheLeader: a server that lags behind may not know that the barrier is up.
+// A server that lags behind may not know that the barrier is up.
 func TestWait_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "b")
@@ -144,7 +145,7 @@ func TestWait_EventLost(t *testing.T) {
 	})
 }
 
-// TestWait_SessionEnds: the waiter continues in the next session, and the end of its own session does not release it.
+// The waiter continues in the next session, and the end of its own session does not release it.
 func TestWait_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")
@@ -176,7 +177,7 @@ func TestEphemeral(t *testing.T) {
 	})
 }
 
-// TestSet_StaysUp: a barrier that must stay up is not the one that ends with a session.
+// A barrier that ends with a session does not count as one that must stay up.
 func TestSet_StaysUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b", barrier.WithEphemeral())
@@ -193,7 +194,7 @@ func TestSet_StaysUp(t *testing.T) {
 	})
 }
 
-// TestSet_ReplyLost: the barrier is not raised again after another client has removed it.
+// The barrier is not raised again after another client has removed it.
 func TestSet_ReplyLost(t *testing.T) {
 	for _, ephemeral := range []bool{false, true} {
 		for _, lost := range []string{"not applied", "applied", "applied, and removed since"} {
@@ -213,7 +214,8 @@ func TestSet_ReplyLost(t *testing.T) {
 					}
 					srv.Intercept(creates, action)
 					if lost == "applied, and removed since" {
-						srv.Intercept(zktest.Match{From: zktest.Label("a")}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+						srv.Intercept(zktest.Match{From: zktest.Label("a")},
+							zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
 					}
 					err := a.Set(t.Context())
 					if lost == "applied" {
@@ -229,7 +231,7 @@ func TestSet_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSet_RequestLost_OtherLifetime: while the request is lost, another client raises a barrier that outlives its session.
+// While the request is lost, another client raises a barrier that outlives its session.
 func TestSet_RequestLost_OtherLifetime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b, err := barrier.New(bubble.Dial(t, srv, "a"), path, barrier.WithEphemeral())
@@ -245,7 +247,7 @@ func TestSet_RequestLost_OtherLifetime(t *testing.T) {
 	})
 }
 
-// TestSet_SessionEnds: a Set that the server has refused for its session continues in the next session.
+// A Set that the server has refused because of its session continues in the next session.
 func TestSet_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -255,7 +257,7 @@ func TestSet_SessionEnds(t *testing.T) {
 	})
 }
 
-// TestSet_SessionEndsWhileAParentIsMade: whether the parent was created leaves no doubt about the barrier.
+// Whether the parent was created leaves no doubt about the barrier.
 func TestSet_SessionEndsWhileAParentIsMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -271,7 +273,7 @@ func TestSet_SessionEndsWhileAParentIsMade(t *testing.T) {
 	})
 }
 
-// TestRemove_Changed: another client writes the node between the look and the delete.
+// Another client writes the node between the read and the delete.
 func TestRemove_Changed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -284,7 +286,7 @@ func TestRemove_Changed(t *testing.T) {
 	})
 }
 
-// TestRemove_RequestLostAndChanged: a copy of the delete is in doubt. What is there now may be another barrier, which stays up.
+// A copy of the delete is in doubt. The node that exists now may be another barrier, which stays up.
 func TestRemove_RequestLostAndChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -298,7 +300,7 @@ func TestRemove_RequestLostAndChanged(t *testing.T) {
 	})
 }
 
-// TestRemove_ReplyLostAndSetByAnother: another client raises the barrier before this one looks. That barrier stays.
+// Another client raises the barrier before this one reads it. That barrier stays up.
 func TestRemove_ReplyLostAndSetByAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")
@@ -319,7 +321,9 @@ func TestRemove_ReplyLostAndSetByAnother(t *testing.T) {
 }
 
 func TestRemove_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 3 {
 			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -335,8 +339,8 @@ func TestRemove_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestWait_UnderFaults: whatever breaks, a waiter is let go only if the barrier was down at a moment of its call, and each
-// one is let go in the end.
+// Whatever breaks, a waiter is released only if the barrier was down at a moment of its call, and each waiter is
+// released in the end.
 func TestWait_UnderFaults(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -392,14 +396,15 @@ func TestWait_UnderFaults(t *testing.T) {
 					require.NoError(t, op.Remove(t.Context()))
 					time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 				}
-				time.Sleep(3 * bubble.Timeout) // longer than what any waiter waits for an event
+				time.Sleep(3 * bubble.Timeout) // longer than any waiter waits for an event
 				stop()
 				waiters.Wait()
 				ups := upTimes(srv)
 				require.Greater(t, len(calls), 20)
 				for _, c := range calls {
 					for _, up := range ups {
-						require.False(t, up[0].Before(c.from) && up[1].After(c.to), "let go at %v while it was up from %v to %v", c, up[0], up[1])
+						require.False(t, up[0].Before(c.from) && up[1].After(c.to),
+							"let go at %v while it was up from %v to %v", c, up[0], up[1])
 					}
 				}
 				require.True(t, slices.IsSortedFunc(ups, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) }))
@@ -408,7 +413,7 @@ func TestWait_UnderFaults(t *testing.T) {
 	}
 }
 
-// upTimes returns from when to when the barrier was up.
+// upTimes returns the periods during which the barrier was up.
 func upTimes(srv *zktest.Server) (ups [][2]time.Time) {
 	for _, txn := range srv.History() {
 		for _, c := range txn.Changes {
@@ -424,7 +429,7 @@ func upTimes(srv *zktest.Server) (ups [][2]time.Time) {
 	return ups
 }
 
-// TestWait_LeavesNoWatch: a caller that gives up leaves no watch on a barrier that is up. Another one keeps waiting.
+// A caller that gives up leaves no watch on a barrier that is up. Another caller keeps waiting.
 func TestWait_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := open(t, srv, "a")
@@ -432,7 +437,7 @@ func TestWait_LeavesNoWatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		over := begin(func() error { return b.Wait(t.Context()) })
 		gaveUp := begin(func() error { return b.Wait(ctx) })
-		time.Sleep(time.Hour) // with many readings
+		time.Sleep(time.Hour) // with many reads
 		cancel()
 		_, err := gaveUp()
 		require.ErrorIs(t, err, context.Canceled)

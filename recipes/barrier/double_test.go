@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// double returns the double barrier of n as seen by a separate client.
+// double returns the double barrier of n members as seen by a separate client.
 func double(t *testing.T, srv *zktest.Server, label string, n int) *barrier.Double {
 	t.Helper()
 	d, err := barrier.NewDouble(bubble.Dial(t, srv, label), path, n)
@@ -69,7 +69,7 @@ func (e *entry) requireWaits(t *testing.T) {
 	}
 }
 
-// TestDouble: three enter together and leave together.
+// Three members enter together and leave together.
 func TestDouble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, c := double(t, srv, "a", 3), double(t, srv, "b", 3), double(t, srv, "c", 3)
@@ -98,7 +98,7 @@ func TestDouble(t *testing.T) {
 	})
 }
 
-// TestDouble_ManyAtOnce: seven come for rounds of three. Two rounds begin, and the seventh waits for two more.
+// Seven members arrive for rounds of three. Two rounds begin, and the seventh waits for two more.
 func TestDouble_ManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.SetLatency(3 * time.Millisecond)
@@ -131,8 +131,8 @@ func TestDouble_ManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestDouble_NextRoundWhileTheOldOneIsIn: members that are in do not count for the next round, and the old ones need not wait for
-// the new ones to leave.
+// Members that are in a round do not count for the next one, and members of the old round need not wait until those of
+// the new one leave.
 func TestDouble_NextRoundWhileTheOldOneIsIn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 2), double(t, srv, "b", 2)
@@ -151,7 +151,7 @@ func TestDouble_NextRoundWhileTheOldOneIsIn(t *testing.T) {
 	})
 }
 
-// TestDouble_RoundHasCrashed: what a crashed round left behind does not admit a lone member.
+// What a crashed round left behind does not admit a lone member.
 func TestDouble_RoundHasCrashed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 2), double(t, srv, "b", 2)
@@ -161,7 +161,7 @@ func TestDouble_RoundHasCrashed(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		<-first.Done()
 		left := begin(func() error { return first.Leave(t.Context()) })
-		time.Sleep(time.Second) // a request of the old session is asked again after a pause
+		time.Sleep(time.Second) // a request of the old session is retried after a pause
 		requireWaits(t, left)
 		srv.Expire(srv.SessionOf("b"))
 		_, err := left()
@@ -172,7 +172,7 @@ func TestDouble_RoundHasCrashed(t *testing.T) {
 	})
 }
 
-// TestDouble_ContextEnds: a member that has given up is not counted.
+// A member that has given up is not counted.
 func TestDouble_ContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, c := double(t, srv, "a", 2), double(t, srv, "b", 2), double(t, srv, "c", 2)
@@ -192,7 +192,7 @@ func TestDouble_ContextEnds(t *testing.T) {
 	})
 }
 
-// TestEnter_ContextEnds_NodeIsGone: when Enter returns, its node is gone. If the server does not answer, Enter does not wait long.
+// When Enter returns, its node is gone. If the server does not answer, Enter does not wait long.
 func TestEnter_ContextEnds_NodeIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := double(t, srv, "a", 2)
@@ -214,7 +214,7 @@ func TestEnter_ContextEnds_NodeIsGone(t *testing.T) {
 
 var letIn = zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "/"}
 
-// TestEnter_MemberGoesAtTheLastMoment: a member leaves after the members were counted. The round does not begin.
+// A member leaves after the members were counted. The round does not begin.
 func TestEnter_MemberGoesAtTheLastMoment(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, c := double(t, srv, "a", 2), double(t, srv, "b", 2), double(t, srv, "c", 2)
@@ -222,7 +222,8 @@ func TestEnter_MemberGoesAtTheLastMoment(t *testing.T) {
 		gone := enter(ctx, a)
 		gone.requireWaits(t)
 		deleted := make(chan struct{})
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.After(func(zktest.Request) { close(deleted) }))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete},
+			zktest.After(func(zktest.Request) { close(deleted) }))
 		srv.Intercept(letIn, zktest.Before(func(zktest.Request) {
 			cancel()
 			<-deleted
@@ -236,9 +237,11 @@ func TestEnter_MemberGoesAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// TestEnter_RequestOrReplyLost: the connection of the member that completes the round breaks at each of its requests.
+// The connection of the member that completes the round breaks at each of its requests.
 func TestEnter_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 8 {
 			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -260,8 +263,7 @@ func TestEnter_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestEnter_RequestSwallowed: the request of the member that completes the round is swallowed. The others
-// look again by themselves.
+// The request of the member that completes the round is swallowed. The others check again by themselves.
 func TestEnter_RequestSwallowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b, c := double(t, srv, "a", 3), double(t, srv, "b", 3), double(t, srv, "c", 3)
@@ -275,7 +277,7 @@ func TestEnter_RequestSwallowed(t *testing.T) {
 	})
 }
 
-// TestEnter_EventLost: a member that was admitted finds out by itself.
+// A member that was admitted finds out by itself.
 func TestEnter_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x := enter(t.Context(), double(t, srv, "a", 2))
@@ -288,7 +290,7 @@ func TestEnter_EventLost(t *testing.T) {
 	})
 }
 
-// TestEnter_SessionEnds: a member whose session ends while it waits enters again.
+// A member whose session ends while it waits enters again.
 func TestEnter_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 2), double(t, srv, "b", 2)
@@ -302,11 +304,12 @@ func TestEnter_SessionEnds(t *testing.T) {
 	})
 }
 
-// TestEnter_MemberCannotBeRead: the caller learns what the server said, and is out.
+// The caller gets the error of the server, and is out of the queue.
 func TestEnter_MemberCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x := enter(t.Context(), double(t, srv, "a", 2))
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]},
+			zktest.Fail(zktest.CodeNoAuth))
 		_, err := double(t, srv, "b", 2).Enter(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.Len(t, srv.Children(path), 1)
@@ -316,7 +319,7 @@ func TestEnter_MemberCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestEnter_NodeChangedByHand: the error says what the node holds.
+// The error quotes what the node holds.
 func TestEnter_NodeChangedByHand(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x := enter(t.Context(), double(t, srv, "a", 2))
@@ -327,8 +330,7 @@ func TestEnter_NodeChangedByHand(t *testing.T) {
 	})
 }
 
-// TestEnter_LateCopyOfAMember: a create that was sent again may create a second node, late. It does not count as a
-// second member.
+// A create that was sent again may create a second node, late. It does not count as a second member.
 func TestEnter_LateCopyOfAMember(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")
@@ -347,8 +349,7 @@ func TestEnter_LateCopyOfAMember(t *testing.T) {
 	})
 }
 
-// TestEnter_PersistentNode: a node that was restored by hand is not a member, because it would not end with a
-// session.
+// A node that was restored by hand is not a member, because it would not end with a session.
 func TestEnter_PersistentNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := enter(t.Context(), double(t, srv, "a", 2))
@@ -378,8 +379,7 @@ func TestEnter_WithData(t *testing.T) {
 	})
 }
 
-// TestEnter_RoundIsTooLarge: servers hang up on the transaction. The member that sends it gives up, so that others
-// can continue.
+// Servers hang up on the transaction. The member that sends it gives up, so that others can continue.
 func TestEnter_RoundIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithMaxBuffer(70<<10))
@@ -397,7 +397,7 @@ func TestEnter_RoundIsTooLarge(t *testing.T) {
 	})
 }
 
-// TestLeave_ParentMadeAgain: sequence numbers begin again when the parent is made again. Its members are of no round before.
+// Sequence numbers start over when the parent is created again. Its members belong to no earlier round.
 func TestLeave_ParentMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
@@ -415,12 +415,13 @@ func TestLeave_ParentMadeAgain(t *testing.T) {
 	})
 }
 
-// TestEnter_IsTraced: a tracer is notified of the entry as of every acquisition.
+// A tracer is notified of the entry as of every acquisition.
 func TestEnter_IsTraced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var ends []zkrecipes.AcquireEnd // of one caller
 		tracer := &zkrecipes.Tracer{AcquireEnd: func(_ context.Context, e zkrecipes.AcquireEnd) { ends = append(ends, e) }}
-		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2, barrier.WithTracerName("step"))
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2,
+			barrier.WithTracerName("step"))
 		require.NoError(t, err)
 		x := enter(t.Context(), double(t, srv, "a", 2))
 		y := enter(t.Context(), d)
@@ -435,7 +436,7 @@ func TestEnter_IsTraced(t *testing.T) {
 	})
 }
 
-// TestLeave_EventLost: a member that leaves finds out by itself that the last of the others has gone.
+// A member that leaves finds out by itself that the last of the others has gone.
 func TestLeave_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
@@ -453,7 +454,7 @@ func TestLeave_EventLost(t *testing.T) {
 	})
 }
 
-// TestLeave_SessionEnds: a member that has left waits for the others in the next session.
+// A member that has left waits for the others in the next session.
 func TestLeave_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
@@ -469,7 +470,7 @@ func TestLeave_SessionEnds(t *testing.T) {
 }
 
 // begun returns the rounds of the server's history: the members that one transaction admitted. It requires that each
-// has n, that all of them existed, and that none was admitted before.
+// round has n members, that all of them existed, and that none was admitted before.
 func begun(t *testing.T, srv *zktest.Server, n int) map[int64][]string {
 	t.Helper()
 	rounds, there, in := map[int64][]string{}, map[string]bool{}, map[string]bool{}
@@ -498,7 +499,7 @@ func begun(t *testing.T, srv *zktest.Server, n int) map[int64][]string {
 	return rounds
 }
 
-// TestDouble_UnderFaults: members enter and leave while connections break and sessions end. Each that is in is in one round of the
+// Members enter and leave while connections break and sessions end. Each member that is in is in one round of the
 // server's history, and none is stuck.
 func TestDouble_UnderFaults(t *testing.T) {
 	seeds := uint64(8)
@@ -580,7 +581,7 @@ func doubleUnderFaults(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	require.Positive(t, after, "none is stuck")
 	stop()
 	members.Wait()
-	time.Sleep(bubble.Timeout) // what has given up is being removed
+	time.Sleep(bubble.Timeout) // the nodes of members that have given up are being removed
 	for member, number := range entered {
 		require.Contains(t, rounds[number], member)
 	}

@@ -19,7 +19,7 @@ func ExampleBarrier_Wait() {
 	}
 	fmt.Println("raised:", b.Set(ctx))
 	var worker sync.WaitGroup
-	worker.Go(func() { fmt.Println("worker goes on:", b.Wait(ctx)) }) // as another process does
+	worker.Go(func() { fmt.Println("worker goes on:", b.Wait(ctx)) }) // as another process would
 	fmt.Println("lowered:", b.Remove(ctx))
 	worker.Wait()
 	// Unordered output:
@@ -38,7 +38,7 @@ func ExampleDouble_Enter() {
 		return
 	}
 	var members sync.WaitGroup
-	for range 3 { // as three processes do
+	for range 3 { // as three processes would
 		members.Go(func() {
 			round, err := d.Enter(ctx)
 			if err != nil {
@@ -73,7 +73,7 @@ func ExampleLatch_CountDown() {
 		fmt.Println(err)
 		return
 	}
-	for _, part := range []string{"part-1", "part-2", "part-2", "part-3"} { // one of them again, after a restart
+	for _, part := range []string{"part-1", "part-2", "part-2", "part-3"} { // one of them twice, after a restart
 		left, err := loaded.CountDown(ctx, part)
 		fmt.Println(part, left, err)
 	}

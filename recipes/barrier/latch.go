@@ -24,10 +24,10 @@ type Latch struct {
 	n      int
 }
 
-// NewLatch returns the latch at path that n counts open. All clients must use the same n. NewLatch sends nothing;
-// the first count creates the node and missing parents.
+// NewLatch returns the latch at path that n counts open. All clients must use the same n. NewLatch sends nothing; the
+// first count creates the node and missing parents.
 //
-// A latch opens once. Use a new path the next time, or delete the nodes of the old one when nobody counts or waits
+// A latch opens once. Use a new path the next time, or delete the nodes of the old one when no client counts or waits
 // any more: a count that is still in flight would count for the new one.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; n below 1.
@@ -50,8 +50,8 @@ func (l *Latch) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: l.path, Err: err}
 }
 
-// CountDown counts down by one, and returns how many counts are left. The last one opens the latch. An open
-// latch stays open, and counting it down changes nothing.
+// CountDown counts down by one, and returns how many counts are left. The last one opens the latch. An open latch stays
+// open, and counting it down changes nothing.
 //
 // A name counts once: a call with the name of an earlier one, even in another process, changes nothing. A restarted
 // program may therefore count again for work that it has done again. With an empty name each call counts, and counts
@@ -69,13 +69,14 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	if err := session.ValidateName("name", name); err != nil {
 		return 0, l.failed("count down", err)
 	}
-	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name, Next: func(now session.Node) ([]zkrecipes.Op, error) {
-		if left, err = l.left(now); err != nil || left == 0 {
-			return nil, err
-		}
-		left--
-		return l.count(now, left), nil
-	}}.Do(ctx)
+	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
+		Next: func(now session.Node) ([]zkrecipes.Op, error) {
+			if left, err = l.left(now); err != nil || left == 0 {
+				return nil, err
+			}
+			left--
+			return l.count(now, left), nil
+		}}.Do(ctx)
 	if err == nil && !counted {
 		left, err = l.left(now)
 	}
@@ -85,8 +86,8 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	return left, nil
 }
 
-// count returns the operations that write what is left. The last of them opens the latch in the same transaction, so
-// there is no moment in which nothing is left and the latch is shut.
+// count returns the operations that write what is left. The last one opens the latch in the same transaction, so the
+// latch is never shut while nothing is left.
 func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	text := []byte(fmt.Sprintf("%d/%d", left, l.n))
 	if now.Exists {
@@ -102,8 +103,8 @@ func (l *Latch) count(now session.Node, left int) (ops []zkrecipes.Op) {
 	return ops
 }
 
-// open is the path of the node that exists when the latch is open. Waiters watch only that node, so counts wake
-// nobody.
+// open returns the path of the node that exists when the latch is open. Waiters watch only that node, so counts wake no
+// one.
 func (l *Latch) open() string { return l.path + "/open" }
 
 // left returns how many counts are left according to the node's data, such as 3/10.
@@ -116,15 +117,17 @@ func (l *Latch) left(now session.Node) (int, error) {
 	n, worse := strconv.Atoi(of)
 	switch {
 	case bad != nil || worse != nil || left < 0 || left > n:
-		return 0, l.failed("latch", fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
+		return 0, l.failed("latch",
+			fmt.Errorf("the node holds %q: want counts that are left and all, such as 3/10", now.Data))
 	case n != l.n:
-		return 0, l.failed("latch", fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
+		return 0, l.failed("latch",
+			fmt.Errorf("it opens after %d counts, and not after %d: want the same number in all programs", n, l.n))
 	}
 	return left, nil
 }
 
-// Count returns how many counts are left, no older than this call; 0 if the latch is open. If ZooKeeper's leader
-// was just replaced, it may be up to 1.5 ticks older.
+// Count returns how many counts are left, or 0 if the latch is open. The result is no older than this call. If
+// ZooKeeper's leader was just replaced, it may be up to 1.5 ticks older.
 //
 // Errors: as [Latch.CountDown], except ErrUnknownOutcome; the cause of ctx; ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {

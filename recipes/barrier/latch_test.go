@@ -27,7 +27,7 @@ func newLatch(t *testing.T, c *conn.Client, n int) *barrier.Latch {
 	return l
 }
 
-// latch returns the latch as seen by a client of its own.
+// latch returns the latch as seen by a separate client.
 func latch(t *testing.T, srv *zktest.Server, label string, n int) *barrier.Latch {
 	t.Helper()
 	return newLatch(t, bubble.Dial(t, srv, label), n)
@@ -40,7 +40,7 @@ func countDown(t *testing.T, l *barrier.Latch, name string) int {
 	return left
 }
 
-// TestLatch: waiters that came before there was any node wake once, with the last count, and who comes later does not wait.
+// Waiters that came before there was any node wake once, on the last count. A later caller does not wait.
 func TestLatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		l := latch(t, srv, "a", 3)
@@ -70,7 +70,7 @@ func TestLatch(t *testing.T) {
 	})
 }
 
-// TestLatch_ProgramsAreRestarted: all that was counted stays, and a name counts once.
+// Everything that was counted remains, and a name counts once.
 func TestLatch_ProgramsAreRestarted(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		for restart := range 3 {
@@ -97,8 +97,8 @@ func data(t *testing.T, srv *zktest.Server) string {
 	return string(n.Data)
 }
 
-// TestLatch_RequestOrReplyLost: of the first count, which makes the node, of another one, and of the last. Each call counts once, also if
-// its session ends in between.
+// The request or its reply is lost for the first count, which creates the node, for another one, and for the last. Each
+// call counts once, even if its session ends in between.
 func TestLatch_RequestOrReplyLost(t *testing.T) {
 	for which := range 3 {
 		for name, fault := range map[string]zktest.Action{
@@ -115,9 +115,10 @@ func TestLatch_RequestOrReplyLost(t *testing.T) {
 							if i == which {
 								lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, fault)
 								if expires {
-									srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) {
-										srv.Expire(r.Session)
-									}))
+									srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpConnect},
+										zktest.Before(func(r zktest.Request) {
+											srv.Expire(r.Session)
+										}))
 								}
 								defer func() { require.Equal(t, 1, lost.Hits()) }()
 							}
@@ -132,8 +133,8 @@ func TestLatch_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestLatch_UnderFaults: eight clients count, each as often as it is told to, while connections are cut, sessions end and replies are lost.
-// The latch opens with the last count and not before.
+// Eight clients each count a given number of times, while connections are cut, sessions end and replies are lost. The
+// latch opens with the last count, and no earlier.
 func TestLatch_UnderFaults(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestRound_Members: a round knows its members by the ranks that they keep, and who has left.
+// A round knows its members by the ranks that they keep, and knows which have left.
 func TestRound_Members(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		doubles := map[string]*barrier.Double{}
@@ -49,7 +49,7 @@ func TestRound_Members(t *testing.T) {
 	})
 }
 
-// TestRound_Members_NumbersBeganAgain: members of a later round may have the same numbers, if the parent was deleted.
+// Members of a later round may have the same numbers if the parent was deleted.
 func TestRound_Members_NumbersBeganAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := double(t, srv, "a", 1), double(t, srv, "b", 1)

@@ -22,17 +22,17 @@ import (
 // member is the name of the members, up to the sequence number.
 const member = "member-"
 
-// rounds admits members n at a time. A member is a contender under the path. A client that finds n members
-// waiting admits the first n of them in one transaction, which writes the round into each of their nodes. The
-// transaction fails unless all n exist and none was admitted before. At that instant n members were therefore
-// there, each is admitted once, and no flag is left that could admit another one.
+// rounds admits members n at a time. A member is a contender under the path. A client that finds n members waiting
+// admits the first n of them in one transaction, which writes the round into each of their nodes. The transaction fails
+// unless all n exist and none was admitted before. At that instant n members were therefore present, each is admitted
+// once, and no flag is left that could admit another one.
 type rounds struct {
 	queue *znode.Queue
 	n     int
 }
 
-// span is what the node of an admitted member says. The members of the round are all those whose keys are in
-// the range: they were the first that waited, and every later member has a greater key.
+// span is what the node of an admitted member holds. The members of the round are all those whose keys are in the
+// range: they were the first that waited, and every later member has a greater key.
 type span struct {
 	first, last string // keys
 	rank        int    // of the member among them
@@ -61,8 +61,8 @@ func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err err
 	return h, in, err
 }
 
-// await waits until the member's own node says that it is in a round. The member that completes a round admits
-// it. Any other waiter does so when it looks again, if that member has stopped before.
+// await waits until the member's own node shows that it is in a round. The member that completes a round admits it. Any
+// other waiter does so when it checks again, in case that member stopped first.
 func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	var hangups session.Hangups
 	for {
@@ -95,9 +95,11 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 	}
 }
 
-// letIn admits the first n waiting members if there are that many. again reports that there were, so that the
-// caller checks its own node next, whether it was admitted, another client was faster, or a member has left.
-func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups) (again bool, err error) {
+// letIn admits the first n waiting members if there are that many. again reports that there were, in which case the
+// caller checks its own node next: it was admitted, another client was faster, or a member has left.
+func (r *rounds) letIn(
+	ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups,
+) (again bool, err error) {
 	if len(members) < r.n {
 		return false, nil
 	}
@@ -120,7 +122,8 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
 	case session.ReplyLost(err):
-		return true, session.Sleep(ctx, session.RetryPause) // the own node decides; a second copy is refused for its versions
+		// The own node decides. A second copy fails because of its versions.
+		return true, session.Sleep(ctx, session.RetryPause)
 	default:
 		return false, err
 	}
@@ -130,11 +133,11 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 type waitingMember struct {
 	znode.Contender
 	data  []byte
-	waits bool // it was not admitted yet
+	waits bool // it has not been admitted yet
 }
 
-// waiting reads which of the members wait. A create that was retried may have made two nodes, of which the
-// first counts, even if that one was admitted before.
+// waiting reads which of the members wait. A create that was retried may have created two nodes, of which the first
+// counts, even if that one was admitted before.
 func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znode.Contender) ([]waitingMember, error) {
 	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
 	session.InFlight(len(members), func(i int) {
@@ -164,8 +167,8 @@ func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znod
 // String returns the span as nodes store it.
 func (in span) String() string { return fmt.Sprintf("%s-%s-%d", in.first, in.last, in.rank) }
 
-// parseSpan returns what the data of a member in a round says, apart from the transaction, and the member's own
-// data behind that.
+// parseSpan parses the data of a member in a round, apart from the transaction, and returns the member's own data that
+// follows it.
 func parseSpan(data []byte) (in span, own []byte, ok bool) {
 	text, own, ok := bytes.Cut(data, []byte(" "))
 	parts := strings.Split(string(text), "-")
@@ -185,7 +188,8 @@ func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
 	var members []Member
 	for _, p := range contenders {
 		its, own, ok := parseSpan(p.Data)
-		// If the parent was deleted, numbers began again, and the nodes of a later round were made after the transaction.
+		// If the parent was deleted, numbers started over, and the nodes of a later round were created after the
+		// transaction.
 		if !ok || its.first != in.first || its.last != in.last || int64(p.Token) > in.zxid {
 			continue
 		}
@@ -199,7 +203,8 @@ func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
-	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(), func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
+	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(),
+		func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
 }
 
 func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) error {
@@ -211,7 +216,8 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 		if err != nil {
 			return err
 		}
-		left := slices.DeleteFunc(r.queue.Arrange(children), func(c znode.Contender) bool { return c.Key < in.first || c.Key > in.last })
+		left := slices.DeleteFunc(r.queue.Arrange(children),
+			func(c znode.Contender) bool { return c.Key < in.first || c.Key > in.last })
 		if len(left) == 0 {
 			return nil
 		}
@@ -223,7 +229,7 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 		case err != nil:
 			return err
 		case stat.Czxid > in.zxid:
-			return nil // the parent was deleted when the members of the round had left, and numbers began again
+			return nil // the parent was deleted when the members of the round had left, and numbers started over
 		}
 		if _, err := s.AwaitChange(ctx, s.RecheckAfter(), gone.Fired()); err != nil {
 			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: fmt.Errorf("%s is still in: %w", last, err)}

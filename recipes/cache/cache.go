@@ -22,10 +22,10 @@ import (
 type Cache struct {
 	client *client.Client
 	config config
-	stop   context.CancelFunc // makes the engine end
-	hurry  context.CancelFunc // makes it leave its watches
-	poke   chan struct{}      // wakes the engine; holds one
-	done   chan struct{}      // closed when the engine has ended
+	stop   context.CancelFunc // ends the engine
+	hurry  context.CancelFunc // ends the removal of its watches
+	poke   chan struct{}      // wakes the engine; has room for one
+	done   chan struct{}      // closed once the engine has ended
 
 	mu      sync.RWMutex
 	engine  *engine
@@ -42,14 +42,14 @@ type config struct {
 	window  int
 	recheck time.Duration
 	tree    bool
-	filter  func(path string) Scope // nil keeps all
+	filter  func(path string) Scope // nil keeps everything
 	noData  bool
 }
 
 const unlimited = 1 << 30 // more levels than a path can have
 
-// WithDepth sets how many levels below the root a [Tree] follows, at least 1; the default is all. A tree of
-// depth 1 is the same as [Children].
+// WithDepth sets how many levels below the root a [Tree] follows, at least 1; the default is all. A tree of depth 1 is
+// the same as [Children].
 func WithDepth(levels int) Option {
 	return func(c *config) error {
 		switch {
@@ -63,21 +63,21 @@ func WithDepth(levels int) Option {
 	}
 }
 
-// Scope is what a cache keeps of a node and of what is below it; see [WithFilter].
+// Scope is what a cache keeps of a node and of the nodes below it; see [WithFilter].
 type Scope int
 
-// The scopes.
+// The scopes that a filter may return.
 const (
-	Whole   Scope = iota // the node and what is below it
+	Whole   Scope = iota // the node and everything below it
 	Alone                // the node, and nothing below it
-	Nothing              // neither
+	Nothing              // neither the node nor anything below it
 )
 
-// WithFilter sets what the cache keeps; the default is all. The function is called with the path of each node
-// below the root, below nodes that are kept whole, when a list of children shows it, and the cache neither reads
-// nor watches what it leaves out. It runs within the cache: it must return at once, must not call the cache, and
-// must always return the same for a path. The Stat of a node counts all of its children, and a change of any of
-// them makes the cache read the list of their names.
+// WithFilter sets what the cache keeps; the default is everything. When a list of children is read, filter is called
+// with the path of each child of a node that is kept whole. The cache neither reads nor watches what it leaves out.
+// filter runs within the cache: it must return at once, must not call the cache, and must always return the same result
+// for a path. The Stat of a node counts all of its children, and a change of any of them makes the cache read the list
+// of their names.
 //
 // Source: TreeCacheSelector of Curator's TreeCache.
 func WithFilter(filter func(path string) Scope) Option {
@@ -90,9 +90,9 @@ func WithFilter(filter func(path string) Scope) Option {
 	}
 }
 
-// WithoutData keeps names and Stats without data, so that large data take no memory. Entry.Data is nil and
-// DataLength is 0. Changes of the data are told all the same. The data are still read, because the request that
-// reads a Stat alone would leave a watch on the server for each node that was deleted meanwhile.
+// WithoutData makes the cache keep names and Stats without data, so that large data takes no memory. Entry.Data is nil
+// and DataLength is 0. Changes of the data are still reported. The data is still read, because a request that reads the
+// Stat alone would leave a watch on the server for each node that was deleted in the meantime.
 //
 // Source: setCacheData(false) of Curator's TreeCache.
 func WithoutData() Option {
@@ -102,8 +102,8 @@ func WithoutData() Option {
 	}
 }
 
-// WithMaxNodes sets how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache
-// ends with [ErrTooMuch].
+// WithMaxNodes sets how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache ends with
+// [ErrTooMuch].
 func WithMaxNodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -114,8 +114,8 @@ func WithMaxNodes(n int) Option {
 	}
 }
 
-// WithMaxBytes sets how many bytes the data and the names of all nodes may have together; the default is 256
-// MiB. If there are more, the cache ends with [ErrTooMuch].
+// WithMaxBytes sets how many bytes the data and the names of all nodes may take together; the default is 256 MiB. If
+// there are more, the cache ends with [ErrTooMuch].
 func WithMaxBytes(n int64) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -126,8 +126,8 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithWindow sets how many requests of the cache may be unanswered at a time; the default is 256. Large replies
-// reduce it.
+// WithWindow sets how many requests of the cache may be in flight at a time; the default is 256. Large replies reduce
+// it.
 func WithWindow(requests int) Option {
 	return func(c *config) error {
 		if requests < 1 {
@@ -138,8 +138,8 @@ func WithWindow(requests int) Option {
 	}
 }
 
-// WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as
-// [Cache.Sync] does; the default is 5 minutes.
+// WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as [Cache.Sync]
+// does; the default is 5 minutes.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -150,20 +150,19 @@ func WithRecheck(interval time.Duration) Option {
 	}
 }
 
-// ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has ended, and
-// its entries become stale.
+// ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has ended, and its
+// entries become stale.
 var ErrTooMuch = errors.New("more than the cache may hold")
 
-// closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been
-// closed.
+// closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
 type closedError struct{}
 
 func (closedError) Error() string { return "the cache was closed" }
 
 func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
 
-// Node returns a cache of one node, which need not exist. It sends nothing itself: the cache connects and reads
-// in the background, and [Cache.Ready] waits for that. The caller must close it.
+// Node returns a cache of one node, which need not exist. Node itself sends nothing: the cache connects and reads in
+// the background, and [Cache.Ready] waits for that. The caller must close it.
 //
 // Errors: a nil client; a path that is relative or malformed; an invalid option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
@@ -210,10 +209,10 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 	return c, nil
 }
 
-// Close ends the cache and removes its watches from the server, within ctx. Entries can still be read. Close
-// takes a request for each node; if you are about to close the client, close that first. Close is idempotent.
+// Close ends the cache and removes its watches from the server, within ctx. Entries can still be read. Close takes a
+// request for each node; if you are about to close the client, close that first. Close is idempotent.
 //
-// Errors: the cause of ctx, if watches may be left.
+// Errors: the cause of ctx, in which case watches may be left.
 func (c *Cache) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("close cache %s: %w", c.Path(), session.ErrNoContext)
@@ -232,16 +231,15 @@ func (c *Cache) Close(ctx context.Context) error {
 // Path returns the path of the root.
 func (c *Cache) Path() string { return c.engine.nodes.path }
 
-// Entry is a node as the cache has it.
+// Entry is a node as the cache knows it.
 type Entry struct {
 	Path string
-	Data []byte // of the cache: do not change it
-	// Stat is as of the newest read. If the cache follows the children of the node, Cversion, Pzxid and
-	// NumChildren are those of the newest list of children, and before the first list those at creation. Otherwise
-	// changes of these three trigger no event, and changes of Aversion never do, so they become stale until the
-	// data is read again.
+	Data []byte // owned by the cache: do not modify it
+	// Stat is as of the newest read. If the cache follows the children of the node, Cversion, Pzxid and NumChildren are
+	// those of the newest list of children, or those at creation before the first list. Otherwise changes of these
+	// three trigger no event, and changes of Aversion never do, so they become stale until the data is read again.
 	zk.Stat
-	// Err is why the node, or the list of its children, could not be read or decoded. The other fields are from an
+	// Err is why the node, or the list of its children, could not be read or decoded. The other fields are then from an
 	// earlier read, or empty.
 	Err error
 }
@@ -251,8 +249,8 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 
 // View reports how old and how complete a cache is.
 type View struct {
-	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache has been
-	// complete once. A view is current only if the cache is complete.
+	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache has been complete
+	// once. A view is current only if the cache is complete.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool
@@ -261,11 +259,11 @@ type View struct {
 	Bytes int64
 	// Pending is how many parts have yet to be read or watched again.
 	Pending int
-	// Failed is how many parts could not be read at the last attempt. A part is the data of a node, or the list of
-	// its children. Their entries have errors. The cache is not notified when they become readable: [Cache.Sync]
-	// and each recheck try again.
+	// Failed is how many parts could not be read at the last attempt. A part is the data of a node, or the list of its
+	// children. Their entries have errors. The cache is not notified when they become readable: [Cache.Sync] and each
+	// recheck try again.
 	Failed int
-	// Err is why the cache has ended.
+	// Err is why the cache has ended; nil if it has not.
 	Err error
 }
 
@@ -301,8 +299,8 @@ func (c *Cache) List(path string) []Entry {
 	return list
 }
 
-// Snapshot returns all entries as they are in the cache at one moment, each parent before its children, and how
-// old they are.
+// Snapshot returns all entries as they are in the cache at one moment, each parent before its children, and how old
+// they are.
 func (c *Cache) Snapshot() ([]Entry, View) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -328,11 +326,11 @@ func (c *Cache) view() View {
 	e := c.engine
 	v := View{
 		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.rounds.complete},
-		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(), Failed: e.nodes.failed,
-		Err: e.err,
+		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(),
+		Failed: e.nodes.failed, Err: e.err,
 	}
 	if v.Current && v.Pending == 0 {
-		// The time comes first. An event that the server sent before that answer is in the feed then.
+		// Heard comes first: an event that the server sent before that answer is then already in the feed.
 		if heard := e.feed.Heard(); e.feed.Idle() {
 			v.AsOf = e.asOf.advance(heard)
 		}
@@ -341,29 +339,28 @@ func (c *Cache) view() View {
 	return v
 }
 
-// Ready waits until the cache has been complete once. If the root does not exist, the cache is complete without
-// it.
+// Ready blocks until the cache has been complete once. If the root does not exist, the cache is complete without it.
 //
-// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache continues;
-// the cause of ctx.
+// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache continues; the
+// cause of ctx.
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
 
-// Sync waits until the cache has everything that was committed before the call. It rereads what could not be
-// read, and finds what was written while the client could not read a node. What still cannot be read is an
-// entry with an error, and makes Sync fail only if it is the root; see View.Failed. A leader that was just
-// replaced may not know the newest transactions, for up to 1.5 ticks.
+// Sync blocks until the cache has everything that was committed before the call. It rereads what could not be read, and
+// finds what was written while the client could not read a node. What still cannot be read is an entry with an error,
+// and makes Sync fail only if it is the root; see View.Failed. For up to 1.5 ticks a leader that was just replaced may
+// not know the newest transactions.
 //
-// Sync takes a sync, then one request for some thousand nodes, and a read of each node that has changed since
-// the previous Sync or recheck. Concurrent calls share them.
+// Sync takes a sync, then one request for some thousand nodes, and a read of each node that has changed since the
+// previous Sync or recheck. Concurrent calls share them.
 //
 // Errors: those of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {
 	return c.await(ctx, "sync", &waiter{done: make(chan struct{})})
 }
 
-// await waits for the end of a round. Its errors are those of [Cache.Ready].
+// await waits until a round ends. Its errors are those of [Cache.Ready].
 func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	if ctx == nil {
 		return fmt.Errorf("%s cache %s: %w", op, c.Path(), session.ErrNoContext)
@@ -394,7 +391,7 @@ func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	return e.nodes.errs[e.nodes.root].err()
 }
 
-// wake makes the engine look.
+// wake makes the engine check for work.
 func (c *Cache) wake() {
 	select {
 	case c.poke <- struct{}{}:

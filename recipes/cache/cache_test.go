@@ -58,7 +58,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// content is what a cache has, in the server's terms.
+// content returns what a cache has, in the server's terms.
 func content(c *cache.Cache) map[string]string {
 	list, _ := c.Snapshot()
 	got := map[string]string{}
@@ -72,7 +72,7 @@ func show(data []byte, version int32, czxid, mzxid, owner int64) string {
 	return fmt.Sprintf("%q v%d %x %x %x", data, version, czxid, mzxid, owner)
 }
 
-// truth is what the server has, down to a depth.
+// truth returns what the server has, down to a depth.
 func truth(srv *zktest.Server) map[string]string {
 	want := map[string]string{}
 	for _, n := range srv.Tree(root) {
@@ -142,8 +142,8 @@ func TestClose_LeavesNoWatch(t *testing.T) {
 	})
 }
 
-// TestClose_AnotherIsClosing: while one cache takes its watches away, another one on the same nodes is closed. Each leaves the watches
-// that the other needs. In the end none is left.
+// While one cache removes its watches, another one on the same nodes is closed. Each leaves the watches that the other
+// needs, and in the end none is left.
 func TestClose_AnotherIsClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b", "/app/z")
@@ -169,13 +169,13 @@ func TestClose_AnotherIsClosing(t *testing.T) {
 	})
 }
 
-// A cache leaves the watches that another cache of the client needs, and takes away all others.
+// A cache leaves the watches that another cache of the client needs, and removes all others.
 func TestClose_AnotherCacheCoversThePath_TakesWhatThatDoesNotNeed(t *testing.T) {
 	others := map[string]struct {
 		open    opener
 		opts    []cache.Option
-		hidden  bool // the other cache does not know of the children
-		watches int  // of the other
+		hidden  bool // the other cache does not know the children
+		watches int  // of the other cache
 	}{
 		"node":                    {open: cache.Node, watches: 1},
 		"children":                {open: cache.Children, watches: 2 + 1000},
@@ -200,7 +200,7 @@ func TestClose_AnotherCacheCoversThePath_TakesWhatThatDoesNotNeed(t *testing.T) 
 				}
 				stays, err := other.open(client, root, other.opts...)
 				require.NoError(t, err)
-				_ = stays.Ready(within(t, time.Minute)) // the hidden one says so
+				_ = stays.Ready(within(t, time.Minute)) // the hidden one returns an error
 				count := reads(srv)
 				require.NoError(t, whole.Close(t.Context()))
 				synctest.Wait()

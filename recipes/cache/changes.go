@@ -18,9 +18,9 @@ type Kind int
 // The kinds of changes.
 const (
 	Created Kind = iota + 1
-	Updated      // the data was set, or an error came or went
+	Updated      // the data was set, or an error appeared or disappeared
 	Deleted
-	Current // the cache is complete and follows the server: all changes up to View.AsOf were yielded before
+	Current // the cache is complete and follows the server: all changes up to View.AsOf have been yielded
 	Behind  // no connection, or no answer for the session timeout: anything may have changed since View.AsOf
 )
 
@@ -45,17 +45,16 @@ func (k Kind) String() string {
 // Change is a difference between what the caller has received and what the cache has.
 type Change struct {
 	Kind  Kind
-	Entry Entry // of Created and Updated: as it is now; of Deleted: its path, Czxid and Mzxid; otherwise empty
-	View  View  // of Current and Behind
+	Entry Entry // for Created and Updated: as it is now; for Deleted: its path, Czxid and Mzxid; otherwise empty
+	View  View  // for Current and Behind
 }
 
-// Watch first yields the existing nodes, as Created, and then every difference. A slow caller misses
-// intermediate steps, but never the newest state: for each path the cache keeps at most what the caller last
-// received. The cache never waits for the caller. A node that was deleted and created again is yielded as
-// Deleted and then Created.
+// Watch yields the existing nodes as Created, and then every difference. A slow caller misses intermediate steps, but
+// never the newest state: for each path the cache keeps at most what the caller last received. The cache never waits
+// for the caller. A node that was deleted and created again is yielded as Deleted and then Created.
 //
-// Iteration ends as package zkrecipes describes under "Conventions". The final error, if any, is why the cache
-// has ended.
+// The iteration ends as described in package [zkrecipes], under "Conventions". The final error, if any, is why the
+// cache has ended.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if ctx == nil {
@@ -87,16 +86,16 @@ func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// reader is one loop over the changes. Its fields are guarded by Cache.mu.
+// reader is one iteration of Watch. Its fields are guarded by Cache.mu.
 type reader struct {
-	wake chan struct{} // holds one
+	wake chan struct{} // has room for one
 
 	cursor string // at first all nodes are yielded, in order; this is the newest
-	passed bool   // that is done
+	passed bool   // all nodes have been yielded
 
-	told    map[string]version // what was last yielded of the paths that have changed since
-	order   []string           // the same paths, in the order in which they changed first, and some that are forgotten
-	current bool               // the caller has seen it
+	told    map[string]version // what was last yielded for the paths that have changed since
+	order   []string           // the same paths, in the order of their first change, and some that were forgotten
+	current bool               // the last state that the caller saw was Current
 }
 
 // version is what a caller has seen of a node.
@@ -121,7 +120,7 @@ func (c *Cache) leave(r *reader) {
 	delete(c.readers, r)
 }
 
-// tellReaders wakes the readers. Called with mu held.
+// tellReaders wakes the readers. It is called with mu held.
 func (c *Cache) tellReaders() {
 	for r := range c.readers {
 		r.poke()
@@ -135,7 +134,7 @@ func (r *reader) poke() {
 	}
 }
 
-// note keeps for the readers what a node is, before it changes or goes.
+// note records what a node is for the readers, before it changes or disappears.
 func (c *Cache) note(n *node, goes bool) {
 	if len(c.readers) == 0 {
 		return
@@ -160,8 +159,8 @@ func (r *reader) note(path string, was version) {
 	}
 }
 
-// forget takes a path off that is gone, if the caller does not know of it. Otherwise names that are used once would pile up
-// for a slow caller.
+// forget drops a path whose node is gone if the caller has not seen the node. Otherwise names that are used only once
+// would pile up for a slow caller.
 func (r *reader) forget(path string) {
 	if was, ok := r.told[path]; !ok || was.known {
 		return
@@ -179,7 +178,7 @@ func (r *reader) forget(path string) {
 	})
 }
 
-// take returns what a reader must get next, or why nothing more will come, or when to check again although nothing
+// take returns what a reader must get next, or why nothing more will come, or when to check again even though nothing
 // wakes the reader.
 func (c *Cache) take(r *reader) (changes []Change, look <-chan time.Time, err error) {
 	c.mu.Lock()
@@ -226,7 +225,7 @@ func (r *reader) next(t *nodes) []Change {
 	return nil
 }
 
-// after returns the node that is yielded after the one with the path; "" is before all.
+// after returns the node that is yielded after the one at path; "" is before all.
 func (t *nodes) after(path string) *node {
 	if path == "" && t.root.known {
 		return t.root

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The first reads of the children are on their way, so that the cache does not know them yet. They have set watches.
+// The first reads of the children are in flight, so the cache does not know them yet. They have set watches.
 func TestClose_WhileNodesAreRead_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
@@ -39,8 +39,7 @@ func TestClose_WhileNodesAreRead_LeavesNoWatch(t *testing.T) {
 	})
 }
 
-// Nothing requested the view during an hour of quiet. When the connection is lost, the time of the newest answer
-// counts.
+// The view was not requested for a quiet hour. When the connection is lost, the time of the newest answer counts.
 func TestView_AsOf_OfAQuietCacheThatIsCutOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -54,7 +53,7 @@ func TestView_AsOf_OfAQuietCacheThatIsCutOff(t *testing.T) {
 	})
 }
 
-// A cache that was complete once is ready, also without a connection.
+// A cache that was complete once is ready, even without a connection.
 func TestReady_WhileDisconnected_ReturnsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -67,7 +66,7 @@ func TestReady_WhileDisconnected_ReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// What a node took is counted until it goes.
+// The bytes of a node are counted until it is gone.
 func TestView_Bytes_GoWithTheNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a")
@@ -85,11 +84,12 @@ func TestView_Bytes_GoWithTheNodes(t *testing.T) {
 	})
 }
 
-// The list of a node could not be read, so no watch reports its changes. The data show when it has changed.
+// The list of a node could not be read, so no watch reports its changes. The data shows when it has changed.
 func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
-		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		c := ready(t, open(t, srv, cache.Tree))
 		e, _ := c.Get("/app/a")
 		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
@@ -103,7 +103,7 @@ func TestTree_ListThatCouldNotBeRead_IsReadWithTheData(t *testing.T) {
 	})
 }
 
-// Both servers have the same nodes with other data. Most watches wait to be set when the cache notices.
+// Both servers have the same nodes with different data. Most watches have yet to be set when the cache notices.
 func TestTree_RestoredServer_ManyNodes_AreAllReadAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, old *zktest.Server) {
 		restored := zktest.Run(t, zktest.InMemory())
@@ -113,7 +113,7 @@ func TestTree_RestoredServer_ManyNodes_AreAllReadAnew(t *testing.T) {
 			path := fmt.Sprintf("/app/%0100d", i)
 			create(t, old, path)
 		}
-		for i := range 100 { // in another order, so under other transaction numbers
+		for i := range 100 { // in another order, and therefore under other transaction numbers
 			_, err := restored.Create(fmt.Sprintf("/app/%0100d", 99-i), []byte("restored"), zktest.Persistent)
 			require.NoError(t, err)
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// engine follows the nodes, on one goroutine. It takes the news from the feed, in the order in which the server sent
+// engine follows the nodes, on one goroutine. It takes the news from the feed in the order in which the server sent
 // them, and sends requests, so an answer is never older than an event that was handled before it.
 //
 // The engine keeps three books: which nodes exist, what must be requested, and which complete passes have ended. It
-// decides nothing that they can decide: it passes on what the server reports. Its fields are guarded by Cache.mu.
+// decides nothing that they can decide, but passes on what the server reports. Its fields are guarded by Cache.mu.
 type engine struct {
 	cache   *Cache
 	nodes   nodes
@@ -26,16 +26,16 @@ type engine struct {
 	err     error // why the engine has ended
 	denied  error // why all servers refuse the client; nil in a session
 
-	feed      *session.Feed // of the present session
+	feed      *session.Feed // of the current session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the newest that an answer has reported; noteZxid in request.go sets it
-	behind    bool      // the server has not got as far as that, and is to be asked behind a sync
-	heard     time.Time // when the newest request was sent that was answered and handled
+	zxid      int64     // the newest that an answer has reported; set by noteZxid in request.go
+	behind    bool      // the server has not caught up to zxid, and must be asked behind a sync
+	heard     time.Time // when the newest request that was answered and handled had been sent
 	asOf      instant
 
 	inflight int
-	large    int  // bytes of large answers lately
+	large    int  // bytes of recent large answers
 	rest     bool // a pause, see restTime
 	present  bool // the root exists, according to a request that should have set a watch on its creation
 }
@@ -54,12 +54,12 @@ func newEngine(c *Cache, path string) *engine {
 	return e
 }
 
-// run follows the nodes in one session after the other.
+// run follows the nodes in one session after another.
 func (c *Cache) run(ctx, patience context.Context) {
 	follow := func(s *session.Session) error {
 		f := s.Follow(c.Path(), c.needs)
 		over := c.follow(ctx, s, f)
-		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
+		f.Stop() // before release: a cache that is closed at the same time must not leave its watches to this one
 		if !over {
 			return s.Err()
 		}
@@ -73,7 +73,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 		err = c.client.InSession(ctx, "follow", c.Path(), follow)
 	}
 	switch {
-	case err == nil: // it has ended
+	case err == nil: // the engine has ended
 	case ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed):
 		c.end(closedError{})
 	default:
@@ -81,7 +81,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 	}
 }
 
-// refuse records that the servers refuse the client, and notifies all callers.
+// refuse records that the servers refuse the client, and wakes all callers with the error.
 func (c *Cache) refuse(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *Cache) refuse(why error) {
 	c.engine.waiters.wakeAll(why)
 }
 
-// end notes why the engine ends, and wakes all callers.
+// end records why the engine ends, and wakes all callers.
 func (c *Cache) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Cache) end(err error) {
 	e.waiters.wakeAll(e.err)
 }
 
-// follow follows the nodes within one session. It reports true if the engine should end.
+// follow follows the nodes within one session. It returns true if the engine should end.
 func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed) (over bool) {
 	e := c.engine
 	c.mu.Lock()
@@ -119,9 +119,10 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	for {
 		news := f.Take()
 		b, rests, err := c.handle(news)
-		if b.Len() > 0 && !b.Send() { // without mu: sending may find that the connection is gone, and notify tracers of losses
+		// Without mu, because sending may find that the connection is gone, and then notifies tracers of losses.
+		if b.Len() > 0 && !b.Send() {
 			c.mu.Lock()
-			e.connected = false // nothing was sent; when the connection is there again, begin finds what is to be sent
+			e.connected = false // nothing was sent; begin finds what to send once there is a connection again
 			c.mu.Unlock()
 		}
 		switch {
@@ -130,7 +131,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			return true
 		case len(news) > 0:
 			continue
-		case rests && !resting: // however many events come meanwhile
+		case rests && !resting: // however many events arrive in the meantime
 			rest.Reset(restTime)
 			resting = true
 		}
@@ -179,7 +180,7 @@ func (c *Cache) sessionOver(f *session.Feed) {
 	c.engine.down()
 }
 
-// restTime is a pause for a server that sheds load, or is behind.
+// restTime is how long the engine pauses if the server sheds load, or is behind.
 const restTime = 10 * time.Millisecond
 
 // hear handles news.
@@ -204,8 +205,8 @@ func (e *engine) hear(n session.News) {
 	}
 }
 
-// begin makes dirty what has a watch to lose, or is still to be read: a connection is there, and no watch is. The parts that nothing
-// is known to have happened to need only their watches.
+// begin handles a new connection, on which no watch is set. It makes dirty every part that has a watch to lose or is
+// still to be read. Parts to which nothing is known to have happened need only their watches.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
 	e.epoch++
@@ -252,7 +253,7 @@ func (e *engine) changed(event session.News) {
 	}
 }
 
-// advanceIfClean notes that nothing was dirty at a time.
+// advanceIfClean moves asOf to a time at which no part was dirty.
 func (e *engine) advanceIfClean(at time.Time) {
 	if e.rounds.complete && e.plan.pending() == 0 {
 		e.asOf.advance(at)
@@ -276,13 +277,13 @@ func (e *engine) advance() {
 	}
 }
 
-// instant is a time that only advances: what a caller has seen once stays true.
+// instant is a time that only advances, so that what a caller has seen remains true.
 type instant struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// advance moves the time to t, unless it is later already, and returns it.
+// advance moves the time to t unless it is already later, and returns it.
 func (i *instant) advance(t time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -46,7 +46,7 @@ func ExampleTree() {
 	// db2, current: true
 }
 
-// The names of jobs, without their data, and without the nodes of their locks.
+// The cache keeps the names of jobs, without their data and without the nodes of their locks.
 func ExampleWithFilter() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -99,7 +99,7 @@ func ExampleCache_Watch() {
 	}
 	defer func() { _ = workers.Close(ctx) }() // ctx does not end
 	for change, err := range workers.Watch(ctx) {
-		if err != nil { // the last
+		if err != nil { // always the last value
 			fmt.Println(err)
 			return
 		}

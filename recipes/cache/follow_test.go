@@ -24,14 +24,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// reads counts the requests of the cache by which it reads, from now on.
+// reads counts the requests by which the cache reads, from now on.
 func reads(srv *zktest.Server) *zktest.Rule {
 	return srv.Intercept(zktest.Match{From: watcher, Times: -1, Where: func(r zktest.Request) bool {
 		return r.Op == zktest.OpGetData || r.Op == zktest.OpGetChildren2 || r.Op == zktest.OpExists
 	}}, zktest.Proceed())
 }
 
-// follow prints the changes as they come, one line each.
+// follow collects the changes as they arrive, one line each.
 func follow(t *testing.T, c *cache.Cache) (told func() []string) {
 	t.Helper()
 	var lines []string
@@ -54,7 +54,8 @@ func follow(t *testing.T, c *cache.Cache) (told func() []string) {
 	}
 }
 
-// The new node has the same versions as the old one, and so has the list of its children. A cache that compares versions misses it.
+// The new node has the same versions as the old one, and so does the list of its children. A cache that compares
+// versions would miss it.
 func TestTree_DeletedAndCreatedAgain_IsSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/old")
@@ -76,9 +77,11 @@ func TestTree_DeletedAndCreatedAgain_IsSeen(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, truth(srv), content(c))
 			if away {
-				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new", "created /app/a/new", "current "}, told())
+				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new",
+					"created /app/a/new", "current "}, told())
 			} else {
-				require.ElementsMatch(t, []string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
+				require.ElementsMatch(t,
+					[]string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
 			}
 		}
 	})
@@ -113,15 +116,16 @@ func TestView_SaysHowOldItIs(t *testing.T) {
 	})
 }
 
-// The session ends while it is connected. There is no other event that could wake the reader.
+// The session ends while it is connected. No other event could wake the reader.
 func TestWatch_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
 		c := ready(t, open(t, srv, cache.Tree))
 		told := follow(t, c)
 		require.Equal(t, []string{"created /app", "current "}, told())
-		srv.Refuse(watcher) // there is no next session yet
-		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
+		srv.Refuse(watcher) // the next session cannot open yet
+		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1},
+			zktest.Fail(zktest.CodeSessionExpired))
 		require.NoError(t, srv.Set(root, []byte("new")))
 		require.Equal(t, []string{"behind "}, told())
 		expiry.Remove()
@@ -131,7 +135,7 @@ func TestWatch_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
 	})
 }
 
-// After a reconnect, and in a new session, nothing is read that has not changed.
+// After a reconnect, and in a new session, only what has changed is read.
 func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -160,7 +164,8 @@ func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
-// A node and the list of its children change together. The data that are read say so, too, while the list is on its way.
+// A node and the list of its children change together. The data that is read shows this too, while the list is in
+// flight.
 func TestTree_NodeAndChildrenChange_EachIsReadOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a")
@@ -175,7 +180,8 @@ func TestTree_NodeAndChildrenChange_EachIsReadOnce(t *testing.T) {
 	})
 }
 
-// The data of a node that had children once say when the list changed last, each time. That is known.
+// Every read of a node that once had children reports when the list last changed. The cache already knows that change,
+// so it does not read the list.
 func TestTree_NodeWithoutChildrenAnyMore_ItsListIsNotReadWithTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
@@ -213,7 +219,8 @@ func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
 		create(t, srv, root, "/app/a")
 		c := ready(t, open(t, srv, cache.Tree))
 		require.Equal(t, 2, c.View().Nodes)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.NoError(t, srv.Set("/app/a", nil))
 		synctest.Wait()
 		e, _ := c.Get("/app/a")
@@ -240,20 +247,21 @@ func TestWatch_NamesThatSortBeforeASlash(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{
-			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b", "updated /app/a/x", "current ",
+			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b",
+			"updated /app/a/x", "current ",
 		}, told)
 	})
 }
 
-// A connection reports new transactions and is lost before the watches are set again. On the next one the watches
-// must still be set as of the time before both.
+// A connection reports new transactions and is lost before the watches are set again. On the next one the watches must
+// still be set as of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
 		c := ready(t, open(t, srv, cache.Tree))
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.Ignore())
 		require.NoError(t, srv.Set("/app/a", []byte("new")))
-		synctest.Wait() // it is to be read
+		synctest.Wait() // the read is pending
 		srv.Refuse(watcher)
 		srv.Cut(watcher)
 		require.NoError(t, srv.Set("/app/b", []byte("new")))
@@ -270,7 +278,7 @@ func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
 	})
 }
 
-// The server has reported what has changed in the meantime, but it was not read yet.
+// The server has reported what has changed in the meantime, but it has not been read yet.
 func TestView_AfterAReconnect_IsCurrentWhenAllIsRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
@@ -289,7 +297,7 @@ func TestView_AfterAReconnect_IsCurrentWhenAllIsRead(t *testing.T) {
 	})
 }
 
-// A server that cannot set watches without a reading says so, or hangs up.
+// A server that cannot set watches without a read returns an error, or hangs up.
 func TestTree_ServerWithoutSetWatches_IsReadAgain(t *testing.T) {
 	for name, action := range map[string]zktest.Action{
 		"refuses": zktest.Fail(zktest.CodeUnimplemented), "hangs up": zktest.DropRequest(),
@@ -326,7 +334,8 @@ func TestTree_ServerWithoutSetWatches_RefusesTheFirstOfMany(t *testing.T) {
 		for i := range 3000 {
 			create(t, srv, fmt.Sprintf("/app/n%d", i))
 		}
-		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1},
+			zktest.Fail(zktest.CodeUnimplemented))
 		c := ready(t, open(t, srv, cache.Tree))
 		require.Positive(t, refused.Hits())
 		require.Equal(t, truth(srv), content(c))
@@ -336,8 +345,8 @@ func TestTree_ServerWithoutSetWatches_RefusesTheFirstOfMany(t *testing.T) {
 	})
 }
 
-// Three bad connections make the cache read all nodes again after each reconnect. When a recheck finds that the server can set
-// watches, only what has changed is read.
+// Three bad connections make the cache reread all nodes after each reconnect. When a recheck finds that the server can
+// set watches, only what has changed is read.
 func TestTree_ServerSetsWatchesAgain_OnlyChangesAreRead(t *testing.T) {
 	for name, action := range map[string]zktest.Action{
 		"refuses": zktest.Fail(zktest.CodeUnimplemented), "hangs up": zktest.DropRequest(),
@@ -392,8 +401,8 @@ func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	})
 }
 
-// A server that cannot set watches again consumes one without an event. The next recheck finds it, even if the root
-// is missing.
+// A server that cannot set watches again spends one without an event. The next recheck finds it, even if the root is
+// missing.
 func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	for _, missing := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -417,14 +426,15 @@ func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T
 	}
 }
 
-// Such a server sets a watch on a missing root only by exists. The root exists when it is checked, and is gone when
-// it is read.
+// Such a server sets a watch on a missing root only by exists. The root exists when it is checked, and is gone when it
+// is read.
 func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.SetLatency(time.Millisecond)
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
 		c := ready(t, open(t, srv, cache.Tree))
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData},
+			zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
 		create(t, srv, root)
 		count := reads(srv)
 		time.Sleep(time.Minute)
@@ -453,7 +463,7 @@ func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
 	})
 }
 
-// oblivious connects as a client that has seen nothing, so that a server which is behind takes it.
+// oblivious connects as a client that has seen nothing, so that a server that is behind accepts it.
 type oblivious struct {
 	net.Conn
 	greeted bool
@@ -472,7 +482,8 @@ func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
 		create(t, srv, root, "/app/a")
 		fronts := srv.Fronts()
 		var front atomic.Int32
-		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(bubble.Timeout), conn.WithTickTime(2*time.Second),
+		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(bubble.Timeout),
+			conn.WithTickTime(2*time.Second),
 			conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 				raw, err := fronts[front.Load()].DialAs("w")(ctx, network, addr)
 				return &oblivious{Conn: raw}, err
@@ -505,7 +516,7 @@ func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
 	}, zktest.WithFronts(3))
 }
 
-// The ensemble was rebuilt from an old backup: the transactions that the cache knows of never happened.
+// The ensemble was rebuilt from an old backup: the transactions that the cache knows never happened.
 func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, old *zktest.Server) {
 		restored := zktest.Run(t, zktest.InMemory())
@@ -525,11 +536,12 @@ func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
 	})
 }
 
-// The same while watches still wait to be set since the old transactions. Each leaf gets a child before the watch on its list is set.
+// As above, while watches still wait to be set since the old transactions. Each leaf gets a child before the watch on
+// its list is set.
 func TestTree_RestoredServer_WatchesAreSetSinceItsOwnTransactions(t *testing.T) {
 	inBubble(t, func(t *testing.T, old *zktest.Server) {
 		restored := zktest.Run(t, zktest.InMemory())
-		leaf := func(i int) string { return fmt.Sprintf("/app/%0100d", i) } // so long that few go into one request
+		leaf := func(i int) string { return fmt.Sprintf("/app/%0100d", i) } // so long that few fit into one request
 		create(t, old, root)
 		create(t, restored, root)
 		for i := range 40 {
@@ -555,8 +567,10 @@ func TestTree_RestoredServer_WatchesAreSetSinceItsOwnTransactions(t *testing.T) 
 	})
 }
 
-// dialRestorable returns a client of a server, and a function that puts another server in the place of that.
-func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (client *conn.Client, restore func(*zktest.Server)) {
+// dialRestorable returns a client of a server, and a function that replaces the server by another one.
+func dialRestorable(
+	t *testing.T, old *zktest.Server, opts ...conn.Option,
+) (client *conn.Client, restore func(*zktest.Server)) {
 	t.Helper()
 	var now atomic.Pointer[zktest.Server]
 	now.Store(old)
@@ -572,8 +586,8 @@ func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (clie
 	}
 }
 
-// A round continues when the sync is answered. What changes in the meantime belongs to the next one, for which Sync
-// waits.
+// A round is in progress when the sync is answered. What changes in the meantime belongs to the next round, for which
+// Sync waits.
 func TestSync_DuringARound_HasWhatChangedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, "/t")
@@ -597,7 +611,7 @@ func TestSync_DuringARound_HasWhatChangedMeanwhile(t *testing.T) {
 	})
 }
 
-// Nodes change all the time, so that there is never a moment without a read on its way.
+// Nodes change all the time, so there is never a moment without a read in flight.
 func TestSync_WhileNodesChange_Ends(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -666,7 +680,8 @@ func TestWatch_SlowReader_IsToldTheNewest(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`, `updated /app/c ""`}, told)
+		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`,
+			`updated /app/c ""`}, told)
 	})
 }
 
@@ -685,7 +700,7 @@ func TestTree_NodeThatMayNotBeRead_IsAnEntryWithAnError(t *testing.T) {
 		require.NoError(t, other.Delete(t.Context(), "/app/secret", -1))
 		create(t, srv, "/app/secret")
 		synctest.Wait()
-		time.Sleep(2 * time.Minute) // there is no watch on what cannot be read
+		time.Sleep(2 * time.Minute) // what cannot be read is not watched
 		require.Equal(t, truth(srv), content(c))
 		e, _ = c.Get("/app/secret")
 		require.NoError(t, e.Err)
@@ -704,7 +719,9 @@ func TestReady_RootThatMayNotBeRead_SaysSo(t *testing.T) {
 }
 
 func TestBounds_EndTheCacheWithAnError(t *testing.T) {
-	for name, opt := range map[string]cache.Option{"WithMaxNodes": cache.WithMaxNodes(3), "WithMaxBytes": cache.WithMaxBytes(50)} {
+	for name, opt := range map[string]cache.Option{
+		"WithMaxNodes": cache.WithMaxNodes(3), "WithMaxBytes": cache.WithMaxBytes(50),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				create(t, srv, root, "/app/a", "/app/b")
@@ -736,7 +753,8 @@ func TestWindow_BoundsTheRequestsOnTheirWay(t *testing.T) {
 		}
 		const window = 10
 		var most, now atomic.Int32
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.After(func(zktest.Request) { now.Add(1) }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1},
+			zktest.After(func(zktest.Request) { now.Add(1) }))
 		srv.SetLatency(10 * time.Millisecond)
 		c := open(t, srv, cache.Tree, cache.WithWindow(window))
 		srv.Stall(watcher, zktest.FromServer)
@@ -762,7 +780,7 @@ func TestDepth_BoundsTheTree(t *testing.T) {
 	})
 }
 
-// TestFilter_ReadsAndWatchesOnlyWhatItKeeps: also what is made later, and what was deleted and is made again.
+// The filter also applies to nodes that are created later, and to nodes that are deleted and created again.
 func TestFilter_ReadsAndWatchesOnlyWhatItKeeps(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/jobs", "/app/jobs/1", "/app/locks", "/app/locks/1", "/app/tmp", "/app/tmp/1")
@@ -803,7 +821,7 @@ func TestFilter_ReadsAndWatchesOnlyWhatItKeeps(t *testing.T) {
 	})
 }
 
-// TestWithoutData_KeepsStats: what is written is told, and takes no memory.
+// Writes are reported, but their data takes no memory.
 func TestWithoutData_KeepsStats(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a")
@@ -916,7 +934,8 @@ func TestNew_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "w")
 		for _, opt := range []cache.Option{
-			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0), cache.WithRecheck(time.Millisecond), cache.WithFilter(nil),
+			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0),
+			cache.WithRecheck(time.Millisecond), cache.WithFilter(nil),
 		} {
 			_, err := cache.Tree(client, root, opt)
 			require.ErrorContains(t, err, "cache: ")
@@ -960,7 +979,8 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, 2, good.Value)
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"},
+			zktest.Fail(zktest.CodeNoAuth))
 		create(t, srv, "/app/secret")
 		synctest.Wait()
 		secret, ok := typed.Get("/app/secret")
@@ -968,7 +988,7 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, "/app/secret", secret.Path)
 		require.ErrorIs(t, secret.Err, zk.ErrNoAuth)
 		require.Equal(t, 3, calls, "there is nothing to decode")
-		for i := range 1000 { // old values are not kept for ever
+		for i := range 1000 { // old values are not kept forever
 			path := fmt.Sprintf("/app/n%d", i)
 			create(t, srv, path)
 			synctest.Wait()
@@ -989,11 +1009,13 @@ func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
 	})
 }
 
-// The children of a node cannot be listed when its data is decoded, and later they can. The error goes, as it does from the entry.
+// The children of a node cannot be listed when its data is decoded, but can be later. The error disappears, as it does
+// from the entry.
 func TestTyped_NodeCanBeReadAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
-		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		c := ready(t, open(t, srv, cache.Tree))
 		typed, err := cache.As(c, func(e cache.Entry) (string, error) { return string(e.Data), nil })
 		require.NoError(t, err)
@@ -1008,7 +1030,7 @@ func TestTyped_NodeCanBeReadAgain(t *testing.T) {
 	})
 }
 
-// A server that sheds load gets a pause. Events that keep coming meanwhile must not make it longer.
+// A server that sheds load gets a pause. Events that keep arriving must not extend it.
 func TestTree_ThrottledDuringManyEvents_ReadsAgainSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -1055,7 +1077,8 @@ func TestTree_TwoFailures_OneEnds_TheOtherStays(t *testing.T) {
 	})
 }
 
-// The Stat of an entry is that of the node. What SetACL changes comes without an event, so it is as of the newest reading.
+// The Stat of an entry is that of the node. Changes made by SetACL trigger no event, so Aversion is as of the newest
+// read.
 func TestEntry_HasTheStat(t *testing.T) {
 	for name, opener := range map[string]opener{"tree": cache.Tree, "children": cache.Children} {
 		t.Run(name, func(t *testing.T) {
@@ -1100,8 +1123,8 @@ func TestEntry_HasTheStat(t *testing.T) {
 	}
 }
 
-// Only what has changed is decoded. Other nodes that come and go make no value be decoded again, and neither does an older entry that the
-// caller still has.
+// Only what has changed is decoded. A value is not decoded again because other nodes come and go, or because the caller
+// still has an older entry.
 func TestTyped_DecodesOnlyWhatHasChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b", "/app/c")
@@ -1140,7 +1163,7 @@ func TestTyped_DecodesOnlyWhatHasChanged(t *testing.T) {
 	})
 }
 
-// Values of nodes that are gone do not stay.
+// Values of nodes that are gone are released.
 func TestTyped_ValuesOfNodesThatAreGone_TakeNoMemory(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
@@ -1160,17 +1183,19 @@ func TestTyped_ValuesOfNodesThatAreGone_TakeNoMemory(t *testing.T) {
 	})
 }
 
-// A child is gone when its data are read, and there again when the list is read that names it.
+// A child is gone when its data is read, but exists again when the list that names it is read.
 func TestTree_ChildMadeAgainBeforeTheListIsRead_IsThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
 		c := ready(t, open(t, srv, cache.Tree))
 		var read bool
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.After(func(zktest.Request) { read = true }))
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app$"}, zktest.Before(func(zktest.Request) {
-			require.True(t, read, "else this test shows nothing")
-			create(t, srv, "/app/a")
-		}))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"},
+			zktest.After(func(zktest.Request) { read = true }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app$"},
+			zktest.Before(func(zktest.Request) {
+				require.True(t, read, "else this test shows nothing")
+				create(t, srv, "/app/a")
+			}))
 		require.NoError(t, srv.Delete("/app/a"))
 		synctest.Wait()
 		require.True(t, srv.Exists("/app/a"))
@@ -1178,7 +1203,7 @@ func TestTree_ChildMadeAgainBeforeTheListIsRead_IsThere(t *testing.T) {
 	})
 }
 
-// What is known to have changed, and was not read yet, holds the time back, whatever the server answers meanwhile.
+// A change that is known but has not been read yet holds the time back, whatever the server answers in the meantime.
 func TestView_AsOf_WaitsForWhatIsToBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a")
@@ -1187,7 +1212,8 @@ func TestView_AsOf_WaitsForWhatIsToBeRead(t *testing.T) {
 		require.NoError(t, err)
 		ready(t, c)
 		time.Sleep(time.Second)
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1},
+			zktest.Fail(zktest.CodeThrottled))
 		changed := time.Now()
 		require.NoError(t, srv.Set("/app/a", []byte("new")))
 		for range 100 {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// owner closes nodes to others, and opens them again.
+// owner closes nodes to other clients, and opens them again.
 type owner struct {
 	t    *testing.T
 	conn *zk.Conn
@@ -42,7 +42,7 @@ func (o owner) set(path string, acl []zk.ACL) {
 	require.NoError(o.t, err)
 }
 
-// While a node is closed, its event goes to no client that may not read it, and the watch is spent.
+// While a node is closed, its event is sent to no client that may not read it, and the watch is spent.
 func TestSync_NodeWasClosedAndOpened_HasWhatWasWrittenMeanwhile(t *testing.T) {
 	changes := map[string]func(t *testing.T, srv *zktest.Server, o owner){
 		"set": func(t *testing.T, srv *zktest.Server, _ owner) {
@@ -66,10 +66,11 @@ func TestSync_NodeWasClosedAndOpened_HasWhatWasWrittenMeanwhile(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		for _, bare := range []bool{false, true} { // a server that cannot set watches without a reading
+		for _, bare := range []bool{false, true} { // a server that cannot set watches without a read
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				if bare {
-					srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+					srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1},
+						zktest.Fail(zktest.CodeUnimplemented))
 				}
 				create(t, srv, root, "/app/a", "/app/a/b", "/app/c")
 				c := ready(t, open(t, srv, cache.Tree))
@@ -89,7 +90,8 @@ func TestSync_NodeWasClosedAndOpened_HasWhatWasWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// A node that may not be read leaves the rest current. The view says how much could not be read, and Sync tries again.
+// A node that may not be read leaves the rest current. The view reports how much could not be read, and Sync tries
+// again.
 func TestSync_ReadsAgainWhatMayBeReadNow(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b", "/app/c")
@@ -107,13 +109,14 @@ func TestSync_ReadsAgainWhatMayBeReadNow(t *testing.T) {
 		require.Zero(t, c.View().Failed)
 		require.Equal(t, truth(srv), content(c))
 		o.close("/app/a")
-		require.NoError(t, srv.Set("/app/c", nil)) // has nothing to do with it
+		require.NoError(t, srv.Set("/app/c", nil)) // unrelated to the node
 		require.NoError(t, c.Sync(within(t, time.Second)))
 		require.Zero(t, c.View().Failed, "what was read stays right")
 	})
 }
 
-// misled returns a cache that has missed what was written while a node was closed, and that knows of a later transaction.
+// misled returns a cache that has missed what was written while a node was closed, and that knows of a later
+// transaction.
 func misled(t *testing.T, srv *zktest.Server) *cache.Cache {
 	t.Helper()
 	create(t, srv, root, "/app/a", "/app/c")
@@ -128,7 +131,8 @@ func misled(t *testing.T, srv *zktest.Server) *cache.Cache {
 	return c
 }
 
-// The watches are being set again, since a transaction after the one that was missed, when the sync is answered.
+// The sync is answered while the watches are being set again, since a transaction that came after the one that was
+// missed.
 func TestSync_DuringAReconnect_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := misled(t, srv)
@@ -143,8 +147,8 @@ func TestSync_DuringAReconnect_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T
 	})
 }
 
-// The connection is lost while the watches are requested. The next one requests all of them, since the same
-// transaction.
+// The connection is lost while the watches are being requested. On the next one all of them are requested, since the
+// same transaction.
 func TestSync_LostConnection_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := misled(t, srv)
@@ -196,7 +200,7 @@ func TestView_Failed_GoesWithTheNode(t *testing.T) {
 	})
 }
 
-// A node has too much data, and its children do not.
+// A node has too much data, but its list of children can be read.
 func TestTree_DataTooLarge_ChildrenAreFollowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create(root, make([]byte, 10<<10), zktest.Persistent)
@@ -213,7 +217,7 @@ func TestTree_DataTooLarge_ChildrenAreFollowed(t *testing.T) {
 	})
 }
 
-// The data of a node that can be read again say that it has no children. Its list was not read yet.
+// The data of a node that can be read again shows that it has no children. Its list has not been read yet.
 func TestTree_ReadableAgain_WithoutChildren_IsWhole(t *testing.T) {
 	for _, window := range []int{1, 256} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {

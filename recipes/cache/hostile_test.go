@@ -155,7 +155,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 	}, zktest.WithHistory(0))
 }
 
-// TestSize_OfANode holds to what a node takes in memory, and to what it takes if its data are not kept.
+// TestSize_OfANode limits the memory that a node takes, with and without its data.
 func TestSize_OfANode(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector takes memory of its own")
@@ -180,7 +180,7 @@ func TestSize_OfANode(t *testing.T) {
 				c, err := cache.Children(bubble.Dial(t, srv, "w"), root, tt.opts...)
 				require.NoError(t, err)
 				kept := []*cache.Cache{ready(t, c)}
-				require.NoError(t, c.Close(t.Context())) // the entries stay
+				require.NoError(t, c.Close(t.Context())) // the entries remain
 				require.Equal(t, nodes+1, c.View().Nodes)
 				before := bubble.Heap()
 				clear(kept)
@@ -194,7 +194,7 @@ func TestSize_OfANode(t *testing.T) {
 	}
 }
 
-// The names are used once, as those of contenders are. A reader that is busy need not learn of what is gone again.
+// Each name is used once, like the names of contenders. A busy reader need not learn of nodes that are gone by then.
 func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/kept")
@@ -245,7 +245,7 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 	}, zktest.WithHistory(0))
 }
 
-// A caller got many changes late. The memory for them is released.
+// A caller received many changes late. Their memory is released.
 func TestHostile_BacklogThatWasTold_TakesNoMemory(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector takes memory of its own")

@@ -38,8 +38,8 @@ func (b breaking) Close() error {
 	return b.Conn.Close()
 }
 
-// The engine writes to a socket itself. If the write fails, it reports the loss of holds. A slow tracer must not keep
-// a reader of the cache waiting then.
+// The engine writes to a socket itself. If the write fails, it reports the loss of holds. A slow tracer must not block
+// a reader of the cache then.
 func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
 	srv := zktest.Run(t)
 	create(t, srv, root)

@@ -8,22 +8,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// nodes are the nodes that the cache has, with the names that it knows of, and their counts. It takes in what was read, and says what that
-// means for the rest. It has no clock, no lock and no I/O.
+// nodes are the nodes that the cache has, including those of which it only knows the name, and their counts. It records
+// what was read, and reports what that means for the rest. It has no clock, no lock and no I/O.
 type nodes struct {
 	tree
 	depth  int                     // levels below the root whose nodes are followed
-	filter func(path string) Scope // nil keeps all
+	filter func(path string) Scope // nil keeps everything
 	noData bool
 
-	size   int   // in the tree, with those of which only the name is known
-	known  int   // that exist
+	size   int   // nodes in the tree, including those of which only the name is known
+	known  int   // nodes that exist
 	bytes  int64 // of data and names
 	errs   map[*node]failure
 	failed int // parts that have an error
 
-	changing func(*node) // is called before an entry changes, or comes
-	going    func(*node) // is called before a node goes, or loses its entry
+	changing func(*node) // is called before an entry changes, or appears
+	going    func(*node) // is called before a node is removed, or loses its entry
 }
 
 func newNodes(path string, depth int) nodes {
@@ -33,7 +33,7 @@ func newNodes(path string, depth int) nodes {
 	}
 }
 
-// failure says why a node could not be read last, by part.
+// failure holds, for each part of a node, why it could not be read last.
 type failure [2]error
 
 func (f failure) err() error {
@@ -43,12 +43,13 @@ func (f failure) err() error {
 	return f[list]
 }
 
-// follows reports whether the node, if it is there, is to be followed in this part.
+// follows reports whether this part of the node, if the node exists, is followed.
 func (t *nodes) follows(p part) bool {
 	return p.of == data || p.node.marks&alone == 0 && (t.depth == unlimited || p.node.depth() < t.depth)
 }
 
-// watched reports whether a watch would tell of something: of a node in a part that is followed, or of the creation of the root.
+// watched reports whether a watch would report anything: a change of a followed part of a node, or the creation of the
+// root.
 func (t *nodes) watched(p part) bool {
 	return p.node.known && t.follows(p) || p == t.rootData()
 }
@@ -59,11 +60,12 @@ func (t *nodes) hasFailed(p part) bool {
 	return p.node.marks&failed != 0 && t.errs[p.node][p.of] != nil
 }
 
-// entry returns what callers are told of a node.
+// entry returns the entry that callers see of a node.
 func (t *nodes) entry(n *node, path string) Entry {
 	d := n.details()
 	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
-		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version,
+		Cversion: d.cversion,
 		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
 	}}
 	if n.marks&failed != 0 {
@@ -72,23 +74,23 @@ func (t *nodes) entry(n *node, path string) Entry {
 	return entry
 }
 
-// hint is what the data of a node say of the list of its children.
+// hint is what the data of a node reveals about the list of its children.
 type hint int
 
 const (
 	nothingNew  hint = iota
 	listUnknown      // the node is new
 	listEmpty        // the node is new, and had no children
-	listChanged      // since it was read
+	listChanged      // it has changed since it was read
 )
 
-// got takes in the data of a node.
+// got records the data of a node.
 func (t *nodes) got(n *node, read []byte, stat *zk.Stat) hint {
 	same := n.known && !t.hasFailed(part{n, data}) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
 	first := !n.known || n.czxid != stat.Czxid
 	details := n.details()
 	if first {
-		details.counted(&zk.Stat{Pzxid: stat.Czxid}) // what was listed was of another node
+		details.counted(&zk.Stat{Pzxid: stat.Czxid}) // what was listed belonged to another node
 	}
 	leaf := first && stat.NumChildren == 0 && len(details.kids) == 0
 	if leaf || !t.follows(part{n, list}) {
@@ -127,8 +129,8 @@ func (t *nodes) appear(n *node) {
 	}
 }
 
-// fail takes in that a part cannot be read. A node whose data are too large may have a list that is not. So fail reports whether this
-// is the first that is known of the node.
+// fail records that a part cannot be read. If the data of a node is too large, its list may still be readable, so fail
+// reports whether this is the first that is known of the node.
 func (t *nodes) fail(p part, err error) (first bool) {
 	n := p.node
 	t.changing(n)
@@ -144,7 +146,7 @@ func (t *nodes) fail(p part, err error) (first bool) {
 	return first
 }
 
-// forgive takes in that a part could be read.
+// forgive records that a part could be read.
 func (t *nodes) forgive(p part) {
 	if !t.hasFailed(p) {
 		return
@@ -162,8 +164,8 @@ func (t *nodes) forgive(p part) {
 	}
 }
 
-// listed takes in the names of a node's children. If the node was made again since its data was read, the event of its deletion came
-// before this list.
+// listed records the names of a node's children. If the node was created again since its data was read, the event of
+// its deletion came before this list.
 func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	t.forgive(part{n, list})
 	details := n.details()
@@ -181,7 +183,7 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 			old = old[1:]
 			continue
 		}
-		kid := &node{parent: n, name: strings.Clone(name)} // which would keep the whole list
+		kid := &node{parent: n, name: strings.Clone(name)} // a clone, because the name would keep the whole list in memory
 		if kept != nil {
 			kid.marks = kept[i]
 		}
@@ -195,7 +197,8 @@ func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
 	n.detail(details)
 }
 
-// keep returns the names of the children that the cache keeps, sorted, and how it keeps each of them; nil if all are kept whole.
+// keep returns the names of the children that the cache keeps, sorted, and how it keeps each of them; marked is nil if
+// all are kept whole.
 func (t *nodes) keep(n *node, names []string) (kept []string, marked []marks) {
 	slices.Sort(names)
 	if t.filter == nil {
@@ -216,7 +219,8 @@ func (t *nodes) keep(n *node, names []string) (kept []string, marked []marks) {
 	return kept, marked
 }
 
-// gone takes in that there is no such node. It stays in the list of its parent, which has changed, too, and is read again.
+// gone records that a node does not exist. The node remains in the list of its parent, which has changed too and is
+// reread.
 func (t *nodes) gone(n *node) {
 	for _, kid := range n.children() {
 		t.drop(kid)
@@ -235,20 +239,22 @@ func (t *nodes) gone(n *node) {
 	*n = node{parent: n.parent, name: n.name, parts: n.parts, marks: n.marks & alone}
 }
 
-// drop takes a node and all below it out of the tree.
+// drop removes a node and all nodes below it from the tree.
 func (t *nodes) drop(n *node) {
 	t.gone(n)
 	t.size--
 	t.bytes -= int64(len(n.name))
 }
 
-// excess returns an error if there is more than a cache may hold.
+// excess returns an error if there is more than the cache may hold.
 func (t *nodes) excess(c *config) error {
 	switch {
 	case t.bytes > c.bytes:
-		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes", ErrTooMuch, t.bytes, t.path, c.bytes)
+		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes",
+			ErrTooMuch, t.bytes, t.path, c.bytes)
 	case t.size > c.nodes:
-		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes", ErrTooMuch, t.size, t.path, c.nodes)
+		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes",
+			ErrTooMuch, t.size, t.path, c.nodes)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the data of a node say of the list of its children.
+// The data of a node reveals something about the list of its children.
 func TestNodes_Got_HintsAtTheList(t *testing.T) {
 	const czxid, listed = 5, 7
 	read := func(czxid, pzxid int64, kids int32) *zk.Stat {
@@ -23,7 +23,7 @@ func TestNodes_Got_HintsAtTheList(t *testing.T) {
 		known bool // with a list of one child
 		stat  *zk.Stat
 		want  hint
-		pzxid int64 // that callers get
+		pzxid int64 // as callers see it
 	}{
 		{"new, without children", unlimited, false, read(czxid, czxid, 0), listEmpty, czxid},
 		{"new, whose children are gone", unlimited, false, read(czxid, 9, 0), listEmpty, 9},
@@ -46,7 +46,7 @@ func TestNodes_Got_HintsAtTheList(t *testing.T) {
 	}
 }
 
-// A node that cannot be read has errors by part. Its list is worth a try if nothing else is known of it.
+// A node that cannot be read has an error for each part. Its list is worth a try if nothing else is known of it.
 func TestNodes_Fail_KeepsTheErrorOfEachPart(t *testing.T) {
 	ns, first, second := newNodes("/", unlimited), errors.New("first"), errors.New("second")
 	ofData, ofList := part{ns.root, data}, part{ns.root, list}
@@ -80,8 +80,8 @@ func TestNodes_Excess_SaysWhichBound(t *testing.T) {
 	require.ErrorIs(t, ns.excess(&config{}), ErrTooMuch)
 }
 
-// The counts are what a walk through the tree counts, whatever was read in whatever order. Each entry that changes or
-// goes was yielded before.
+// The counts equal those of a walk through the tree, whatever was read in whatever order. Each entry that changes or
+// disappears was announced before.
 func TestNodes_Random_CountsAreRight(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -91,7 +91,8 @@ func TestNodes_Random_CountsAreRight(t *testing.T) {
 		ns.changing, ns.going = tell, tell
 		for i := range 200 {
 			n := pick(rng, ns.root)
-			stat := &zk.Stat{Czxid: int64(1 + rng.IntN(3)), Mzxid: int64(4 + rng.IntN(4)), Pzxid: int64(rng.IntN(8)), NumChildren: int32(rng.IntN(2))}
+			stat := &zk.Stat{Czxid: int64(1 + rng.IntN(3)), Mzxid: int64(4 + rng.IntN(4)), Pzxid: int64(rng.IntN(8)),
+				NumChildren: int32(rng.IntN(2))}
 			switch rng.IntN(6) {
 			case 0, 1:
 				ns.got(n, make([]byte, rng.IntN(5)), stat)
@@ -139,7 +140,7 @@ func TestNodes_Random_CountsAreRight(t *testing.T) {
 	}
 }
 
-// pick returns one of the nodes.
+// pick returns a random node.
 func pick(rng *rand.Rand, root *node) (picked *node) {
 	count := 0
 	root.all(func(n *node) {
@@ -150,7 +151,7 @@ func pick(rng *rand.Rand, root *node) (picked *node) {
 	return picked
 }
 
-// TestNodes_Listed_KeepsEachNameAlone: the names of a list share their memory, and one may stay while the others go.
+// The names of a list share their memory, and one of them may stay while the others go.
 func TestNodes_Listed_KeepsEachNameAlone(t *testing.T) {
 	ns, name := newNodes("/app", unlimited), "a"
 	ns.listed(ns.root, []string{name}, &zk.Stat{NumChildren: 1})

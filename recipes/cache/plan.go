@@ -1,14 +1,14 @@
 package cache
 
-// plan is what is to be asked of the server: parts to read, and parts whose watches are to be set again. It knows which requests to
-// set watches are on their way. It has no clock, no lock and no I/O.
+// plan is what has to be requested from the server: parts to read, and parts whose watches must be set again. It knows
+// which requests to set watches are in flight. It has no clock, no lock and no I/O.
 type plan struct {
 	support support
 	dirty   [2]int // parts that are not clean, by the parity of their round
 
-	reads    []part // stale, the oldest first; some may not be stale any more
-	bares    []part // bare; some may not be bare any more
-	since    int64  // no bare part has been without a watch since an earlier transaction
+	reads    []part // stale, the oldest first; some may no longer be stale
+	bares    []part // bare; some may no longer be bare
+	since    int64  // no bare part lost its watch before this transaction
 	rearming map[*rearm]struct{}
 }
 
@@ -18,7 +18,7 @@ type part struct {
 	of   int // data or list
 }
 
-// What a part is of, which is the index of node.parts.
+// These are the values of part.of and the indexes of node.parts.
 const (
 	data = iota
 	list
@@ -26,17 +26,18 @@ const (
 
 // state is what is known of a part, and what is being done about it, in five bits:
 //
-//	none                 clean: there is nothing to ask. The newest reading set a watch that has not fired, or the watch was set
-//	                     again since. Or the part is not followed, could not be read, or is of a node that was found gone
-//	stale                to be read
+//	none                 clean: there is nothing to request. The newest read set a watch that has not fired, or
+//	                     the watch was set again since. Or the part is not followed, could not be read, or is of
+//	                     a node that was found to be gone
+//	stale                must be read
 //	bare                 unchanged as far as known, but without a watch; one request sets many watches again
 //	stale, asked         being read
 //	bare, asked          its watch is being set again
-//	… asked, again       more is known meanwhile, as by an event: the answer counts and is shown, and the part is read once more
+//	… asked, again       more is known by now, for example from an event: the answer counts and is shown, and the
+//	                     part is read again
 //	odd                  the number of its round is odd; see rounds
 //
-// A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit distinguishes
-// them.
+// A part that is not clean is dirty. It belongs to the active round or to the next one; one bit distinguishes them.
 type state uint8
 
 const clean state = 0
@@ -49,7 +50,7 @@ const (
 	odd
 )
 
-// state returns the place of the state.
+// state returns a pointer to the state of the part.
 func (p part) state() *state { return &p.node.parts[p.of] }
 
 // parity is 1 if the number of a round is odd.
@@ -61,20 +62,21 @@ func (s state) parity() parity { return parity(s & odd / odd) }
 type rearm struct {
 	parts []part
 	since int64 // the server reports at once what has changed after this transaction
-	late  bool  // since was made earlier after the request was sent
+	late  bool  // since was moved back after the request was sent
 }
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 
-// restart forgets all requests, because there is a new connection and no watch. The caller then enters again what
-// each part needs: see engine.begin. Restart returns the transaction since which a part may have been without a
-// watch. The server is queried once for what has changed after that, for all parts that only need their watches, so
-// it is the earliest of these three:
+// restart forgets all requests, because there is a new connection and no watch. The caller then enters again what each
+// part needs: see engine.begin. restart returns the transaction since which a part may have been without a watch. The
+// server is queried once for what has changed after that, for all parts that only need their watches, so it is the
+// earliest of these three:
 //
 //   - A clean part had its watch on the previous connection. All events up to zxid, the newest transaction that an
 //     answer has reported, were handled, so the part has not changed up to then.
-//   - A bare part had lost its watch before that connection ended: since pl.since, and no request for it had been sent.
-//   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that the watch was set.
+//   - A bare part lost its watch before that connection ended: since pl.since, and no request for it was sent.
+//   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that
+//     the watch was set.
 func (pl *plan) restart(zxid int64) (since int64) {
 	since = zxid
 	if len(pl.bares) > 0 {
@@ -90,8 +92,8 @@ func (pl *plan) restart(zxid int64) (since int64) {
 // spoil makes a part stale.
 func (pl *plan) spoil(p part, in parity) { pl.enter(p, stale, in) }
 
-// expose makes a part bare that was clean, or is new: nothing is known to have changed since the transaction. If the server cannot set
-// watches without a reading, the part is stale.
+// expose makes a part bare that was clean, or is new: nothing is known to have changed since the transaction. If the
+// server cannot set watches without a read, the part becomes stale.
 func (pl *plan) expose(p part, since int64, in parity) {
 	if pl.support.lacking {
 		pl.enter(p, stale, in)
@@ -101,14 +103,14 @@ func (pl *plan) expose(p part, since int64, in parity) {
 	pl.enter(p, bare, in)
 }
 
-// rewind makes the bare parts bare since an earlier transaction.
+// rewind moves the transaction since which the bare parts are bare back to an earlier one.
 func (pl *plan) rewind(since int64) {
 	if len(pl.bares) == 0 || since < pl.since {
 		pl.since = since
 	}
 }
 
-// enter makes a part stale or bare. It joins a round, unless it is in one.
+// enter makes a part stale or bare. The part joins a round, unless it already belongs to one.
 func (pl *plan) enter(p part, how state, in parity) {
 	s := p.state()
 	switch {
@@ -135,11 +137,11 @@ func (pl *plan) put(p part, how state) {
 	}
 }
 
-// read returns the next part to be read, and records it as requested.
+// read returns the next part to be read, and marks it as requested.
 func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
 
-// rearm returns the next request to set watches, or nil. It takes parts until add reports that there is no room for
-// more.
+// rearm returns the next request to set watches, or nil. It takes parts until add returns false, because the request
+// has no more room.
 func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	r := &rearm{since: pl.since}
 	for room := true; room; {
@@ -157,7 +159,7 @@ func (pl *plan) rearm(add func(part) (room bool)) *rearm {
 	return r
 }
 
-// take returns the first part of a queue that still is what the queue is for, and records it as requested.
+// take returns the first part of a queue whose state still matches the queue, and marks it as requested.
 func take(queue *[]part, how state) (part, bool) {
 	for len(*queue) > 0 {
 		p := (*queue)[0]
@@ -171,8 +173,8 @@ func take(queue *[]part, how state) (part, bool) {
 	return part{}, false
 }
 
-// answered records that a part was read. It is clean, unless it became stale in the meantime: then it joins the round
-// next. It returns the round that the part was in, for what is found because of it.
+// answered records that a part was read. The part is clean, unless it became stale in the meantime, in which case it
+// joins the round next. answered returns the round to which the part belonged, for what is found because of it.
 func (pl *plan) answered(p part, next parity) (in parity) {
 	s := p.state()
 	was := *s
@@ -192,15 +194,16 @@ func (pl *plan) clear(p part) {
 	*s = clean
 }
 
-// retry puts a part back that was being read. It stays in its round.
+// retry queues a part again that was being read. The part stays in its round.
 func (pl *plan) retry(p part) {
 	if *p.state()&asked != 0 {
 		pl.put(p, stale)
 	}
 }
 
-// rearmed takes in that a request to set watches is over: its parts are clean, or, without an answer that counts, bare or stale. The
-// events of the parts that had changed came before. Such a part is stale. All stay in their rounds.
+// rearmed records that a request to set watches is over: its parts become clean, or, without an answer that counts,
+// bare or stale. The events of parts that had changed came before the answer, so such a part is stale. All parts stay
+// in their rounds.
 func (pl *plan) rearmed(r *rearm, how state) {
 	delete(pl.rearming, r)
 	if how == bare {
@@ -219,7 +222,8 @@ func (pl *plan) rearmed(r *rearm, how state) {
 	}
 }
 
-// backdate makes the requests that set watches earlier than they were sent: their answers do not count.
+// backdate moves the requests to set watches that are in flight back to an earlier transaction than they were sent
+// with, so their answers do not count.
 func (pl *plan) backdate(since int64) {
 	for r := range pl.rearming {
 		if r.since > since {
@@ -228,7 +232,8 @@ func (pl *plan) backdate(since int64) {
 	}
 }
 
-// readAll takes in that the server cannot set watches without a reading: all bare parts are stale. It reports whether that is news.
+// readAll records that the server cannot set watches without a read, so all bare parts become stale. It reports whether
+// that is news.
 func (pl *plan) readAll() bool {
 	if pl.support.lacking {
 		return false

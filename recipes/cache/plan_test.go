@@ -21,7 +21,7 @@ func (s state) String() string {
 	return strings.Join(words, " ")
 }
 
-// What is done to one part, and what is known of it then.
+// Each case is what happens to one part, and what is known of it afterwards.
 func TestPlan_OnePart(t *testing.T) {
 	const since = 7
 	p := part{&node{}, data}
@@ -95,7 +95,7 @@ func TestPlan_OnePart(t *testing.T) {
 	}
 }
 
-// Both parts of a node are being watched, by two requests. The answer to one says nothing of the other.
+// Both parts of a node are being watched, by two requests. The answer to one does not affect the other.
 func TestPlan_Rearmed_ConcernsThePartsOfTheRequest(t *testing.T) {
 	pl, n, one := plan{rearming: map[*rearm]struct{}{}}, &node{}, func(part) bool { return false }
 	pl.expose(part{n, data}, 3, 1)
@@ -151,7 +151,7 @@ func TestSupport(t *testing.T) {
 	for i := range 30 {
 		if s.recheck(); !s.lacking {
 			tries = append(tries, i)
-			s.lacking = true // again
+			s.lacking = true // it is lacking again
 		}
 	}
 	require.Equal(t, []int{0, 2, 6, 14}, tries)
@@ -159,17 +159,17 @@ func TestSupport(t *testing.T) {
 	require.Equal(t, support{}, s)
 }
 
-// model is a server with parts that change, a connection that may be lost, and a cache that has nothing but a plan
-// and rounds. The parts have no data: the transaction that changed them last stands for it.
+// model is a server with parts that change, a connection that may be lost, and a cache that consists only of a plan and
+// rounds. The parts have no data; the transaction that last changed a part represents it.
 type model struct {
-	script   func(n int) int // the next choice
+	script   func(n int) int // makes the next choice
 	now      int             // counts steps
 	lossless bool
 
 	zxid    int64
 	history [][]change // by part
 	watched []bool
-	lacks   bool // it cannot set watches without a reading
+	lacks   bool // it cannot set watches without a read
 	inbox   []asking
 	outbox  []news
 
@@ -180,7 +180,7 @@ type model struct {
 	newest int64
 	heard  int
 	epoch  int
-	sought int // a verification looks for all that the server had before this step; 0 if there is none
+	sought int // a verification must find all that the server had before this step; 0 if there is none
 }
 
 type change struct {
@@ -191,15 +191,15 @@ type change struct {
 type asking struct {
 	epoch, at int
 	read      part
-	rearm     *rearm // nil of a reading
+	rearm     *rearm // nil for a read
 }
 
 type news struct {
 	asking
-	changed int   // a part; -1 of an answer
-	zxid    int64 // of an answer
-	value   int64 // of a reading
-	sibling int64 // of a reading of data: of the list
+	changed int   // a part; -1 for an answer
+	zxid    int64 // for an answer
+	value   int64 // for a read
+	sibling int64 // for a read of data: of the list
 	err     error
 }
 
@@ -226,7 +226,7 @@ func (m *model) index(p part) int {
 	panic("no such part")
 }
 
-// value is what the server had before a step.
+// value returns what the server had before a step.
 func (m *model) value(i, before int) (zxid int64) {
 	for _, c := range m.history[i] {
 		if c.at < before {
@@ -279,7 +279,7 @@ func (m *model) serve() {
 	m.outbox = append(m.outbox, answer)
 }
 
-// connect is a new connection. What the server had sent on the old one was heard before.
+// connect opens a new connection. What the server had sent on the old one has been heard.
 func (m *model) connect() {
 	for len(m.outbox) > 0 {
 		m.hear()
@@ -424,7 +424,7 @@ func (m *model) run(steps int) error {
 	return m.quiet()
 }
 
-// quiet checks that the cache comes to have everything, when nothing changes any more.
+// quiet checks that the cache catches up with everything once nothing changes any more.
 func (m *model) quiet() error {
 	for verified := false; ; {
 		for range 200 {
@@ -443,7 +443,8 @@ func (m *model) quiet() error {
 		verified = true
 	}
 	if m.plan.pending() > 0 || m.rounds.isVerifying() || len(m.plan.rearming) > 0 {
-		return fmt.Errorf("pending: %d parts, %d requests, verifying %v", m.plan.pending(), len(m.plan.rearming), m.rounds.isVerifying())
+		return fmt.Errorf("pending: %d parts, %d requests, verifying %v",
+			m.plan.pending(), len(m.plan.rearming), m.rounds.isVerifying())
 	}
 	for i := range m.parts {
 		switch want := max(1, m.value(i, m.now)); {

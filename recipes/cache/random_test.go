@@ -54,7 +54,8 @@ type storm struct {
 func newStorm(t *testing.T, srv *zktest.Server, seed uint64) *storm {
 	s := &storm{T: t, srv: srv, rand: rand.New(rand.NewPCG(seed, 7)), lags: seed%3 == 0}
 	var err error
-	s.client, err = conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("w")), conn.WithSessionTimeout(bubble.Timeout),
+	s.client, err = conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("w")),
+		conn.WithSessionTimeout(bubble.Timeout),
 		conn.WithTickTime(2*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.client.Close() }) // never fails
@@ -139,7 +140,7 @@ func (s *storm) run() {
 	require.Zero(s, total, "watches are left")
 }
 
-// write changes a random node, if it can be changed so.
+// write changes a random node, if the change is possible.
 func (s *storm) write() {
 	path := root
 	for range s.rand.IntN(4) {
@@ -155,7 +156,7 @@ func (s *storm) write() {
 	case 6:
 		_ = s.srv.DeleteAll(path)
 	default:
-		if s.srv.Delete(path) == nil { // and again, at once
+		if s.srv.Delete(path) == nil { // and create it again at once
 			_, _ = s.srv.Create(path, []byte("again"), zktest.Persistent)
 		}
 	}
@@ -176,7 +177,8 @@ func (s *storm) fault() {
 	case 4:
 		s.srv.Intercept(zktest.Match{From: watcher, Skip: s.rand.IntN(10)}, zktest.DropRequest())
 	case 5:
-		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(10)}, zktest.HoldReply(time.Duration(s.rand.IntN(100))*time.Millisecond))
+		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(10)},
+			zktest.HoldReply(time.Duration(s.rand.IntN(100))*time.Millisecond))
 	case 6:
 		s.srv.Intercept(zktest.Match{From: watcher, Times: s.rand.IntN(3)}, zktest.Fail(zktest.CodeThrottled))
 	case 7:
@@ -199,7 +201,7 @@ func (s *storm) heal() {
 	}
 }
 
-// truth is what the server has of what the cache keeps.
+// truth returns what the server has of what the cache keeps.
 func (s *storm) truth() map[string]string {
 	want := map[string]string{}
 	for _, n := range s.srv.Tree(root) {
@@ -210,7 +212,7 @@ func (s *storm) truth() map[string]string {
 	return want
 }
 
-// kept is what the cache keeps of data.
+// kept returns what the cache keeps of data.
 func (s *storm) kept(data []byte) []byte {
 	if s.bare {
 		return nil
@@ -227,7 +229,7 @@ func (s *storm) lists(path string) bool {
 	return strings.Count(path, "/")-strings.Count(root, "/") < s.depth && (path == root || s.scope(path) == cache.Whole)
 }
 
-// read takes the changes, slowly at times.
+// read takes the changes, at times slowly.
 func (s *storm) read(ctx context.Context) {
 	slow := rand.New(rand.NewPCG(1, 1))
 	for change, err := range s.cache.Watch(ctx) {
@@ -244,7 +246,7 @@ func (s *storm) read(ctx context.Context) {
 	}
 }
 
-// look compares a snapshot with what the server had at the time that the view says.
+// look compares a snapshot with what the server had at the time that the view reports.
 func (s *storm) look() {
 	list, view := s.cache.Snapshot()
 	got := map[string]cache.Entry{}
@@ -252,7 +254,7 @@ func (s *storm) look() {
 		got[e.Path] = e
 	}
 	if s.lags {
-		return // then the server that answers is behind the history
+		return // the server that answers is then behind the history
 	}
 	type state struct {
 		zxid   int64
@@ -273,7 +275,8 @@ func (s *storm) look() {
 		e, ok := got[path]
 		switch {
 		case ok && e.Err == nil:
-			require.True(s, e.Mzxid > was.zxid || was.exists && e.Mzxid == was.zxid, "%s: older than the view says: %+v", path, e)
+			require.True(s, e.Mzxid > was.zxid || was.exists && e.Mzxid == was.zxid,
+				"%s: older than the view says: %+v", path, e)
 		case was.exists && !ok:
 			require.Greater(s, s.deleted(path), was.zxid, "%s is missing in a view as of its time", path)
 		}
@@ -301,8 +304,8 @@ func (s *storm) sync() {
 	}
 }
 
-// checkTold checks what the reader has seen: it has existed, it follows from what it saw before, and in the end it is
-// the truth.
+// checkTold checks what the reader has seen: it has existed, it follows from what the reader saw before, and in the end
+// it is the truth.
 func (s *storm) checkTold() {
 	existed := map[string]map[[2]int64]bool{}
 	czxid := map[string]int64{}

@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// addRearm sets watches again, without a reading. It is for each new connection, and for each recheck: a server may have lost a watch in
-// silence.
+// addRearm sets watches again, without a read. This happens on each new connection, and at each recheck, because a
+// server may have lost a watch silently.
 func (e *engine) addRearm(b *session.Batch) bool {
 	w := watchList{room: e.feed.Room()}
 	rearm := e.plan.rearm(func(p part) bool {
@@ -25,7 +25,7 @@ func (e *engine) addRearm(b *session.Batch) bool {
 	return true
 }
 
-// watchList is the paths of a request that sets watches.
+// watchList holds the paths of a request to set watches.
 type watchList struct {
 	room                    int
 	data, missing, children []string
@@ -43,7 +43,7 @@ func (w *watchList) add(p part, path string) {
 	}
 }
 
-// rearmed handles the answer to a request that set watches. The events of nodes that have changed came before it.
+// rearmed handles the answer to a request to set watches. The events of nodes that have changed came before it.
 func (e *engine) rearmed(r *request, a *session.Answer) {
 	switch {
 	case a.Err != nil:
@@ -60,7 +60,7 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 	}
 }
 
-// unarmed handles that a request to set watches was not answered, or not in a way that counts.
+// unarmed handles that a request to set watches was not answered, or not with an answer that counts.
 func (e *engine) unarmed(r *rearm, err error) {
 	if errors.Is(err, zk.ErrConnectionClosed) && e.plan.support.hungUp(e.epoch) {
 		e.cannotRearm()
@@ -72,10 +72,12 @@ func (e *engine) unarmed(r *rearm, err error) {
 	}
 }
 
-// cannotRearm is called when the server cannot set watches without a reading, or hangs up on it.
+// cannotRearm is called when the server cannot set watches without a read, or hangs up on the attempt.
 func (e *engine) cannotRearm() {
 	if e.plan.readAll() {
-		e.cache.client.Logger().Info("zookeeper: cache: the server cannot set watches again, so that all nodes are read again", "path", e.nodes.path)
+		e.cache.client.Logger().Info(
+			"zookeeper: cache: the server cannot set watches again, so that all nodes are read again",
+			"path", e.nodes.path)
 	}
 }
 
@@ -87,11 +89,11 @@ func (e *engine) recheck() {
 	}
 }
 
-// verify looks for watches that the servers have lost without an event, and reads again what could not be read, within the next round.
-// What a request on its way reads is new enough: its answer comes after the sync that brought this about.
+// verify looks for watches that the servers have lost without an event, and rereads what could not be read, within the
+// next round. A request that is in flight reads something new enough: its answer comes after the sync that caused this.
 //
-// Source: a server takes a watch away, and withholds the event, if the client may not read the node at that moment, since
-// 3.8.4 and 3.9.2 (CVE-2024-23944). DataTree.setWatches checks no access list.
+// Source: since 3.8.4 and 3.9.2 (CVE-2024-23944), a server removes a watch and withholds its event if the client may
+// not read the node at that moment. DataTree.setWatches checks no access list.
 func (e *engine) verify() {
 	since, next := e.rounds.verified, e.rounds.next()
 	e.rounds.verify(e.zxid)

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// needs reports which watches of a path the cache has, or is asking for.
+// needs reports which watches of a path the cache has, or is requesting.
 func (c *Cache) needs(path string) (ofData, ofList bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -23,7 +23,7 @@ func (c *Cache) needs(path string) (ofData, ofList bool) {
 	return needs(part{n, data}), needs(part{n, list})
 }
 
-// release takes the watches away, one node after the other.
+// release removes the watches, one node after another.
 func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed) {
 	e := c.engine
 	var nodes []*node
@@ -41,7 +41,7 @@ func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed
 			switch {
 			case n.Kind != session.Answered || !ok || r.epoch != e.epoch:
 			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, zkrecipes.CodeUnimplemented):
-				return // the connection is gone, or the server cannot do it
+				return // the connection is gone, or the server does not support it
 			case session.NotExecuted(n.Err):
 				e.inflight--
 				nodes = append(nodes, r.part.node)

@@ -9,12 +9,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// request is one request on its way.
+// request is one request in flight.
 type request struct {
 	kind    requestKind
 	epoch   int
-	part    part    // of a reading
-	rearm   *rearm  // of rearming
+	part    part    // for a read
+	rearm   *rearm  // for rearming
 	waiters waiters // for a sync
 }
 
@@ -28,13 +28,13 @@ const (
 	removing
 )
 
-// request returns a request that is to be sent now.
+// request returns a request that is about to be sent.
 func (e *engine) request(kind requestKind) *request {
 	e.inflight++
 	return &request{kind: kind, epoch: e.epoch}
 }
 
-const inFlight = 4 << 20 // bytes of answers that may be on their way, more or less
+const inFlight = 4 << 20 // bytes of answers that may be in flight, roughly
 
 // batch returns the requests to send, within the window.
 func (e *engine) batch() *session.Batch {
@@ -60,7 +60,7 @@ func (e *engine) batch() *session.Batch {
 
 func (e *engine) addSync(b *session.Batch) {
 	var asking waiters
-	if !e.rounds.isVerifying() { // calls that come meanwhile share the next sync, and what is verified after it
+	if !e.rounds.isVerifying() { // calls that arrive in the meantime share the next sync, and what is verified after it
 		asking = e.waiters.ask()
 	}
 	if e.behind || len(asking) > 0 {
@@ -95,8 +95,9 @@ func (e *engine) addRead(b *session.Batch) bool {
 // answered handles the answer to a request.
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
-	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost), a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
-		e.rest = e.rest || a.Zxid > 0 // the server asks to send it later
+	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost),
+		a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, zkrecipes.ErrTooLarge):
+		e.rest = e.rest || a.Zxid > 0 // the server asks for a later retry
 		e.unanswered(r, a.Err)
 		return
 	case e.noteZxid(r, a.Zxid):
@@ -114,20 +115,20 @@ func (e *engine) answered(r *request, a *session.Answer) {
 		if len(r.waiters) > 0 {
 			e.verify()
 		}
-		r.waiters.synced(e.rounds.newest + 1) // the one that is active began before
+		r.waiters.synced(e.rounds.newest + 1) // the active one began before
 	case removing:
 	}
 }
 
 var errBehind = errors.New("the server is behind")
 
-// noteZxid sets e.zxid from an answer. No other function does, and events do not count: those of one transaction come
-// one after another. All events up to e.zxid have therefore been handled.
+// noteZxid sets e.zxid from an answer. No other function does, and events do not count, because those of one
+// transaction arrive one after another. All events up to e.zxid have therefore been handled.
 //
-// It reports whether the server is behind: it does not yet know what another server reported before. Such an answer
-// is dropped, so that no entry goes back in time. The next requests are sent behind a sync. If the server is still
-// behind after that, the ensemble has lost transactions, because it was restored from a backup. Then everything is
-// read again, and entries go back.
+// noteZxid reports whether the server is behind, which means that it does not yet know what another server reported
+// before. Such an answer is dropped, so that no entry goes back in time, and the next requests are sent behind a sync.
+// If the server is still behind after that, the ensemble has lost transactions, because it was restored from a backup.
+// Then everything is reread, and entries go back.
 func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 	switch {
 	case zxid == 0: // no server has answered
@@ -167,15 +168,15 @@ func (e *engine) unanswered(r *request, err error) {
 	}
 }
 
-// read handles the answer to a reading. What is found because of it is in the same round.
+// read handles the answer to a read. What is found because of it belongs to the same round.
 func (e *engine) read(r *request, a *session.Answer) {
 	p := r.part
 	if *p.state()&asked == 0 {
-		return // the node was found to be gone meanwhile
+		return // the node was found to be gone in the meantime
 	}
 	in := e.plan.answered(p, e.rounds.next())
 	switch {
-	case r.kind == probing && errors.Is(a.Err, zk.ErrNoNode): // and there is a watch
+	case r.kind == probing && errors.Is(a.Err, zk.ErrNoNode): // and now there is a watch
 	case errors.Is(a.Err, zk.ErrNoNode):
 		e.nodes.gone(p.node)
 		if p.node == e.nodes.root {
@@ -213,14 +214,14 @@ func (e *engine) got(n *node, a *session.Answer, in parity) {
 
 func (e *engine) listed(n *node, a *session.Answer, in parity) {
 	e.nodes.listed(n, a.Names, &a.Stat)
-	for _, kid := range n.children() { // those that are new, or were deleted and are there again
+	for _, kid := range n.children() { // those that are new, or were deleted and exist again
 		if p := (part{kid, data}); !kid.known && *p.state() == clean {
 			e.plan.spoil(p, in)
 		}
 	}
 }
 
-// refused handles that a part cannot be read. If it is the first that is known of a node, its list is tried as well.
+// refused handles that a part cannot be read. If this is the first that is known of a node, its list is tried as well.
 func (e *engine) refused(p part, err error, in parity) {
 	kids := part{p.node, list}
 	if e.nodes.fail(p, err) && p.of == data && e.nodes.follows(kids) {

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each word is a step: "+1" a part becomes dirty, "-1" one of round 1 becomes clean, "5" an answer to what was sent at 5 is handled,
-// "down" and "up" are the connection, "verify" is a verification. After each step rounds end that can.
+// Each word is a step: "+1" makes a part dirty, "-1" makes a part of round 1 clean, "5" handles an answer to a request
+// sent at 5, "down" and "up" change the connection, and "verify" starts a verification. After each step, the rounds end
+// that can.
 func TestRounds_Advance_SaysAsOfWhenAllIsThere(t *testing.T) {
 	for _, tt := range []struct {
 		name, steps string
@@ -85,9 +86,9 @@ func TestRounds_Verify_EndsWithTheNextRound(t *testing.T) {
 	require.Equal(t, int64(20), r.verified)
 }
 
-// passes are the rounds as they are defined, with a set of parts for each.
+// passes are the rounds according to their definition, with a set of parts for each.
 type passes struct {
-	active, next map[int]bool // active is nil if no round is
+	active, next map[int]bool // active is nil if no round is active
 	began        time.Time
 	ended        int
 }
@@ -122,7 +123,7 @@ func TestRounds_Random_EndAsTheyAreDefined(t *testing.T) {
 			switch what := rng.IntN(10); {
 			case what < 3:
 				enter(m.next, r.next())
-			case what < 4 && len(parts) > 0: // found because of another
+			case what < 4 && len(parts) > 0: // found because of another part
 				cause := parts[rng.IntN(len(parts))]
 				if m.active[cause] {
 					enter(m.active, in[cause])

@@ -1,7 +1,7 @@
 package cache
 
-// support is whether the server can set watches without a read, as far as the cache has found out. It cannot if it
-// refuses, or if three connections in a row end when it is requested. Trying may cost the connection, so after each
+// support records whether the server can set watches without a read, as far as the cache has found out. It cannot if it
+// refuses, or if three connections in a row end when it is requested. A try may cost the connection, so after each
 // failure twice as many rechecks pass before the next try.
 type support struct {
 	lacking bool
@@ -10,7 +10,7 @@ type support struct {
 	skipped int    // how many were skipped last
 }
 
-// hungUp takes in that a connection ended under a request to set watches. It reports whether that makes three in a row.
+// hungUp records that a connection ended under a request to set watches. It reports whether that makes three in a row.
 func (s *support) hungUp(connection int) bool {
 	if s.hangups[2] == connection {
 		return false
@@ -19,14 +19,15 @@ func (s *support) hungUp(connection int) bool {
 	return s.hangups[0] > 0
 }
 
-// has takes in that the server has set watches. It reports whether that is news.
+// has records that the server has set watches. It reports whether that is news.
 func (s *support) has() bool {
 	news := s.lacking || s.skipped > 0
 	*s = support{}
 	return news
 }
 
-// recheck takes in that a recheck begins, which tries again if it is its turn: the connections may only have been bad.
+// recheck records that a recheck begins. If it is time for a try, the cache requests watches again, because the
+// connections may only have been bad.
 func (s *support) recheck() {
 	switch {
 	case !s.lacking:

@@ -7,13 +7,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path:
-// it takes 96 bytes, beside its name and its data.
+// node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path: it
+// takes 96 bytes, plus its name and its data.
 type node struct {
 	parent  *node // nil for the root
 	name    string
 	data    []byte
-	more    *details // nil if they are those of most nodes
+	more    *details // nil if they are the usual ones
 	czxid   int64
 	mzxid   int64
 	ctime   int64 // as in zk.Stat
@@ -31,20 +31,21 @@ const (
 	alone                    // what is below it is not kept
 )
 
-// details are what a node has that is not as most nodes are: a leaf that never had a child, is not ephemeral, and has the access list
-// of its creation.
+// details are what distinguishes a node from most nodes, which are leaves that never had a child, are not ephemeral,
+// and have the access list of their creation.
 type details struct {
-	// kids are the children, sorted by name. Of some only the name is known, and some were deleted since the list was read.
+	// kids are the children, sorted by name. Some are known only by name, and some were deleted since the list was
+	// read.
 	kids  []*node
 	pzxid int64 // of the newest list
 	owner int64 // of an ephemeral node
-	// The rest is as in zk.Stat.
+	// The others are as in zk.Stat.
 	cversion    int32
 	numChildren int32
 	aversion    int32
 }
 
-// counted takes what a Stat says of the children.
+// counted sets what a Stat contains about the children.
 func (d *details) counted(stat *zk.Stat) {
 	d.pzxid, d.cversion, d.numChildren = stat.Pzxid, stat.Cversion, stat.NumChildren
 }
@@ -56,7 +57,7 @@ func (n *node) details() details {
 	return *n.more
 }
 
-// detail sets the details, after the czxid.
+// detail sets the details. The czxid must have been set before.
 func (n *node) detail(d details) {
 	n.more = nil
 	if len(d.kids) > 0 || d.owner != 0 || d.pzxid != n.czxid || d.cversion != 0 || d.numChildren != 0 || d.aversion != 0 {
@@ -76,13 +77,13 @@ func (n *node) child(name string) *node {
 
 func byName(n *node, name string) int { return strings.Compare(n.name, name) }
 
-// tree is a root with its nodes, and where it is.
+// tree is a root with its nodes, and the path of the root.
 type tree struct {
 	path string
 	root *node
 }
 
-// find returns the node with the path, or nil.
+// find returns the node at path, or nil.
 func (t *tree) find(path string) *node {
 	rest, ok := t.below(path)
 	if !ok || len(path) > 1 && path[len(path)-1] == '/' {
@@ -97,7 +98,7 @@ func (t *tree) find(path string) *node {
 	return n
 }
 
-// below returns the path relative to the root: "" is the root itself.
+// below returns the path relative to the root, where "" is the root itself.
 func (t *tree) below(path string) (string, bool) {
 	switch rest, ok := strings.CutPrefix(path, t.path); {
 	case !ok:
@@ -132,7 +133,7 @@ func (t *tree) pathOf(n *node) string {
 	return string(b)
 }
 
-// depth is 0 for the root.
+// depth returns 0 for the root, and 1 more for each level below it.
 func (n *node) depth() (d int) {
 	for ; n.parent != nil; n = n.parent {
 		d++
@@ -156,7 +157,7 @@ func (n *node) allParts(f func(part)) {
 	})
 }
 
-// next returns the first known node after a path in the order of all, or nil. There need not be a node with the path.
+// next returns the first known node after path in the order of all, or nil. There need not be a node at path.
 func (t *tree) next(path string) *node {
 	rest, _ := t.below(path)
 	return nextKnown(t.root, rest)

@@ -16,16 +16,16 @@ type Typed[T any] struct {
 	decoded map[string]TypedEntry[T]
 }
 
-// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err says why, and Value is what
-// the function returned.
+// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err is why, and Value is what the
+// function returned.
 type TypedEntry[T any] struct {
 	Entry
 	Value T
 }
 
-// As returns the entries of a cache decoded by a function. The function is called when a node is asked for, and
-// not again while the node has the same version. It may be called concurrently by several goroutines, even for
-// one node. A node that does not decode is an entry with an error, and does not affect the others.
+// As returns the entries of a cache, decoded by a function. decode is called when a node is requested, and not again
+// while the node has the same version. It may be called concurrently by several goroutines, even for one node. A node
+// that does not decode is an entry with an error, and does not affect the others.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
@@ -56,8 +56,8 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value. An entry that is no
-// longer the one in the cache is decoded each time.
+// Decode returns an entry of the cache, such as one from [Cache.Watch], with its value. An entry that is no longer the
+// one in the cache is decoded each time.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
 	if e.Mzxid == 0 {
@@ -83,14 +83,14 @@ func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	return typed
 }
 
-// keep keeps the value of an entry that is in the cache now.
+// keep stores the value of an entry that is in the cache now.
 func (t *Typed[T]) keep(typed TypedEntry[T]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now, ok := t.cache.Get(typed.Path); !ok || now.Mzxid != typed.Mzxid || now.Czxid != typed.Czxid {
 		return
 	}
-	if len(t.decoded) > 2*t.cache.View().Nodes+64 { // most are of nodes that are gone
+	if len(t.decoded) > 2*t.cache.View().Nodes+64 { // most belong to nodes that are gone
 		maps.DeleteFunc(t.decoded, func(path string, _ TypedEntry[T]) bool {
 			_, ok := t.cache.Get(path)
 			return !ok

@@ -6,11 +6,11 @@ import "slices"
 type waiter struct {
 	done  chan struct{}
 	round int  // 0 until its sync is answered
-	asked bool // its sync is on its way
+	asked bool // its sync is in flight
 	err   error
 }
 
-// over reports that its round has ended.
+// over reports whether its round has ended.
 func (w *waiter) over(ended int) bool { return w.round > 0 && w.round <= ended }
 
 // waiters are all calls that wait.
@@ -33,7 +33,7 @@ func (ws *waiters) wake(ended int) {
 	})
 }
 
-// wakeAll wakes all with an error, since no round will end.
+// wakeAll wakes all with an error, because no round will end.
 func (ws *waiters) wakeAll(err error) {
 	for _, w := range *ws {
 		w.err = err
@@ -42,7 +42,7 @@ func (ws *waiters) wakeAll(err error) {
 	*ws = nil
 }
 
-// ask returns those that want a sync, which is sent now. While one is on its way, all others share the next.
+// ask returns those that want a sync, which is sent now. While one is in flight, all others share the next.
 func (ws waiters) ask() (asking waiters) {
 	if slices.ContainsFunc(ws, func(w *waiter) bool { return w.asked && w.round == 0 }) {
 		return nil
@@ -56,14 +56,14 @@ func (ws waiters) ask() (asking waiters) {
 	return asking
 }
 
-// synced takes in that a sync was answered: what has been committed before is in the cache when the round ends.
+// synced records that a sync was answered: what was committed before it is in the cache when the round ends.
 func (ws waiters) synced(round int) {
 	for _, w := range ws {
 		w.round = round
 	}
 }
 
-// retry takes in that a sync was not answered.
+// retry records that a sync was not answered.
 func (ws waiters) retry() {
 	for _, w := range ws {
 		w.asked = false

@@ -16,7 +16,7 @@ import (
 // written is when the instances of the golden files were registered.
 var written = time.UnixMilli(1700000000123)
 
-// The golden files were written by Curator 5.9 and Spring Cloud Zookeeper 4.3: see integration/others/discovery.
+// golden reads a golden file. Curator 5.9 and Spring Cloud Zookeeper 4.3 wrote them: see integration/others/discovery.
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
@@ -31,7 +31,7 @@ func uri(t *testing.T, text string) discovery.URISpec {
 	return spec
 }
 
-// TestGolden_Curator: what Curator has written decodes, and encodes to the same bytes.
+// What Curator has written decodes, and encodes to the same bytes.
 func TestGolden_Curator(t *testing.T) {
 	full := golden(t, "curator-full")
 	_, after, _ := strings.Cut(string(full), `"payload":`)
@@ -42,23 +42,26 @@ func TestGolden_Curator(t *testing.T) {
 			Type: discovery.Dynamic,
 		},
 		"full": {
-			Service: "full", ID: `id "of" é`, Address: "host.example.com", Port: 8080, TLSPort: 8443, Registered: written, Type: discovery.Static,
+			Service: "full", ID: `id "of" é`, Address: "host.example.com", Port: 8080, TLSPort: 8443,
+			Registered: written, Type: discovery.Static,
 			Payload: json.RawMessage(payload),
 			Metadata: map[string]string{
 				"zone": "a", "weight": "3", "ratio": "0.5", "canary": "true",
 				"text": "\"quoted\" \\ / \b\t\n\f\r\x01\x1f\x7f é \u2028 \U0001f600 <a href='b'>&</a>",
 			},
-			URI: uri(t, "{scheme}://{address}:{ssl-port}/{name}/{id}?{[}{]}&t={registration-time-utc}&s={service-type}&p={port}"),
+			URI: uri(t,
+				"{scheme}://{address}:{ssl-port}/{name}/{id}?{[}{]}&t={registration-time-utc}&s={service-type}&p={port}"),
 		},
 		"text": {
 			Service: "text", ID: "1", Address: "10.0.0.7", Registered: time.UnixMilli(0), Type: discovery.Permanent,
 			Payload: json.RawMessage(`"a text"`),
 		},
 		"sequential": {
-			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written, Type: discovery.DynamicSequential,
-			URI: discovery.URISpec{},
+			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written,
+			Type: discovery.DynamicSequential, URI: discovery.URISpec{},
 		},
-		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written, Type: discovery.Dynamic},
+		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
+			Type: discovery.Dynamic},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, "curator-"+name)
@@ -73,7 +76,7 @@ func TestGolden_Curator(t *testing.T) {
 	}
 }
 
-// TestEncode_CuratorText: our text is escaped as Jackson escapes it.
+// Our text is escaped as Jackson escapes it.
 func TestEncode_CuratorText(t *testing.T) {
 	full, err := discovery.Curator().Decode("full", discovery.Node{Data: golden(t, "curator-full")})
 	require.NoError(t, err)
@@ -85,8 +88,7 @@ func TestEncode_CuratorText(t *testing.T) {
 	require.Contains(t, string(n.Data), `"payload":{"text":`+theirs)
 }
 
-// TestGolden_Spring: the same for Spring Cloud; our instance has the same bytes, except for the order of the
-// metadata.
+// As above for Spring Cloud. Our instance has the same bytes, except for the order of the metadata.
 func TestGolden_Spring(t *testing.T) {
 	data := golden(t, "spring")
 	i, err := discovery.Spring().Decode("golden-spring", discovery.Node{Name: "spring-1", Data: data})
@@ -99,14 +101,16 @@ func TestGolden_Spring(t *testing.T) {
 	require.False(t, i.Disabled)
 
 	n, err = discovery.Spring().Encode(discovery.Instance{
-		Service: i.Service, ID: i.ID, Address: i.Address, Port: i.Port, Registered: i.Registered, Metadata: map[string]string{"zone": "a"},
+		Service: i.Service, ID: i.ID, Address: i.Address, Port: i.Port, Registered: i.Registered,
+		Metadata: map[string]string{"zone": "a"},
 	})
 	require.NoError(t, err)
-	require.Equal(t, strings.Replace(string(data), `"zone":"a","instance_status":"UP"`, `"instance_status":"UP","zone":"a"`, 1), string(n.Data))
+	require.Equal(t, strings.Replace(string(data), `"zone":"a","instance_status":"UP"`,
+		`"instance_status":"UP","zone":"a"`, 1), string(n.Data))
 	require.Equal(t, "spring-1", n.Name)
 }
 
-// TestSpring_Status: Disabled decides.
+// Disabled takes precedence.
 func TestSpring_Status(t *testing.T) {
 	for _, c := range []struct {
 		disabled     bool
@@ -132,21 +136,31 @@ func TestSpring_Status(t *testing.T) {
 	}
 }
 
-// TestDecode_NamesInTheirCase: Java's readers do not know a name in another case.
+// Java's readers do not accept a name in a different case.
 func TestDecode_NamesInTheirCase(t *testing.T) {
 	for data, want := range map[string]struct {
 		codec    discovery.Codec
 		instance discovery.Instance
 	}{
-		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {discovery.Curator(), discovery.Instance{
-			Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
-		}},
-		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {discovery.Spring(), discovery.Instance{
-			Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`), Metadata: map[string]string{"zone": "a"},
-		}},
-		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {discovery.Finagle(), discovery.Instance{
-			Service: "s", ID: "1", Address: "h", Port: 2,
-		}},
+		`{"address":"h","port":2,"payload":{"a":1},"Address":"x","Port":3,"Payload":{"b":2}}`: {
+			discovery.Curator(),
+			discovery.Instance{
+				Address: "h", Port: 2, Payload: json.RawMessage(`{"a":1}`), Metadata: map[string]string{"a": "1"},
+			},
+		},
+		`{"address":"h","payload":{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}}`: {
+			discovery.Spring(),
+			discovery.Instance{
+				Address: "h", Payload: json.RawMessage(`{"metadata":{"zone":"a"},"Metadata":{"instance_status":"DOWN"}}`),
+				Metadata: map[string]string{"zone": "a"},
+			},
+		},
+		`{"serviceEndpoint":{"host":"h","port":2,"Port":3},"status":"ALIVE","Status":"DEAD","Shard":1}`: {
+			discovery.Finagle(),
+			discovery.Instance{
+				Service: "s", ID: "1", Address: "h", Port: 2,
+			},
+		},
 	} {
 		i, err := want.codec.Decode("s", discovery.Node{Name: "member_1", Data: []byte(data)})
 		require.NoError(t, err, data)
@@ -155,12 +169,13 @@ func TestDecode_NamesInTheirCase(t *testing.T) {
 	}
 }
 
-// TestDecode_JavaNull: what is null in Java is not there, and a payload of which Spring reads nothing has no metadata.
+// A null in Java counts as missing, and a payload that Spring ignores has no metadata.
 func TestDecode_JavaNull(t *testing.T) {
 	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
 	require.NoError(t, err)
-	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic, Registered: time.UnixMilli(0)}, i)
+	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
+		Registered: time.UnixMilli(0)}, i)
 	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
@@ -168,7 +183,8 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"serviceEndpoint":{"host":"h","port":1},"additionalEndpoints":null,"status":"ALIVE","shard":null}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Port: 1, Type: discovery.Dynamic}, i)
-	i, err = discovery.Finagle().Decode("s", discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
+	i, err = discovery.Finagle().Decode("s",
+		discovery.Node{Name: "member_1", Data: []byte(`{"serviceEndpoint":{"host":"h","port":1},"status":null}`)})
 	require.NoError(t, err)
 	require.True(t, i.Disabled, "it does not say that it is alive")
 	require.Equal(t, map[string]string{"status": ""}, i.Metadata)
@@ -182,22 +198,25 @@ func TestDecode_JavaNull(t *testing.T) {
 		`{"metadata":{"a":1,"b":true,"c":null}}`: {"a": "1", "b": "true", "c": ""},
 		`{"metadata":{"a":"b"},"metadata":{"c":" "}}`: {"c": " "},
 	} {
-		i, err := discovery.Spring().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
+		i, err := discovery.Spring().Decode("s",
+			discovery.Node{Name: "1", Data: []byte(`{"address":"h","payload":` + payload + `}`)})
 		require.NoError(t, err, payload)
 		require.Equal(t, metadata, i.Metadata, payload)
 		require.Equal(t, payload == "null", i.Payload == nil, payload)
 	}
 }
 
-// TestDecode_NotUTF8: Jackson refuses it, and encoding/json would change it.
+// Jackson rejects text that is not UTF-8, and encoding/json would change it.
 func TestDecode_NotUTF8(t *testing.T) {
 	_, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte("{\"address\":\"h\xff\"}")})
 	require.ErrorContains(t, err, "UTF-8")
 }
 
-// TestDecode_CuratorEnabled: a newer mode of Curator says whether an instance is enabled.
+// In a newer mode, Curator stores whether an instance is enabled.
 func TestDecode_CuratorEnabled(t *testing.T) {
-	for text, disabled := range map[string]bool{`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false} {
+	for text, disabled := range map[string]bool{
+		`{"enabled":false}`: true, `{"enabled":true}`: false, `{"more":[1]}`: false,
+	} {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, disabled, i.Disabled, text)
@@ -207,7 +226,7 @@ func TestDecode_CuratorEnabled(t *testing.T) {
 	}
 }
 
-// TestDecode_CuratorAsJackson: names match and types are coerced as Jackson does both. The file has what Curator 5.9 makes of each node: see
+// Names match and types are coerced as in Jackson. The file has what Curator 5.9 makes of each node: see
 // integration/others/discovery.
 func TestDecode_CuratorAsJackson(t *testing.T) {
 	lines, err := os.ReadFile("testdata/jackson.txt")
@@ -217,15 +236,17 @@ func TestDecode_CuratorAsJackson(t *testing.T) {
 		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "x", Data: []byte(data)})
 		got := "error"
 		if err == nil {
-			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q", i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
+			got = fmt.Sprintf("%q %q %q %d %d %d %s %t %q",
+				i.Service, i.ID, i.Address, i.Port, i.TLSPort, i.Registered.UnixMilli(), i.Type, !i.Disabled, i.URL())
 		}
 		require.Equal(t, want, got, data)
 	}
 }
 
-// TestParseURISpec: the parts are those of Curator, so that the bytes are, too.
+// The parts are those of Curator, and therefore so are the bytes.
 func TestParseURISpec(t *testing.T) {
-	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}}, uri(t, "a { port }/{}"))
+	require.Equal(t, discovery.URISpec{{Value: "a "}, {Value: "port", Variable: true}, {Value: "/"}},
+		uri(t, "a { port }/{}"))
 	for _, bad := range []string{"{a", "a}", "{a{b}", "{a}}"} {
 		_, err := discovery.ParseURISpec(bad)
 		require.ErrorContains(t, err, fmt.Sprintf("URI %q: a brace is not", bad))
@@ -258,17 +279,20 @@ const provider = "dubbo%3A%2F%2F10.0.0.7%3A20880%2Forg.apache.dubbo.demo.DemoSer
 	"deprecated%3Dfalse%26dubbo%3D2.0.2%26dynamic%3Dtrue%26generic%3Dfalse%26interface%3Dorg.apache.dubbo.demo.DemoService%26" +
 	"methods%3DsayHello%2CsayHelloAsync%26pid%3D42%26side%3Dprovider%26timestamp%3D1700000000123"
 
-// TestDubbo: a provider's URL has the same characters after it was decoded and encoded.
+// A provider's URL has the same characters after it was decoded and encoded.
 func TestDubbo(t *testing.T) {
 	for name, want := range map[string]discovery.Instance{
 		provider: {
-			ID: "dubbo://10.0.0.7:20880/org.apache.dubbo.demo.DemoService", Address: "10.0.0.7", Port: 20880, Registered: written,
+			ID: "dubbo://10.0.0.7:20880/org.apache.dubbo.demo.DemoService", Address: "10.0.0.7", Port: 20880,
+			Registered: written,
 			Metadata: map[string]string{
-				"anyhost": "true", "application": "demo-provider", "deprecated": "false", "dubbo": "2.0.2", "dynamic": "true", "generic": "false",
-				"interface": "org.apache.dubbo.demo.DemoService", "methods": "sayHello,sayHelloAsync", "pid": "42", "side": "provider",
+				"anyhost": "true", "application": "demo-provider", "deprecated": "false", "dubbo": "2.0.2",
+				"dynamic": "true", "generic": "false",
+				"interface": "org.apache.dubbo.demo.DemoService", "methods": "sayHello,sayHelloAsync", "pid": "42",
+				"side": "provider",
 			},
 		},
-		// A version, a group, another protocol, IPv6, and characters that Java escapes in its own way.
+		// It has a version, a group, another protocol, IPv6, and characters that Java escapes in its own way.
 		"tri%3A%2F%2F%5B2001%3Adb8%3A%3A1%5D%3A50051%2Forg.Orders%3Fa%3D*%7E+%C3%A9%2B%25%26disabled%3Dtrue%26interface%3Dorg.Orders": {
 			ID: "tri://[2001:db8::1]:50051/org.Orders", Address: "2001:db8::1", Port: 50051, Disabled: true,
 			Metadata: map[string]string{"a": "*~ é+%", "interface": "org.Orders"},
@@ -288,7 +312,8 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
-	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1, Metadata: map[string]string{"interface": "other"}})
+	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1,
+		Metadata: map[string]string{"interface": "other"}})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
@@ -302,7 +327,7 @@ func TestDubbo(t *testing.T) {
 	require.Equal(t, discovery.Static, static.Type)
 }
 
-// TestFinagle: a member of a serverset has the same JSON after it was decoded and encoded.
+// A member of a serverset has the same JSON after it was decoded and encoded.
 func TestFinagle(t *testing.T) {
 	for data, want := range map[string]discovery.Instance{
 		`{"serviceEndpoint":{"host":"10.0.0.7","port":31943},"additionalEndpoints":{"aurora":{"host":"10.0.0.7","port":31943}},"status":"ALIVE","shard":0}`: {
@@ -313,7 +338,8 @@ func TestFinagle(t *testing.T) {
 			Disabled: true, Metadata: map[string]string{"status": "DEAD"},
 		},
 	} {
-		want.Service, want.ID, want.Address, want.Port, want.Type = "orders", "0000000007", "10.0.0.7", 31943, discovery.Dynamic
+		want.Service, want.ID, want.Address, want.Port, want.Type = "orders", "0000000007", "10.0.0.7", 31943,
+			discovery.Dynamic
 		i, err := discovery.Finagle().Decode("orders", discovery.Node{Name: "member_0000000007", Data: []byte(data)})
 		require.NoError(t, err)
 		require.Equal(t, want, i)
@@ -330,7 +356,7 @@ func TestFinagle(t *testing.T) {
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 
-// The folder of a service could lie outside of the base.
+// Otherwise the folder of a service could lie outside of the base.
 func TestDubbo_ServiceThatIsNoName(t *testing.T) {
 	for _, service := range []string{"", ".", ".."} {
 		_, err := discovery.Dubbo().Folder(service)
@@ -338,7 +364,7 @@ func TestDubbo_ServiceThatIsNoName(t *testing.T) {
 	}
 }
 
-// TestEncode_Refuses: the error says what a format cannot say.
+// The error explains what a format cannot represent.
 func TestEncode_Refuses(t *testing.T) {
 	ok := discovery.Instance{Service: "s", ID: "1", Address: "a", Port: 1}
 	curator, spring, dubbo, finagle := discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()
@@ -350,7 +376,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{curator, "the service is empty", func(i *discovery.Instance) { i.Service = "" }},
 		{curator, `service "a/b"`, func(i *discovery.Instance) { i.Service = "a/b" }},
 		{curator, `id ".."`, func(i *discovery.Instance) { i.ID = ".." }},
-		{curator, `id "a\nb"`, func(i *discovery.Instance) { i.ID = "a\nb" }}, // servers refuse such a node
+		{curator, `id "a\nb"`, func(i *discovery.Instance) { i.ID = "a\nb" }}, // servers reject such a node
 		{curator, `service "a\x01"`, func(i *discovery.Instance) { i.Service = "a\x01" }},
 		{curator, "port 65536", func(i *discovery.Instance) { i.TLSPort = 65536 }},
 		{curator, "port -1", func(i *discovery.Instance) { i.Port = -1 }},
@@ -386,7 +412,8 @@ func TestEncode_Refuses(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	for codec, node := range map[discovery.Codec]discovery.Node{
-		curator: {Name: "1"}, spring: {Name: "1", Data: []byte("{")}, dubbo: {Name: "%"}, finagle: {Name: "member_1", Data: []byte("{}")},
+		curator: {Name: "1"}, spring: {Name: "1", Data: []byte("{")}, dubbo: {Name: "%"},
+		finagle: {Name: "member_1", Data: []byte("{}")},
 	} {
 		_, err := codec.Decode("s", node)
 		require.Error(t, err)
@@ -396,13 +423,17 @@ func TestEncode_Refuses(t *testing.T) {
 	require.ErrorContains(t, err, "not closed")
 }
 
-// FuzzDecode: what decodes and can be encoded stays as it is then, with its payload.
+// An instance that decodes and can be encoded is then unchanged, including its payload.
 func FuzzDecode(f *testing.F) {
-	f.Add("1", []byte(`{"name":"s","id":"1","payload":{"metadata":{"a":"b"}},"uriSpec":{"parts":[{"value":"x","variable":true}]}}`))
+	f.Add("1", []byte(
+		`{"name":"s","id":"1","payload":{"metadata":{"a":"b"}},"uriSpec":{"parts":[{"value":"x","variable":true}]}}`))
 	f.Add(provider, []byte{})
-	f.Add("member_1", []byte(`{"serviceEndpoint":{"host":"a","port":1},"status":"ALIVE","shard":1,"additionalEndpoints":{"x":1}}`))
+	f.Add("member_1",
+		[]byte(`{"serviceEndpoint":{"host":"a","port":1},"status":"ALIVE","shard":1,"additionalEndpoints":{"x":1}}`))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		for _, codec := range []discovery.Codec{discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()} {
+		for _, codec := range []discovery.Codec{
+			discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle(),
+		} {
 			i, err := codec.Decode("s", discovery.Node{Name: name, Data: data})
 			if err != nil {
 				continue

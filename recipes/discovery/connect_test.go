@@ -2,5 +2,5 @@ package discovery_test
 
 import "github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 
-// connect stands for conn.Dial in examples.
+// connect replaces conn.Dial in examples.
 var connect = bubble.Connect

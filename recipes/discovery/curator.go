@@ -14,17 +14,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer:
-// /base/service/id has the JSON of a ServiceInstance, byte for byte as Curator 5 writes it. It supports all
-// fields except Disabled, which it reads but cannot write. The default id is a random UUID.
+// Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has
+// the JSON of a ServiceInstance, byte for byte as Curator 5 writes it. It supports all fields except Disabled, which it
+// reads but cannot write. The default id is a random UUID.
 //
-// It reads what Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080"
-// is a port.
+// It reads what Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is a
+// port.
 //
-// Metadata is the payload, as an object. When read, Metadata has the object's fields that are strings, numbers
-// and booleans, without Java's @class. A Java reader casts the payload to its own class. With Java readers,
-// therefore leave the payload out or give it the @class that they expect; a reader with Map.class accepts any
-// object.
+// Metadata is the payload, as an object. When read, Metadata has the object's fields that are strings, numbers and
+// booleans, without Java's @class. A Java reader casts the payload to its own class. With Java readers, therefore leave
+// the payload out or give it the @class that they expect; a reader with Map.class accepts any object.
 func Curator() Codec { return curator{} }
 
 type curator struct{ plain }
@@ -35,9 +34,11 @@ func (curator) Decode(_ string, n Node) (Instance, error) {
 		return Instance{}, err
 	}
 	i := Instance{
-		Service: r.text("name"), ID: r.text("id"), Address: r.text("address"), Port: r.port("port"), TLSPort: r.port("sslPort"),
+		Service: r.text("name"), ID: r.text("id"), Address: r.text("address"), Port: r.port("port"),
+		TLSPort: r.port("sslPort"),
 		Payload: raw(r.fields["payload"]), Metadata: objectOf(r.fields["payload"]), URI: r.uriSpec("uriSpec"),
-		Registered: time.UnixMilli(r.integer("registrationTimeUTC", 64)), Type: r.serviceType("serviceType"), Disabled: !r.boolean("enabled", true),
+		Registered: time.UnixMilli(r.integer("registrationTimeUTC", 64)), Type: r.serviceType("serviceType"),
+		Disabled: !r.boolean("enabled", true),
 	}
 	if *r.failed != nil {
 		return Instance{}, *r.failed
@@ -45,7 +46,7 @@ func (curator) Decode(_ string, n Node) (Instance, error) {
 	return i, nil
 }
 
-// serviceType returns the type of a name, or of its place in Curator's enumeration.
+// serviceType returns the type with this name, or at this index of Curator's enumeration.
 func (r *reader) serviceType(name string) Type {
 	value, isText := r.scalar(name)
 	if value == "" && !isText {
@@ -61,7 +62,7 @@ func (r *reader) serviceType(name string) Type {
 	return ""
 }
 
-// uriSpec returns a specification, as an object or as the text of one; nil if there is none.
+// uriSpec returns a specification, given as an object or as the text of one; nil if there is none.
 func (r *reader) uriSpec(name string) URISpec {
 	spec := URISpec{}
 	switch value, isText := r.scalar(name); {
@@ -131,7 +132,7 @@ func (s URISpec) json() string {
 	return b.String()
 }
 
-// object is the JSON of metadata; null if there are none.
+// object returns the JSON of metadata; null if there is none.
 func object(metadata map[string]string) string {
 	if len(metadata) == 0 {
 		return "null"
@@ -145,7 +146,7 @@ func object(metadata map[string]string) string {
 	return b.String()
 }
 
-// objectOf returns the fields of an object that metadata can have; nil if it is not an object.
+// objectOf returns the fields of an object that metadata can have; nil if payload is not an object.
 func objectOf(payload json.RawMessage) map[string]string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(payload, &fields) != nil || fields == nil {

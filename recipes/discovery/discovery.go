@@ -40,7 +40,7 @@ func WithCodec(c Codec) Option {
 	}
 }
 
-// New returns the services below base. It sends nothing; the first Register creates missing parents.
+// New returns a Discovery of the services below base. It sends nothing; the first Register creates missing parents.
 //
 // The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
 //
@@ -75,8 +75,8 @@ func (d *Discovery) folder(service string) (*group.Group, error) {
 	return g, nil
 }
 
-// Names returns the names of the services in order, no older than this call. A service whose last instance has
-// gone is listed until the servers have removed its node, which takes about a minute.
+// Names returns the names of the services, in order and no older than this call. A service whose last instance has gone
+// is listed until the servers have removed its node, which takes about a minute.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
@@ -97,9 +97,9 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Instances returns the instances of a service, no older than this call. A service that does not exist has
-// none. It leaves no watches, so the view is never Current: the service may change right after AsOf without
-// notice. For views that are current, use [Discovery.Watch].
+// Instances returns the instances of a service, no older than this call. A service that does not exist has none.
+// Instances leaves no watches, so the view is never Current: the service may change right after AsOf without notice.
+// For views that are current, use [Discovery.Watch].
 //
 // Errors: an invalid service name; the cause of ctx; ErrClosed; otherwise the error of the server.
 func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
@@ -119,9 +119,8 @@ type WatchOption func(*watchConfig) error
 
 type watchConfig struct{ follow []group.WatchOption }
 
-// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or after most at
-// the latest. By default changes are reported at once. It is [group.WithSettle], whose documentation describes
-// what this saves.
+// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, but no later than after
+// most. By default changes are reported at once. See [group.WithSettle] for what this saves.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(c *watchConfig) error {
 		c.follow = append(c.follow, group.WithSettle(quiet, most))
@@ -129,13 +128,13 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch yields the current instances of a service, then a view after every change, including changes of their
-// data. A slow caller gets the newest view and misses those in between. A service that does not exist has no
-// instances. Iteration ends as package zkrecipes describes under "Conventions".
+// Watch yields the current instances of a service, then a view after every change, including changes of their data. A
+// slow caller gets the newest view and misses those in between. A service that does not exist has no instances.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
-// again at once, with Current false. When the client has reconnected, Watch reads again and yields a current
-// view.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
+// once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
+//
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		cfg := watchConfig{follow: []group.WatchOption{group.WithPayloads()}}

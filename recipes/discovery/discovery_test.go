@@ -30,7 +30,7 @@ import (
 
 const base = "/services"
 
-// TestCost_ManyFollowers has so many. The documentation speaks of 1,000 and 100.
+// These are the sizes of TestCost_ManyFollowers. The documentation has 1,000 and 100.
 var (
 	instances = flag.Int("instances", 50, "instances of a service that many follow")
 	followers = flag.Int("followers", 20, "clients that follow it")
@@ -49,12 +49,14 @@ func open(t *testing.T, c *conn.Client, opts ...discovery.Option) *discovery.Dis
 	return d
 }
 
-// orders is an instance of a service.
+// orders returns an instance of the service orders.
 func orders(id string, port int) discovery.Instance {
 	return discovery.Instance{Service: "orders", ID: id, Address: "10.0.0.7", Port: port}
 }
 
-func register(t *testing.T, d *discovery.Discovery, i discovery.Instance, opts ...discovery.RegisterOption) *discovery.Registration {
+func register(
+	t *testing.T, d *discovery.Discovery, i discovery.Instance, opts ...discovery.RegisterOption,
+) *discovery.Registration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -98,7 +100,7 @@ func (v *views) last() discovery.View {
 	return all[len(all)-1]
 }
 
-// hostPorts returns where the usable instances of a view are.
+// hostPorts returns the addresses of the usable instances of a view.
 func hostPorts(v discovery.View) []string {
 	list := []string{}
 	for _, i := range v.Instances() {
@@ -130,7 +132,9 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 			_, err := d.Register(t.Context(), i)
 			require.ErrorContains(t, err, want)
 		}
-		for want, opt := range map[string]discovery.RegisterOption{"the function is nil": discovery.WithReplace(nil), "option 0 is nil": nil} {
+		for want, opt := range map[string]discovery.RegisterOption{
+			"the function is nil": discovery.WithReplace(nil), "option 0 is nil": nil,
+		} {
 			_, err := d.Register(t.Context(), orders("1", 1), opt)
 			require.ErrorContains(t, err, want)
 		}
@@ -146,7 +150,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	})
 }
 
-// TestRegister_Defaults: an instance has an id, an address of this machine, and the time.
+// By default an instance has an id, an address of this machine, and the current time.
 func TestRegister_Defaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -168,7 +172,8 @@ func TestRegister_Defaults(t *testing.T) {
 		require.False(t, view.Current)
 		node, _ := srv.Node(r.Path())
 		require.Equal(t, []discovery.Entry{{
-			Instance: got, Path: r.Path(), Data: node.Data, Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"), Since: time.UnixMilli(node.Stat.Ctime),
+			Instance: got, Path: r.Path(), Data: node.Data, Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"),
+			Since: time.UnixMilli(node.Stat.Ctime),
 		}}, view.Entries)
 		names, err := d.Names(t.Context())
 		require.NoError(t, err)
@@ -180,7 +185,7 @@ func TestRegister_Defaults(t *testing.T) {
 	})
 }
 
-// TestTaken: of two processes with one id one gets the error, and changes nothing.
+// Of two processes with one id, one gets the error, and changes nothing.
 func TestTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
@@ -197,13 +202,14 @@ func TestTaken(t *testing.T) {
 		time.AfterFunc(time.Second, func() { _ = first.Close(t.Context()) }) // never fails here
 		second := register(t, d, orders("1", 2), discovery.WithWait())
 		require.Equal(t, srv.SessionOf("b"), second.State().Session)
-		third := register(t, open(t, bubble.Dial(t, srv, "c")), orders("1", 3), discovery.WithReplace(func([]byte, zk.Stat) bool { return true }))
+		third := register(t, open(t, bubble.Dial(t, srv, "c")), orders("1", 3),
+			discovery.WithReplace(func([]byte, zk.Stat) bool { return true }))
 		require.Equal(t, srv.SessionOf("c"), third.State().Session)
 	})
 }
 
-// TestReconnect_WritesNothing: whatever breaks the connection, an instance is unchanged while its session lives, and
-// a client that follows it sees no change.
+// However the connection breaks, an instance is unchanged while its session lives, and a client that follows it sees no
+// change.
 func TestReconnect_WritesNothing(t *testing.T) {
 	self := zktest.Label("a")
 	for name, breaks := range map[string]func(srv *zktest.Server){
@@ -254,7 +260,7 @@ func TestReconnect_WritesNothing(t *testing.T) {
 	}
 }
 
-// TestSessionLost_BackInOneRoundTrip: the first request of the next session makes the instance again.
+// The first request of the next session creates the instance again.
 func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const roundTrip = 10 * time.Millisecond
@@ -283,7 +289,7 @@ func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
 	})
 }
 
-// TestUpdate: followers see one change; the id and the service stay.
+// Followers see one change; the id and the service remain the same.
 func TestUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -313,7 +319,9 @@ func TestUpdate(t *testing.T) {
 			"close the registration": func(i *discovery.Instance) { i.ID = "2" },
 			"update of orders/1":     func(i *discovery.Instance) { i.Service = "other" },
 			"port -1":                func(i *discovery.Instance) { i.Port = -1 },
-			"too large":              func(i *discovery.Instance) { i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)} },
+			"too large": func(i *discovery.Instance) {
+				i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)}
+			},
 		} {
 			bad := r.Instance()
 			change(&bad)
@@ -324,7 +332,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestUpdate_PayloadSaysOtherwise: an instance that cannot be disabled by its field is not registered as an enabled one.
+// If the payload contradicts Disabled, Register fails rather than registering an enabled instance.
 func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Spring()))
@@ -338,12 +346,13 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 	})
 }
 
-// TestUpdate_NameHasTheData: Dubbo's data is the name of the node. The new node is created before the old one is
-// deleted, and watchers of the registration learn of the new one.
+// Dubbo's data is the name of the node. The new node is created before the old one is deleted, and watchers of the
+// registration learn of the new one.
 func TestUpdate_NameHasTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
-		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880, Metadata: map[string]string{"weight": "100"}}
+		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
+			Metadata: map[string]string{"weight": "100"}}
 		r := register(t, d, i)
 		var states []node.State
 		var last error
@@ -367,7 +376,7 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"org.Orders"}, names)
 
-		// The new name is taken: nothing changes.
+		// If the new name is taken, nothing changes.
 		other := open(t, bubble.Dial(t, srv, "b"), discovery.WithCodec(discovery.Dubbo()))
 		i.Registered, i.Metadata = r.Instance().Registered, map[string]string{"weight": "7"}
 		register(t, other, i)
@@ -384,7 +393,7 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 	})
 }
 
-// sizes returns how many children a node has had after each change of them.
+// sizes returns how many children a node had after each change of its children.
 func sizes(srv *zktest.Server, parent string) (list []int) {
 	n := 0
 	for _, txn := range srv.History() {
@@ -403,7 +412,7 @@ func sizes(srv *zktest.Server, parent string) (list []int) {
 	return list
 }
 
-// TestClose_EndsAnUpdate: Close does not wait for an Update that cannot be made, and leaves neither node.
+// Close does not wait for an Update that cannot be performed, and leaves neither node.
 func TestClose_EndsAnUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
@@ -429,7 +438,7 @@ func TestClose_EndsAnUpdate(t *testing.T) {
 	})
 }
 
-// TestClose_BesideAnUpdate: whichever is first, Close and Update leave neither node. If Close waits, they are gone when it returns.
+// Whichever comes first, Close and Update leave neither node. If Close waits, they are gone when it returns.
 func TestClose_BesideAnUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const latency = 10 * time.Millisecond
@@ -442,9 +451,10 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 			r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: port + 1})
 			updated := make(chan error, 1)
 			go func() {
-				updated <- r.Update(t.Context(), discovery.Instance{ID: r.Instance().ID, Port: port + 1, Metadata: map[string]string{"weight": "1"}})
+				updated <- r.Update(t.Context(),
+					discovery.Instance{ID: r.Instance().ID, Port: port + 1, Metadata: map[string]string{"weight": "1"}})
 			}()
-			time.Sleep(latency) // the answer of the server has come, too
+			time.Sleep(latency) // the answer of the server has arrived too
 			for range random.IntN(100) {
 				runtime.Gosched()
 			}
@@ -452,7 +462,7 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 				require.NoError(t, r.Close(t.Context()))
 				require.Empty(t, srv.Children(base+"/org.Orders/providers"))
 			} else {
-				_ = r.Close(hasty) // it continues
+				_ = r.Close(hasty) // it continues in the background
 			}
 			if err := <-updated; err != nil {
 				require.ErrorIs(t, err, zkrecipes.ErrClosed)
@@ -463,13 +473,14 @@ func TestClose_BesideAnUpdate(t *testing.T) {
 	})
 }
 
-// TestClose_WaitsForWhatUpdateReplaced: the node that an Update could not remove is removed by Close, or Close says why not.
+// The node that an Update could not remove is removed by Close, or Close returns why it is not.
 func TestClose_WaitsForWhatUpdateReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
 		r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880})
 		old := r.Path()
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + regexp.QuoteMeta(old) + "$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + regexp.QuoteMeta(old) + "$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		changed := r.Instance()
 		changed.Metadata["weight"] = "50"
 		require.ErrorIs(t, r.Update(t.Context(), changed), zk.ErrNoAuth)
@@ -485,7 +496,7 @@ func TestClose_WaitsForWhatUpdateReplaced(t *testing.T) {
 	})
 }
 
-// TestUpdate_NotConfirmed: after an error the registration has the new instance, which is written as soon as that is possible.
+// After an error the registration has the new instance, which is written as soon as possible.
 func TestUpdate_NotConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
@@ -502,7 +513,7 @@ func TestUpdate_NotConfirmed(t *testing.T) {
 	})
 }
 
-// TestUpdate_WaitsForItsTurn: an Update that waits for another one ends with its context.
+// An Update that waits for another one ends with its context.
 func TestUpdate_WaitsForItsTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
@@ -522,7 +533,7 @@ func TestUpdate_WaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestRegister_ContextEnds: the context only bounds the wait for the node.
+// The context only bounds the wait for the node.
 func TestRegister_ContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -534,8 +545,7 @@ func TestRegister_ContextEnds(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the last view is yielded again at once when it is no longer current, and when it is current
-// again.
+// The last view is yielded again at once when it stops being current, and when it is current again.
 func TestWatch_Disconnected(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
@@ -555,7 +565,7 @@ func TestWatch_Disconnected(t *testing.T) {
 	})
 }
 
-// TestWatch_MadeAgain: a node that was made again with the same data is another incarnation.
+// A node that was created again with the same data is another incarnation.
 func TestWatch_MadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -584,7 +594,7 @@ func TestWatch_MadeAgain(t *testing.T) {
 	})
 }
 
-// counting counts what it decodes. Instances have payloads that nothing else has.
+// counting counts what it decodes. The payloads of instances are unique.
 type counting struct {
 	discovery.Codec
 	decoded *[]weak.Pointer[byte]
@@ -597,7 +607,7 @@ func (c counting) Decode(service string, n discovery.Node) (discovery.Instance, 
 	return i, err
 }
 
-// TestWatch_DecodesWhatHasChanged: a node is decoded once, and forgotten when it has gone.
+// A node is decoded once, and its result is dropped when the node is gone.
 func TestWatch_DecodesWhatHasChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -630,7 +640,7 @@ func TestWatch_DecodesWhatHasChanged(t *testing.T) {
 	})
 }
 
-// TestWatch_EntryThatDoesNotDecode: the others are still shown, and a node that is not an instance is not.
+// The other instances are still shown, and a node that is not an instance is not.
 func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
@@ -661,7 +671,7 @@ func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
 	})
 }
 
-// TestInstances_NobodyCanCall: net.Dial of ":8080" would call this machine. Such an entry has an error, and shows what its node says.
+// net.Dial of ":8080" would call this machine. Such an entry has an error, and still shows what its node contains.
 func TestInstances_NobodyCanCall(t *testing.T) {
 	dubbo := func(authority string) string { return "dubbo%3A%2F%2F" + authority + "%2Forg.Orders" }
 	for _, c := range []struct {
@@ -681,7 +691,8 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
-		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`, "port 70000", 70000},
+		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
+			"port 70000", 70000},
 		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
 		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
 	} {
@@ -715,7 +726,7 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 	}
 }
 
-// TestWatch_CallerChangesItsView: the caller may sort the entries of its view.
+// The caller may sort the entries of its view.
 func TestWatch_CallerChangesItsView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
@@ -729,7 +740,8 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 				break
 			}
 			slices.Reverse(v.Entries)
-			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent) // it is not an instance: nothing is yielded
+			// This node is not an instance, so nothing is yielded.
+			_, err := srv.Create(base+"/orders/vector_0000000001", nil, zktest.Persistent)
 			require.NoError(t, err)
 			synctest.Wait()
 			time.AfterFunc(time.Second, func() { _, _ = d.Register(t.Context(), orders("3", 3)) }) // never fails here
@@ -737,7 +749,7 @@ func TestWatch_CallerChangesItsView(t *testing.T) {
 	})
 }
 
-// TestNames_NoServices: before the first registration there are none.
+// Before the first registration, Names returns none.
 func TestNames_NoServices(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -764,7 +776,7 @@ func TestNames_NoServices(t *testing.T) {
 	})
 }
 
-// TestNames_AsksTheLeader: a server that lags behind would show what was.
+// A server that lags behind would show an old state.
 func TestNames_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -784,7 +796,7 @@ func TestNames_AsksTheLeader(t *testing.T) {
 	})
 }
 
-// TestCost_ManyFollowers: the requests of all the clients that follow a service when an instance joins, and when one leaves.
+// This counts the requests of all clients that follow a service when an instance joins, changes or leaves.
 func TestCost_ManyFollowers(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"))
@@ -822,8 +834,9 @@ func TestCost_ManyFollowers(t *testing.T) {
 		}
 		var r *discovery.Registration
 		count("one joins", 2+2**followers, 2+2**followers, *instances+1, func() { r = register(t, d, orders("new", 1)) })
-		count("one changes", 3+2**followers, 3+2**followers, *instances+1, func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
-		// The server fires two watches of a follower. If it lists between the two, it lists again.
+		count("one changes", 3+2**followers, 3+2**followers, *instances+1,
+			func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
+		// The server fires two watches of a follower. A follower that lists between the two lists again.
 		count("one leaves", 2+*followers, 2+2**followers, *instances, func() { require.NoError(t, r.Close(t.Context())) })
 	})
 }

@@ -18,9 +18,9 @@ import (
 // Dubbo returns the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo unless configured
 // otherwise: /base/interface/providers has a node for each provider, named with the provider's URL.
 //
-// The id is the URL without its parameters, such as "tri://10.0.0.7:50051/org.example.Orders"; by default it
-// consists of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters,
-// except that the parameter timestamp is Registered and disabled is Disabled. Other fields are not supported.
+// The id is the URL without its parameters, such as "tri://10.0.0.7:50051/org.example.Orders"; by default it consists
+// of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters, except that the
+// parameter timestamp is Registered and disabled is Disabled. Other fields are not supported.
 func Dubbo() Codec { return dubbo{} }
 
 type dubbo struct{}
@@ -30,7 +30,7 @@ const (
 	dubboDisabled  = "disabled"
 )
 
-// javaEscapes says where Java's URLEncoder differs from url.QueryEscape.
+// javaEscapes covers the differences between Java's URLEncoder and url.QueryEscape.
 var javaEscapes = strings.NewReplacer("~", "%7E", "%2A", "*")
 
 func javaEscape(s string) string { return javaEscapes.Replace(url.QueryEscape(s)) }
@@ -43,7 +43,7 @@ func (dubbo) Folder(service string) (string, error) {
 	return escaped + "/providers", session.ValidateName("service", escaped)
 }
 
-// Service leaves out the folders that Dubbo 3 has beside those of its interfaces.
+// Service leaves out the folders that Dubbo 3 has next to those of its interfaces.
 func (dubbo) Service(child string) (string, bool) {
 	service, err := url.QueryUnescape(child)
 	return service, err == nil && !slices.Contains([]string{"config", "mapping", "metadata"}, child)
@@ -103,7 +103,8 @@ func provider(id string) (string, int, error) {
 func (d dubbo) Encode(i Instance) (Node, error) {
 	switch {
 	case i.TLSPort != 0, i.Payload != nil, i.URI != nil:
-		return Node{}, errors.New("a provider of Dubbo has neither a second port nor a payload nor a specification of its URI")
+		return Node{}, errors.New(
+			"a provider of Dubbo has neither a second port nor a payload nor a specification of its URI")
 	case i.Service == "", strings.ContainsAny(i.Service, "?/"):
 		return Node{}, fmt.Errorf("service %q: want the name of an interface", i.Service)
 	}
@@ -113,7 +114,9 @@ func (d dubbo) Encode(i Instance) (Node, error) {
 		return Node{}, err
 	}
 	if strings.Contains(id, "?") || host != i.Address || port != i.Port {
-		return Node{}, fmt.Errorf("id %q: want a URL without parameters, with the address %s and the port %d of the instance", id, i.Address, i.Port)
+		return Node{}, fmt.Errorf(
+			"id %q: want a URL without parameters, with the address %s and the port %d of the instance",
+			id, i.Address, i.Port)
 	}
 	parameters, err := i.parameters()
 	if err != nil {
@@ -122,7 +125,7 @@ func (d dubbo) Encode(i Instance) (Node, error) {
 	return Node{Name: javaEscape(id + "?" + parameters)}, i.check()
 }
 
-// parameters are in the order of their names, and not escaped, as Dubbo writes them.
+// parameters returns the parameters in the order of their names and not escaped, as Dubbo writes them.
 func (i Instance) parameters() (string, error) {
 	all := maps.Clone(i.Metadata)
 	if all == nil {

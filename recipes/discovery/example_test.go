@@ -24,7 +24,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		defer func() { _ = r.Close(ctx) }() // else it goes with the session
+		defer func() { _ = r.Close(ctx) }() // otherwise it goes with the session
 	}
 	names, err := d.Names(ctx)
 	fmt.Println(names, err)
@@ -56,7 +56,7 @@ func ExampleDiscovery_Watch() {
 	}
 	for view, err := range d.Watch(ctx, "orders") {
 		switch {
-		case err != nil: // the last that it yields
+		case err != nil: // always the last value
 			fmt.Println(err)
 			return
 		case !view.Current: // the instances may have changed since view.AsOf; most are still there

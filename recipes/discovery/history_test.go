@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// instants returns what the server's history says: for each transaction, the czxids of the nodes of a service after it, in order.
+// instants returns, from the server's history, the czxids of the nodes of a service after each transaction, in order.
 func instants(srv *zktest.Server, folder string) map[int64][]int64 {
 	lists := map[int64][]int64{0: {}}
 	there := map[string]int64{}
@@ -41,8 +41,8 @@ func instants(srv *zktest.Server, folder string) map[int64][]int64 {
 	return lists
 }
 
-// TestRandom runs storms of faults on instances that come, change and go, and on a client that follows them. Each
-// view must be one instant of the server's history, and the last one the state after the storm.
+// TestRandom runs storms of faults on instances that come, change and go, and on a client that follows them. Each view
+// must be one instant of the server's history, and the last one the state after the storm.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -55,7 +55,9 @@ func TestRandom(t *testing.T) {
 
 func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	t.Helper()
-	codec := []discovery.Codec{discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle()}[random.IntN(4)]
+	codec := []discovery.Codec{
+		discovery.Curator(), discovery.Spring(), discovery.Dubbo(), discovery.Finagle(),
+	}[random.IntN(4)]
 	const clients = 3
 	ds := map[string]*discovery.Discovery{}
 	labels := []string{"w", "0", "1", "2"}
@@ -71,7 +73,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	folder = base + "/" + folder
 	port := 0
 	steps := []func() (undo func()){
-		func() func() { // comes, changes or goes
+		func() func() { // an instance comes, changes or goes
 			l := fmt.Sprint(random.IntN(clients))
 			ctx, cancel := context.WithTimeout(t.Context(), soon())
 			defer cancel()
@@ -79,22 +81,29 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			r := here[l]
 			switch {
 			case r == nil:
-				if r, err := ds[l].Register(ctx, discovery.Instance{Service: "orders", Address: "host" + l, Port: port}); err == nil {
+				if r, err := ds[l].Register(ctx,
+					discovery.Instance{Service: "orders", Address: "host" + l, Port: port}); err == nil {
 					here[l] = r
 				}
 			case random.IntN(2) == 0:
 				i := r.Instance()
 				i.Disabled = !i.Disabled
-				_ = r.Update(ctx, i) // Curator's says that it cannot, and faults are faults
+				_ = r.Update(ctx, i) // Curator's format may not support it, and faults are expected
 			default:
-				_ = r.Close(ctx) // it continues
+				_ = r.Close(ctx) // it continues in the background
 				delete(here, l)
 			}
 			return nil
 		},
 		func() func() {
-			m := zktest.Match{From: label(), Op: []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData}[random.IntN(4)], Skip: random.IntN(3)}
-			action := []zktest.Action{zktest.DropRequest(), zktest.DropReply(), zktest.Ignore(), zktest.HoldReply(soon())}[random.IntN(4)]
+			m := zktest.Match{
+				From: label(),
+				Op:   []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData}[random.IntN(4)],
+				Skip: random.IntN(3),
+			}
+			action := []zktest.Action{
+				zktest.DropRequest(), zktest.DropReply(), zktest.Ignore(), zktest.HoldReply(soon()),
+			}[random.IntN(4)]
 			return srv.Intercept(m, action).Remove
 		},
 		func() func() { srv.Cut(label()); return nil },
@@ -139,8 +148,8 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	}
 }
 
-// requireTrue requires that each view is the state of the server at one instant, and that no view repeats the one
-// before.
+// requireTrue requires that each view is the state of the server at one instant, and that no view repeats the previous
+// one.
 func requireTrue(t *testing.T, truth map[int64][]int64, views []discovery.View) {
 	t.Helper()
 	require.Greater(t, len(views), 20)
@@ -154,7 +163,8 @@ func requireTrue(t *testing.T, truth map[int64][]int64, views []discovery.View) 
 		require.Equal(t, want, got, "view %d", i)
 		if i > 0 {
 			before := views[i-1]
-			require.False(t, v.Current == before.Current && fmt.Sprint(v.Entries) == fmt.Sprint(before.Entries), "view %d is told twice", i)
+			require.False(t, v.Current == before.Current && fmt.Sprint(v.Entries) == fmt.Sprint(before.Entries),
+				"view %d is told twice", i)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (b *jackson) text(s string) {
 	b.WriteByte('"')
 }
 
-// field writes a name and a value that is JSON already.
+// field writes a name and a value that is already JSON.
 func (b *jackson) field(name, value string) {
 	if c := b.Bytes()[b.Len()-1]; c != '{' {
 		b.WriteByte(',')
@@ -47,7 +47,7 @@ func (b *jackson) field(name, value string) {
 	b.WriteString(value)
 }
 
-// textOrNull is the JSON of a text that Java may not have.
+// textOrNull returns the JSON of a text that may be null in Java.
 func textOrNull(s string) string {
 	if s == "" {
 		return "null"
@@ -61,7 +61,7 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// portOrNull is the JSON of a port that Java may not have.
+// portOrNull returns the JSON of a port that may be null in Java.
 func portOrNull(n int) string {
 	if n == 0 {
 		return "null"
@@ -71,11 +71,11 @@ func portOrNull(n int) string {
 
 // reader reads a JSON object as Jackson does, which coerces types: integration/others/discovery compares the two.
 type reader struct {
-	fields map[string]json.RawMessage // names match in their case, and the last of two counts
-	failed *error                     // the first; the readers of objects within share it
+	fields map[string]json.RawMessage // names are case-sensitive, and the last of two counts
+	failed *error                     // the first error; the readers of nested objects share it
 }
 
-// read returns a reader of an object. What follows the object does not count.
+// read returns a reader of an object, and ignores what follows the object.
 func read(data []byte) (*reader, error) {
 	r := &reader{failed: new(error)}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -98,7 +98,8 @@ func (r *reader) refuse(name, want string) {
 	}
 }
 
-// scalar returns a text without the space around it, or another value as it is written. Null, or no such field, is "" and no text.
+// scalar returns a text without surrounding space, or another value as it is written. For null, or a missing field, it
+// returns "" and false.
 func (r *reader) scalar(name string) (value string, isText bool) {
 	field := r.fields[name]
 	var text *string
@@ -111,19 +112,19 @@ func (r *reader) scalar(name string) (value string, isText bool) {
 	return string(field), false
 }
 
-// text returns a text. Numbers and booleans are as they are written.
+// text returns a text. Numbers and booleans are returned as they are written.
 func (r *reader) text(name string) string {
 	value, isText := r.scalar(name)
 	switch {
 	case isText:
-		_ = json.Unmarshal(r.fields[name], &value) // with the space around it
+		_ = json.Unmarshal(r.fields[name], &value) // with surrounding space
 	case strings.HasPrefix(value, "{"), strings.HasPrefix(value, "["):
 		r.refuse(name, "a text")
 	}
 	return value
 }
 
-// integer returns a number; 0 if there is none. What it has after the point is cut off, but not in a text.
+// integer returns a number; 0 if there is none. It cuts off what follows the decimal point, but not in a text.
 func (r *reader) integer(name string, bits int) int64 {
 	value, isText := r.scalar(name)
 	if value == "" || value == "null" {
@@ -143,7 +144,7 @@ func (r *reader) integer(name string, bits int) int64 {
 
 func (r *reader) port(name string) int { return int(r.integer(name, 32)) }
 
-// boolean returns otherwise if there is no such field. Null is false, and of the numbers only zero is.
+// boolean returns otherwise if the field is missing. Null is false, and the only number that is false is zero.
 func (r *reader) boolean(name string, otherwise bool) bool {
 	if _, ok := r.fields[name]; !ok {
 		return otherwise
@@ -162,7 +163,7 @@ func (r *reader) boolean(name string, otherwise bool) bool {
 	return n != 0
 }
 
-// object returns a reader of an object; without fields if there is none.
+// object returns a reader of an object, which has no fields if the object is missing.
 func (r *reader) object(name string) *reader {
 	o := &reader{failed: r.failed}
 	if field := r.fields[name]; field != nil && json.Unmarshal(field, &o.fields) != nil {
@@ -183,7 +184,7 @@ func (r *reader) objects(name string) (list []*reader) {
 	return list
 }
 
-// check returns the error of a text that JSON cannot say, or a port that there is not.
+// check returns an error if a text cannot be represented in JSON, or a port is impossible.
 func (i Instance) check() error {
 	if err := session.ValidateName("service", i.Service); err != nil {
 		return err
@@ -215,7 +216,8 @@ func (i Instance) checkPorts() error {
 	return nil
 }
 
-// payload returns the payload of an instance as JSON: its own, which must say the same as its metadata, or what made returns.
+// payload returns the payload of an instance as JSON: either its own, which must agree with its metadata, or the result
+// of made.
 func (i Instance) payload(made func() string, metadata func(json.RawMessage) map[string]string) (string, error) {
 	switch {
 	case i.Payload == nil:
@@ -223,12 +225,14 @@ func (i Instance) payload(made func() string, metadata func(json.RawMessage) map
 	case !json.Valid(i.Payload):
 		return "", fmt.Errorf("the payload is no JSON: %.100q", i.Payload)
 	case len(i.Metadata) > 0 && !maps.Equal(i.Metadata, metadata(i.Payload)):
-		return "", fmt.Errorf("the metadata %q differ from those of the payload, which has %q: set one of the two to nil", i.Metadata, metadata(i.Payload))
+		return "", fmt.Errorf(
+			"the metadata %q differ from those of the payload, which has %q: set one of the two to nil",
+			i.Metadata, metadata(i.Payload))
 	}
 	return string(i.Payload), nil
 }
 
-// raw returns JSON that was read; null is none.
+// raw returns JSON that was read, or nil for null.
 func raw(value json.RawMessage) json.RawMessage {
 	if string(value) == "null" {
 		return nil

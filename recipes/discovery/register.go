@@ -27,13 +27,13 @@ type Registration struct {
 	options   []group.JoinOption
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
-	turn      chan struct{} // holds one while an Update is under way
+	turn      chan struct{} // has room for one, which is taken during an Update
 
 	mu       sync.Mutex
 	instance Instance
 	node     string
 	member   *group.Membership
-	before   *group.Membership // what Update has replaced last: its removal may still be running; nil if there is none
+	before   *group.Membership // what Update last replaced: its removal may still be running; nil if there is none
 }
 
 // RegisterOption configures [Discovery.Register].
@@ -41,8 +41,8 @@ type RegisterOption func(*registering) error
 
 type registering struct{ options []group.JoinOption }
 
-// WithWait makes Register wait, within its context, while the id is taken. By default Register fails. With it,
-// a restarted process takes its id back once the session of its predecessor has expired.
+// WithWait makes Register wait, within its context, while the id is taken; by default Register fails. A restarted
+// process then gets its id back once the session of its predecessor has expired.
 func WithWait() RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithWait())
@@ -50,9 +50,9 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id, in one transaction with the creation of the
-// new node, if replace returns true. By default Register fails. replace is called on a goroutine of the client
-// and must not block.
+// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction with the
+// creation of the new node; by default Register fails. replace is called on a goroutine of the client and must not
+// block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
 		if replace == nil {
@@ -63,14 +63,14 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	}
 }
 
-// Register adds the instance to its service and waits until its node exists. ctx bounds the wait, not the
+// Register adds the instance to its service and blocks until its node exists. ctx bounds the wait, not the
 // registration. The node is kept until [Registration.Close], as in package node: a reconnect writes nothing.
 //
 // On error nothing is registered, and a node that was created is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the
-// format cannot represent; another Registration of the same client with the id that is not closed; the cause of
-// ctx, with what the call was waiting for; the error of the server; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format
+// cannot represent; another Registration of the same client with the id that is not closed; the cause of ctx, with what
+// the call was waiting for; the error of the server; ErrClosed.
 //
 // Source: Curator's ServiceDiscovery.registerService, which takes over the node of another process.
 func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
@@ -91,8 +91,8 @@ func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOp
 	return r, nil
 }
 
-// encode returns the node of an instance, and the instance as others will read it. It has no payload if its metadata say the same, so
-// that a caller can change them.
+// encode returns the node of an instance, and the instance as others will read it. The latter has no payload if its
+// metadata contains the same, so that a caller can change it.
 func (d *Discovery) encode(i Instance) (Instance, Node, error) {
 	if t := cmp.Or(i.Type, Dynamic); t != Dynamic {
 		return i, Node{}, fmt.Errorf("type %q: want %q, since the node is kept as an ephemeral one", t, Dynamic)
@@ -122,7 +122,7 @@ func (d *Discovery) encode(i Instance) (Instance, Node, error) {
 	return got, n, nil
 }
 
-// join makes a node.
+// join creates a node.
 func (r *Registration) join(ctx context.Context, service string, n Node) (*group.Membership, error) {
 	g, err := r.discovery.folder(service)
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *Registration) join(ctx context.Context, service string, n Node) (*group
 	return g.Join(ctx, n.Name, n.Data, r.options...)
 }
 
-// Instance returns the instance as others read it. The caller may modify it and pass it to Update. If its
-// payload consists of its metadata alone, it has no payload.
+// Instance returns the instance as others read it. The caller may modify it and pass it to Update. If its payload
+// consists only of its metadata, it has no payload.
 func (r *Registration) Instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,9 +153,11 @@ func (r *Registration) Path() string { return r.now().Path() }
 // State returns what is currently known about the node. It sends nothing.
 func (r *Registration) State() node.State { return r.now().State() }
 
-// Watch yields the current state of the node, then every change. A slow caller gets the newest state and misses
-// those in between. Iteration ends as package zkrecipes describes under "Conventions"; when the registration
-// has ended, the final error is ErrClosed.
+// Watch yields the current state of the node, then every change. A slow caller gets the newest state and misses those
+// in between.
+//
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the
+// registration has ended.
 func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return func(yield func(node.State, error) bool) {
 		for {
@@ -175,17 +177,17 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	}
 }
 
-// Update replaces the instance and waits until the server has it. An empty ID, Address or Registered stays as
-// it is. The service and the id cannot change.
+// Update replaces the instance and blocks until the server has it. An empty ID, Address or Registered is kept as it
+// was. The service and the id cannot change.
 //
-// If the format stores the data in the name of the node, as Dubbo's does, Update creates the new node before it
-// deletes the old one, so for a moment both exist.
+// If the format stores the data in the name of the node, as Dubbo's does, Update creates the new node before it deletes
+// the old one, so for a moment both exist.
 //
-// After an error the registration keeps what [Registration.Instance] returns: either the new instance, which is
-// written as soon as that is possible, or still the old one.
+// After an error the registration keeps what [Registration.Instance] returns: either the new instance, which is written
+// as soon as possible, or still the old one.
 //
-// Errors: another service or id; an instance that the format cannot represent; the cause of ctx, with what the
-// call was waiting for; the error of the server; ErrClosed.
+// Errors: another service or id; an instance that the format cannot represent; the cause of ctx, with what the call was
+// waiting for; the error of the server; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
 	now := r.Instance()
 	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
@@ -197,7 +199,8 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 	case err != nil:
 		return fmt.Errorf("discovery: %w", err)
 	case i.Service != now.Service || i.ID != now.ID:
-		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another", now.Service, now.ID, i.Service, i.ID)
+		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another",
+			now.Service, now.ID, i.Service, i.ID)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -219,7 +222,7 @@ func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
 	r.mu.Unlock()
 	if sameNode {
 		if err := (*client.Client)(r.discovery.client).CheckCreate(member.Path(), n.Data, 1, member.Path()); err != nil {
-			return err // Set would say so, too, and forget the data
+			return err // Set would return the same, but drop the data
 		}
 		r.put(i, n, member, before)
 		return member.Set(ctx, n.Data)
@@ -241,11 +244,11 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 	r.instance, r.node, r.member, r.before = i, n.Name, member, before
 }
 
-// Close removes the instance from its service: it deletes the node if it is the registration's own, and waits
-// until it is gone or its session is over. It is idempotent. A program that is about to stop should close its
-// registration first, and then keep serving calls in progress and callers that have not noticed yet.
+// Close removes the instance from its service: it deletes the node if it is the registration's own, and blocks until it
+// is gone or its session is over. It is idempotent. A program that is about to stop should close its registration
+// first, and then keep serving calls in progress and callers that have not noticed yet.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal continues.
+// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
 func (r *Registration) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("discovery: close: %w", session.ErrNoContext)

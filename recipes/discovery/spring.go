@@ -6,12 +6,12 @@ import (
 	"maps"
 )
 
-// Spring returns the codec of Spring Cloud Zookeeper, whose base is /services unless configured otherwise:
-// Curator's JSON with a ZookeeperInstance as its payload. It supports all fields of [Curator]. Metadata is what
-// Spring calls metadata. The default URI is "{scheme}://{address}:{port}".
+// Spring returns the codec of Spring Cloud Zookeeper, whose base is /services unless configured otherwise: Curator's
+// JSON with a ZookeeperInstance as its payload. It supports all fields of [Curator]. Metadata is the metadata of the
+// ZookeeperInstance. The default URI is "{scheme}://{address}:{port}".
 //
-// Disabled means that the metadata instance_status is not UP. If Disabled is set and the status is UP, the
-// status becomes OUT_OF_SERVICE. If it is not set, the status becomes UP.
+// Disabled means that the metadata instance_status is not UP. If Disabled is set and the status is UP, the status
+// becomes OUT_OF_SERVICE. If it is not set, the status becomes UP.
 func Spring() Codec { return spring{} }
 
 type spring struct{ curator }
@@ -23,7 +23,7 @@ const (
 	springOut    = "OUT_OF_SERVICE"
 )
 
-// springURI is what Spring Cloud's instances have.
+// springURI is the URI of Spring Cloud's instances.
 var springURI = URISpec{{"scheme", true}, {"://", false}, {"address", true}, {":", false}, {"port", true}}
 
 func (s spring) Decode(service string, n Node) (Instance, error) {
@@ -48,7 +48,7 @@ func (s spring) Encode(i Instance) (Node, error) {
 	return i.serviceInstance(payload)
 }
 
-// zookeeperInstance is the payload of an instance that has none.
+// zookeeperInstance returns the payload of an instance that has none.
 func (i Instance) zookeeperInstance() string {
 	metadata := maps.Clone(i.Metadata)
 	if metadata == nil {
@@ -71,7 +71,7 @@ func (i Instance) zookeeperInstance() string {
 	return b.String()
 }
 
-// springMetadata returns nil for the payload of another program: nothing in it is Spring's.
+// springMetadata returns nil for the payload of another program, which contains nothing of Spring's.
 func springMetadata(payload json.RawMessage) map[string]string {
 	r, err := read(payload)
 	if err != nil {

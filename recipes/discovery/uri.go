@@ -10,15 +10,14 @@ import (
 // URISpec specifies how the URI of an instance is built, as Curator's UriSpec does.
 type URISpec []URIPart
 
-// URIPart is literal text, or a variable that stands for a part of the instance.
+// URIPart is literal text, or a variable that represents a part of the instance.
 type URIPart struct {
 	Value    string
 	Variable bool
 }
 
-// ParseURISpec parses a specification such as "{scheme}://{address}:{port}". The variables are those of
-// Curator: scheme, name, id, address, port, ssl-port, registration-time-utc and service-type; "{[}" and "{]}"
-// are the braces.
+// ParseURISpec parses a specification such as "{scheme}://{address}:{port}". The variables are those of Curator:
+// scheme, name, id, address, port, ssl-port, registration-time-utc and service-type; "{[}" and "{]}" are the braces.
 //
 // Errors: an unbalanced brace.
 func ParseURISpec(text string) (URISpec, error) {
@@ -38,7 +37,7 @@ func ParseURISpec(text string) (URISpec, error) {
 		if !closed || strings.Contains(name, "{") {
 			return nil, fmt.Errorf("discovery: URI %q: a brace is not closed", text)
 		}
-		if name != "" { // Curator leaves {} out
+		if name != "" { // Curator omits {}
 			spec = append(spec, URIPart{Value: strings.TrimSpace(name), Variable: true})
 		}
 		rest = after
@@ -46,8 +45,7 @@ func ParseURISpec(text string) (URISpec, error) {
 	return spec, nil
 }
 
-// URL returns the URI of the instance, or "" if its URI is nil. A variable that the instance does not have is
-// empty.
+// URL returns the URI of the instance, or "" if its URI is nil. A variable that the instance does not have is empty.
 func (i Instance) URL() string {
 	var b strings.Builder
 	for _, part := range i.URI {

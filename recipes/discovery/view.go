@@ -15,13 +15,12 @@ import (
 type View struct {
 	// Service is the name of the service.
 	Service string
-	// Entries are the instances in the order of their nodes, the longest-standing first.
+	// Entries are the instances in the order of their nodes, the oldest first.
 	Entries []Entry
-	// Zxid is the transaction that last changed the list of instances; 0 if there never was one. Of two views, the
-	// one with the larger Zxid is newer.
+	// Zxid is the id of the transaction that last changed the list of instances; 0 if there never was one. Of two
+	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of a view that [Discovery.Instances] returns is never current, because nothing follows the
-	// service.
+	// Freshness is never current in a view that [Discovery.Instances] returns, because nothing follows the service.
 	zkrecipes.Freshness
 }
 
@@ -39,13 +38,12 @@ type Entry struct {
 	Session int64
 	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
-	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible
-	// port. Otherwise it is nil.
+	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible port.
+	// Otherwise it is nil.
 	Err error
 }
 
-// Instances returns the instances that a caller may use: those whose entry has no error and that are not
-// disabled.
+// Instances returns the instances that a caller may use: those whose entry has no error and that are not disabled.
 func (v View) Instances() []Instance {
 	var usable []Instance
 	for _, e := range v.Entries {
@@ -89,7 +87,7 @@ func (d *decoder) entry(m group.Member) Entry {
 	return Entry{Instance: i, Path: m.Path, Data: m.Data, Czxid: m.Czxid, Session: m.Session, Since: m.Since, Err: err}
 }
 
-// same reports whether a caller that has v need not be given the other.
+// same reports whether other contains nothing new for a caller that has v.
 func (v View) same(other View) bool {
 	return v.Current == other.Current && slices.EqualFunc(v.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Path == b.Path && a.Czxid == b.Czxid && bytes.Equal(a.Data, b.Data)

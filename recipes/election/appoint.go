@@ -17,31 +17,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// ErrNotStanding is returned when a candidate is not in the queue, or no longer.
+// ErrNotStanding is returned when a candidate is not, or no longer, in the queue.
 var ErrNotStanding = errors.New("the candidate is not standing")
 
-// Appoint makes to the next leader: it requests that the candidates ahead of to stand back, and returns nil when to
-// is next. The term continues. Finish the work, and then release the term, or return from the function of
-// [Election.Run]: then to leads. Choose to from the result of [Election.Queue].
+// Appoint makes a candidate the next leader: it requests that the candidates ahead of to stand back, and returns nil
+// once it is next. The term continues. Finish the work, then release the term or return from the function of
+// [Election.Run], and to leads. Choose to from the result of [Election.Queue].
 //
 //	candidates, err := e.Queue(ctx)
 //	...
 //	err = e.Appoint(ctx, t, candidates[3])
 //
-// A candidate that stands back leaves the queue and rejoins it at the end, just this once. Only those with
-// [WithStandBack] do; to itself needs no option. The others, such as those of Curator and kazoo, stay: if one is
-// ahead of to, Appoint waits until it has left, so give ctx a deadline of a few seconds.
+// A candidate that stands back leaves the queue and rejoins it at the end, once per appointment. Only candidates with
+// [WithStandBack] do so; the appointed candidate itself does not need the option. Others, including those of Curator
+// and kazoo, stay. If one of them is ahead of to, Appoint waits until it has left, so give ctx a deadline of a few
+// seconds.
 //
-// Appoint only moves places in the queue. The first in the queue always leads, so if to leaves or dies before it
-// leads, the next one leads, which costs the candidates that stood back one round. If to is cut off when the term
-// ends, nobody leads until the servers end its session.
+// Appoint only changes places in the queue; the first in the queue always leads. If to leaves or dies before it leads,
+// the candidate behind it leads, and those that stood back have lost one round. If to is cut off when the term ends, no
+// one leads until the servers expire its session.
 //
 // On error the term continues, and some candidates may have stood back.
 //
-// Errors: at once, a term that has ended or is of another election, or a candidate of another path; [ErrNotStanding]
-// if to is not in the queue, or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends in the meantime;
-// the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the server. The request
-// is a node at Path with the suffix -next: zk.ErrNodeExists if another node is there.
+// Errors: at once, a term that has ended or belongs to another election, or a candidate of another path;
+// [ErrNotStanding] if to is not in the queue or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends in
+// the meantime; the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the server.
+// The request is a node at Path with the suffix -next: zk.ErrNodeExists if a node of another kind is there.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)
@@ -87,17 +88,17 @@ func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participan
 	})
 }
 
-// An appointment is the leader's request that those ahead of a candidate stand back. Names are those of nodes in the
-// queue. Numbers restart in a queue that was created again, so the czxid identifies the node.
+// appointment is the leader's request that the candidates ahead of another one stand back. by and to are names of nodes
+// in the queue. Sequence numbers restart in a queue that was created again, so the czxid identifies the node.
 type appointment struct {
 	by, to string
 	czxid  int64 // of to
-	zxid   int64 // that created the node of the appointment; 0 while it is written
+	zxid   int64 // of the transaction that created the appointment's node; 0 while it is being written
 }
 
 func (a appointment) text() string { return a.to + " 0x" + strconv.FormatInt(a.czxid, 16) }
 
-// parseAppointment reports false for text of another kind.
+// parseAppointment returns false if text is not an appointment.
 func parseAppointment(text string) (a appointment, ok bool) {
 	to, czxid, _ := strings.Cut(text, " 0x")
 	n, err := strconv.ParseInt(czxid, 16, 64)
@@ -108,7 +109,7 @@ func (e *Election) failed(err error) error {
 	return &session.OpError{Op: "appoint", Path: e.Path(), Err: err}
 }
 
-// name returns the name of a contender in the queue; "" if the path is none.
+// name returns the name of a contender in the queue, or "" if path is not one.
 func (e *Election) name(path string) string {
 	name, ok := strings.CutPrefix(path, e.Path()+"/")
 	if !ok || e.queue.Parse(path).Key == "" {
@@ -117,13 +118,13 @@ func (e *Election) name(path string) string {
 	return name
 }
 
-// next is the path of the leader's request. It is beside the queue, because other libraries list all children. It is
-// ephemeral: nothing is left of a leader that dies.
+// next returns the path of the leader's request. The node is a sibling of the queue rather than a child, because other
+// libraries list all children. It is ephemeral, so a leader that dies leaves nothing behind.
 func (e *Election) next() string { return e.Path() + "-next" }
 
-// between returns the name of the candidate just ahead of the appointed one; "" if only the leader is.
+// between returns the name of the candidate just ahead of the appointed one, or "" if only the leader is ahead.
 //
-// Nobody comes in between later: new candidates get larger numbers.
+// No candidate can appear in between later, because new candidates get larger numbers.
 func (e *Election) between(ctx context.Context, s *session.Session, a appointment) (string, error) {
 	children, _, err := s.ChildrenStat(ctx, e.Path())
 	if err != nil {
@@ -143,8 +144,8 @@ func (e *Election) between(ctx context.Context, s *session.Session, a appointmen
 	}
 }
 
-// ask writes the appointment, if the term is still held. It replaces an earlier one. That of a previous leader exists
-// until its session ends.
+// ask writes the appointment if the term is still held, and replaces an earlier one. An appointment of a previous
+// leader exists until that leader's session ends.
 func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 	create := zkrecipes.OpCreate(e.next(), []byte(a.text()), zk.FlagEphemeral)
 	ops := []zkrecipes.Op{create}
@@ -153,7 +154,7 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 		switch {
 		case err == nil:
 			return nil
-		case session.ReplyLost(err): // a repeated request has no further effect
+		case session.ReplyLost(err): // repeating the request has no further effect
 			if err := session.Sleep(ctx, session.RetryPause); err != nil {
 				return err
 			}
@@ -176,20 +177,21 @@ func (e *Election) ask(ctx context.Context, t *Term, a appointment) error {
 	}
 }
 
-// withdrawTimeout is how long Appoint waits until the appointment is gone. One that stays does no harm: nobody is ahead of the candidate.
+// withdrawTimeout bounds how long Appoint waits for the removal of the appointment. An appointment that stays is
+// harmless, because no one is ahead of the candidate.
 const withdrawTimeout = time.Second
 
-// withdraw removes the appointment, unless there is another one.
+// withdraw removes the appointment, unless it has been replaced by another one.
 func (e *Election) withdraw(ctx context.Context, a appointment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
 	data, stat, err := e.queue.Client().Get(ctx, e.next())
 	if err == nil && string(data) == a.text() {
-		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it ends with the session at the latest
+		_ = e.queue.Client().DeleteRead(ctx, e.next(), stat) // it is ephemeral, so it ends with the session if not earlier
 	}
 }
 
-// awaitLeaving waits until one of two candidates has left, or the event of that may be lost.
+// awaitLeaving waits until one of two candidates has left, or until their events may have been lost.
 func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, to string) error {
 	var watches [2]*session.Watch
 	defer func() {
@@ -212,7 +214,8 @@ func (e *Election) awaitLeaving(ctx context.Context, s *session.Session, ahead, 
 	}
 	_, err := s.AwaitChange(ctx, s.RecheckAfter(), watches[0].Fired(), watches[1].Fired())
 	if err != nil && ctx.Err() != nil {
-		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w", ahead, who, to, err))
+		err = e.failed(fmt.Errorf("%s (%s) is still ahead of %s, and may be one that does not stand back: %w",
+			ahead, who, to, err))
 	}
 	return err
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// parliament is an election with a leader and candidates, each of a separate client, in the order in which they came.
-// The leader is "a".
+// parliament is an election with the leader "a" and candidates, each with its own client, in order of arrival.
 type parliament struct {
 	*testing.T
 	srv       *zktest.Server
@@ -32,7 +31,7 @@ type parliament struct {
 	campaigns map[string]<-chan *election.Term
 }
 
-// convene lets the candidates stand. Those in deaf do not stand back.
+// convene starts the candidates. Those in deaf do not stand back.
 func convene(t *testing.T, test func(p *parliament), deaf ...string) {
 	t.Helper()
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -56,7 +55,7 @@ func convene(t *testing.T, test func(p *parliament), deaf ...string) {
 	})
 }
 
-// queue returns who is in the queue, in order.
+// queue returns the names of those in the queue, in order.
 func (p *parliament) queue() (names string) {
 	p.Helper()
 	queue, err := p.elections["d"].Queue(p.Context())
@@ -76,7 +75,7 @@ func (p *parliament) find(name string) zkrecipes.Participant {
 	return queue[i]
 }
 
-// appoint appoints a candidate within a second.
+// appoint appoints a candidate, within a second.
 func (p *parliament) appoint(name string) error {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), time.Second)
@@ -84,7 +83,7 @@ func (p *parliament) appoint(name string) error {
 	return p.leader.Appoint(ctx, p.term, p.find(name))
 }
 
-// waits requires that only the leader leads.
+// waits requires that no one but the leader leads.
 func (p *parliament) waits(names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -104,7 +103,7 @@ func TestAppoint_CandidateLeadsNext(t *testing.T) {
 		require.Greater(p, d.Token(), p.term.Token())
 		p.waits("b", "c")
 
-		// And one who has stood back is appointed by the next leader. Nobody is ahead any more when it leads.
+		// A candidate that stood back is appointed by the next leader. When it leads, no one is ahead of it any more.
 		other := map[string]string{"b": "c", "c": "b"}[p.queue()[1:2]]
 		p.leader, p.term = p.elections["d"], d
 		require.NoError(p, p.appoint(other))
@@ -114,7 +113,7 @@ func TestAppoint_CandidateLeadsNext(t *testing.T) {
 	})
 }
 
-// TestAppoint_IsNextAlready: nobody is asked.
+// If the candidate is already next, no request is written.
 func TestAppoint_IsNextAlready(t *testing.T) {
 	convene(t, func(p *parliament) {
 		to := p.find("b")
@@ -125,8 +124,8 @@ func TestAppoint_IsNextAlready(t *testing.T) {
 	})
 }
 
-// TestAppoint_CandidateGone: before it is appointed, or while others that stay are ahead of it. The term continues,
-// and nobody has lost its place.
+// The candidate is gone before it is appointed, or leaves while others that do not stand back are ahead of it. The term
+// continues, and no one has lost a place.
 func TestAppoint_CandidateGone(t *testing.T) {
 	convene(t, func(p *parliament) {
 		to := p.find("d")
@@ -145,8 +144,8 @@ func TestAppoint_CandidateGone(t *testing.T) {
 	}, "b", "c")
 }
 
-// TestAppoint_SomeDoNotStandBack: like those of Curator and kazoo. The error names the candidate ahead, and the term
-// continues. Those with the option have stood back.
+// Some candidates, such as those of Curator and kazoo, do not stand back. The error names the candidate ahead, the term
+// continues, and candidates with the option have stood back.
 func TestAppoint_SomeDoNotStandBack(t *testing.T) {
 	convene(t, func(p *parliament) {
 		err := p.appoint("d")
@@ -154,22 +153,23 @@ func TestAppoint_SomeDoNotStandBack(t *testing.T) {
 		require.ErrorContains(p, err, "(b) is still ahead")
 		require.NoError(p, p.term.Err())
 		require.Equal(p, "abdc", p.queue())
-		// The appointment has been withdrawn. When b has led, d leads.
+		// The appointment has been withdrawn, so d leads after b.
 		require.NoError(p, p.term.Release(p.Context()))
 		require.NoError(p, elected(p.T, p.campaigns["b"]).Release(p.Context()))
 		elected(p.T, p.campaigns["d"])
 	}, "b")
-	convene(t, func(p *parliament) { // it leaves by itself in time
+	convene(t, func(p *parliament) { // the candidate ahead leaves in time, by itself
 		time.AfterFunc(500*time.Millisecond, func() { p.srv.Expire(p.srv.SessionOf("b")) })
 		require.NoError(p, p.appoint("d"))
 		require.Equal(p, "ad", p.queue()[:2])
 	}, "b")
 }
 
-// TestAppoint_OfOtherLibraries: a candidate of Curator or kazoo stays where it is, like one without the option, and can be appointed.
+// A candidate of Curator or kazoo keeps its place, like one without the option, and can itself be appointed.
 func TestAppoint_OfOtherLibraries(t *testing.T) {
 	for name, node := range map[string]string{
-		"Curator": path + "/_c_7fe3a5a0-5b2e-4660-b045-f51d106afef3-latch-", "kazoo": path + "/7fe3a5a05b2e4660b045f51d106afef3__lock__",
+		"Curator": path + "/_c_7fe3a5a0-5b2e-4660-b045-f51d106afef3-latch-",
+		"kazoo":   path + "/7fe3a5a05b2e4660b045f51d106afef3__lock__",
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -208,7 +208,7 @@ func TestAppoint_OfOtherLibraries(t *testing.T) {
 	}
 }
 
-// TestAppoint_EventLost: a candidate reads again after some time, and stands back then.
+// If the event is lost, a candidate reads again after a while, and stands back then.
 func TestAppoint_EventLost(t *testing.T) {
 	convene(t, func(p *parliament) {
 		require.Equal(p, 1, p.srv.LoseWatch(zktest.Label("b"), path+"-next"))
@@ -219,7 +219,8 @@ func TestAppoint_EventLost(t *testing.T) {
 	})
 }
 
-// TestAppoint_CandidateIsCutOff: it is next when the leader leaves. Nobody leads before the servers have ended its session, and then the next does.
+// The candidate that is cut off is next when the leader leaves. No one leads until the servers have expired its
+// session, and then the candidate behind it does.
 func TestAppoint_CandidateIsCutOff(t *testing.T) {
 	convene(t, func(p *parliament) {
 		require.NoError(p, p.appoint("d"))
@@ -235,7 +236,7 @@ func TestAppoint_CandidateIsCutOff(t *testing.T) {
 	})
 }
 
-// queue0 returns who is behind the first.
+// queue0 returns the names of those behind the first.
 func (p *parliament) queue0() string {
 	p.Helper()
 	queue, err := p.leader.Queue(p.Context())
@@ -243,13 +244,15 @@ func (p *parliament) queue0() string {
 	return queue[1].Name
 }
 
-// TestAppoint_LeaderDiesAfterAsking: at each request that it sends, or that a candidate sends to stand back. There is one leader, and all stand.
+// The leader dies at each of the requests that it sends, or that a candidate sends in order to stand back. There is one
+// leader, and all candidates are in the queue.
 func TestAppoint_LeaderDiesAfterAsking(t *testing.T) {
 	for _, who := range []string{"a", "b", "c"} {
 		for step := range 8 {
 			convene(t, func(p *parliament) {
 				to := p.find("d")
-				p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }},
+				p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
+					Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }},
 					zktest.After(func(zktest.Request) { p.srv.Expire(p.srv.SessionOf("a")) }))
 				ctx, cancel := context.WithTimeout(p.Context(), time.Second)
 				defer cancel()
@@ -268,14 +271,15 @@ func TestAppoint_LeaderDiesAfterAsking(t *testing.T) {
 	}
 }
 
-// TestAppoint_RequestOrReplyLost: of each request of the leader, and of those who stand back.
+// The request or its reply is lost, for each request of the leader and of the candidates that stand back.
 func TestAppoint_RequestOrReplyLost(t *testing.T) {
 	for _, who := range []string{"a", "b"} {
 		for step := range 10 {
 			for _, fault := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
 				convene(t, func(p *parliament) {
 					to := p.find("d")
-					p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}, fault)
+					p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
+						Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}, fault)
 					require.NoError(p, p.leader.Appoint(p.Context(), p.term, to), "%s %d", who, step)
 					require.NoError(p, p.term.Release(p.Context()))
 					elected(p.T, p.campaigns["d"])
@@ -287,7 +291,7 @@ func TestAppoint_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestAppoint_Another: the leader changes its mind. The first one appointed stands back itself, and its appointment fails.
+// The leader changes its mind. The candidate that was appointed first stands back itself, and its appointment fails.
 func TestAppoint_Another(t *testing.T) {
 	convene(t, func(p *parliament) {
 		first, second := p.find("c"), p.find("d")
@@ -303,7 +307,7 @@ func TestAppoint_Another(t *testing.T) {
 	})
 }
 
-// TestAppoint_NodeOfAnother: an earlier leader's appointment is replaced. Another node is not.
+// An appointment of an earlier leader is replaced; a node of another kind is not.
 func TestAppoint_NodeOfAnother(t *testing.T) {
 	convene(t, func(p *parliament) {
 		c := bubble.Dial(p.T, p.srv, "earlier")
@@ -321,13 +325,14 @@ func TestAppoint_NodeOfAnother(t *testing.T) {
 	})
 }
 
-// TestStandBack_Forged: an appointment of a node that is not there, that is of another kind, or that is behind, moves nobody.
+// An appointment moves no one if its node does not exist, is of another kind, or is behind.
 func TestStandBack_Forged(t *testing.T) {
 	convene(t, func(p *parliament) {
 		first, second := p.find("b"), p.find("c")
 		name := func(c zkrecipes.Participant) string { return strings.TrimPrefix(c.Path, path+"/") }
 		for _, text := range []string{
-			"", "nobody", "nobody 0x1", name(second), name(second) + " 0x1", fmt.Sprintf("%s 0x%x", name(first), int64(first.Token)),
+			"", "nobody", "nobody 0x1", name(second), name(second) + " 0x1",
+			fmt.Sprintf("%s 0x%x", name(first), int64(first.Token)),
 		} {
 			_, err := p.srv.Create(path+"-next", []byte(text), zktest.Persistent)
 			require.NoError(p, err)
@@ -355,15 +360,16 @@ func TestAppoint_BadInput(t *testing.T) {
 		} {
 			require.ErrorContains(p, p.leader.Appoint(p.Context(), bad.term, bad.to), bad.want)
 		}
-		require.ErrorContains(p, other.Appoint(p.Context(), p.term, zkrecipes.Participant{Path: p.term.Path()}), "want two of this election")
+		require.ErrorContains(p, other.Appoint(p.Context(), p.term, zkrecipes.Participant{Path: p.term.Path()}),
+			"want two of this election")
 		require.NoError(p, p.term.Release(p.Context()))
 		require.ErrorIs(p, p.leader.Appoint(p.Context(), p.term, p.find("d")), zkrecipes.ErrReleased)
 		elected(p.T, p.campaigns["b"])
 	})
 }
 
-// TestStandBack_Random: leaders appoint candidates at random while connections are cut, replies are lost, and clients are cut off for longer than
-// their sessions last. At no time two terms are alive, and in the end all stand once.
+// Leaders appoint candidates at random while connections are cut, replies are lost, and clients are cut off for longer
+// than their sessions last. Two terms are never alive at once, and in the end every candidate is in the queue once.
 func TestStandBack_Random(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() || bubble.Race {
@@ -382,7 +388,7 @@ func TestStandBack_Random(t *testing.T) {
 				names := []string{"a", "b", "c", "d", "e"}
 				for i, name := range names {
 					opts := []election.Option{election.WithData([]byte(name))}
-					if i > 0 { // one does not stand back
+					if i > 0 { // one candidate does not stand back
 						opts = append(opts, election.WithStandBack())
 					}
 					e := join(t, srv, name, opts...)
@@ -437,7 +443,7 @@ func TestStandBack_Random(t *testing.T) {
 				running.Wait()
 				t.Logf("%d terms, %d appointed", led, appointed)
 				require.Greater(t, appointed, led/4)
-				time.Sleep(time.Minute) // a deletion may still be sent again
+				time.Sleep(time.Minute) // a deletion may still be repeated
 				bubble.Clean(t, srv, path)
 			})
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// BenchmarkHandOver is one resignation and the election that follows, among candidates with a session each.
+// BenchmarkHandOver measures one resignation and the election that follows, among candidates with a session each.
 func BenchmarkHandOver(b *testing.B) {
 	for _, candidates := range []int{2, 8} {
 		b.Run(fmt.Sprintf("candidates=%d/server=zktest", candidates), func(b *testing.B) {

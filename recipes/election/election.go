@@ -17,17 +17,17 @@ import (
 // Layout is how candidates are named in ZooKeeper. Candidates with different layouts do not see each other.
 type Layout int
 
-// The layouts.
+// The supported layouts.
 const (
 	// Latch is the layout of Curator's LeaderLatch, and the default.
 	Latch Layout = iota
-	// Selector is the layout of Curator's LeaderSelector and of its mutex: an election and a mutex on one path
+	// Selector is the layout of Curator's LeaderSelector and of its mutex, so an election and a mutex on one path
 	// exclude each other.
 	Selector
 )
 
-// Election elects one leader among the candidates on the same path. One process may campaign in it several
-// times at once. It is safe for concurrent use.
+// Election elects one leader among the candidates on a path. One process may campaign in it several times at once. An
+// Election is safe for concurrent use.
 type Election struct {
 	queue      *znode.Queue
 	kind       string
@@ -46,16 +46,15 @@ type config struct {
 	standBack bool
 }
 
-// WithData sets the data of the candidates, which shows others who leads and who is standing; the default is
-// the client's identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be
-// unique.
+// WithData sets the data of the candidates, which shows others who leads and who waits; the default is the client's
+// identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends terms when the connection is lost. By default they continue until their deadline, and
 // a leader that reconnects in time keeps its term.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithRetry sets for which errors of its function [Election.Run] campaigns again; there are none by default.
+// WithRetry sets the errors of its function after which [Election.Run] campaigns again; by default there are none.
 // retry is not called for an error that only reports the end of the function's context.
 func WithRetry(retry func(error) bool) Option {
 	return func(c *config) error {
@@ -78,34 +77,33 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the election; there is
-// none by default. It may have at most 100 bytes and should come from a small set, because each name has its
-// own metrics. It is not sent to ZooKeeper.
+// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the election; by default it has
+// no name. The name has at most 100 bytes and should come from a small set, because each name has its own metrics. It
+// is not sent to ZooKeeper.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithKazoo makes the election count the contenders of kazoo, so that Python programs can share it; default
-// off. kazoo must count those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"]
-// for the layout [Selector]. Its Election does not accept them, but its attribute lock can be replaced by such
-// a Lock. Without them kazoo does not see this side, and both lead.
+// WithKazoo makes the election count the contenders of kazoo, so that Python programs can share it; default off. kazoo
+// must count those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
+// [Selector]. Its Election does not accept them, but its attribute lock can be replaced by such a Lock. Without them
+// kazoo does not see this side, and both lead.
 //
-// Use the option in all programs on the path: a program without it fails with ErrForeignContender when it meets
-// a contender of kazoo.
+// Use the option in all programs on the path: a program without it fails with ErrForeignContender when it meets a
+// contender of kazoo.
 //
 // A holder that uses kazoo cannot be revoked. A missing path is created as a plain node, not as a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// WithEagerHandOver lets a candidate prepare its turn before its predecessor leaves; default off. A candidate
-// that is not next watches the contender two ahead of it. When that one leaves, the candidate checks whether it
-// is next, while its predecessor still leads. The event of the predecessor's end then elects it without another
-// request.
+// WithEagerHandOver lets a candidate prepare for leadership before its predecessor leaves; default off. A candidate
+// that is not next watches the contender two ahead of it. When that contender leaves, the candidate checks whether it
+// is next while its predecessor still leads. The event of the predecessor's end then elects it without another request.
 //
-// This saves one round trip of each hand-over between more than two sessions, so it helps where servers are far
-// away and terms are short. It changes nothing if only two contend at a time or all are of one session. It
-// costs the servers more: a release wakes two clients instead of one, and a contended term takes about eight
-// requests instead of five. Who leads, and in which order, stays the same. Programs with and without the option
-// may share the path. Together with [WithKazoo] it has no effect.
+// This saves one round trip per hand-over between more than two sessions, so it helps where servers are far away and
+// terms are short. It changes nothing if only two contend at a time or all are of one session. It costs the servers
+// more: a release wakes two clients instead of one, and a contended term takes about eight requests instead of five.
+// Who leads, and in which order, stays the same. Programs with and without the option may share the path. Together with
+// [WithKazoo] it has no effect.
 func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
 
 // New returns the election on path. It sends nothing; the first Campaign creates missing parents.
@@ -126,11 +124,11 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	return &Election{queue: queue, kind: kind, retry: cfg.retry, standsBack: cfg.standBack}, nil
 }
 
-// Term is one term of leadership: a hold whose token is larger than the token of every term before it.
-// Releasing it lets the next candidate lead.
+// Term is one term of leadership: a hold whose token is larger than that of every earlier term. When it is released,
+// the next candidate leads.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces the leader's data, which other processes see, if the term is still held.
+// Proclaim replaces the leader's data, which other processes can read, if the term is still held.
 //
 // Errors: ErrFenced if the term is not held, and nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
@@ -138,17 +136,14 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	return err
 }
 
-// Campaign waits until the caller is the leader. If the session ends in the meantime, the caller campaigns
-// again in the next session, at the end of the queue. ctx bounds the wait, not the term.
-//
-// During the term, reads of the same client see everything that the previous leader wrote to ZooKeeper before
-// its term ended: the server that answers has applied the end of that term. If the previous term was of the
-// same session, they see each of its writes that was answered.
+// Campaign blocks until the caller is the leader. If the session ends in the meantime, the caller campaigns again in
+// the next session, at the end of the queue. ctx bounds the wait, not the term. The package documentation describes
+// what the leader's reads see.
 //
 // On error the caller is not a candidate, and its node is deleted in the background.
 //
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the
-// same election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the error of the server.
+// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the same
+// election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the error of the server.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
@@ -173,17 +168,17 @@ func (e *Election) Part() zkrecipes.Part {
 // Path returns the path of the election.
 func (e *Election) Path() string { return e.queue.Path() }
 
-// Queue returns all candidates in the order in which they lead, the leader first, no older than this call. An
-// election without candidates has an empty queue, which is not an error.
+// Queue returns all candidates, the leader first, in the order in which they lead. The list is no older than this call.
+// An election without candidates has an empty queue, which is not an error.
 //
 // Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
 
-// Revoke asks the leader to resign by closing the Revoked channel of its term. The leader decides whether and
-// when to resign. It is not an error if there is no leader. The request replaces the data of the leader, so
-// others no longer see its name.
+// Revoke asks the leader to resign by closing the Revoked channel of its term. The leader decides whether and when to
+// resign. Without a leader, Revoke is a no-op. The request replaces the data of the leader, so others can no longer see
+// its name.
 //
 // Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [Election.Queue].
 //

@@ -37,7 +37,7 @@ func join(t *testing.T, srv *zktest.Server, id string, opts ...election.Option) 
 	return e
 }
 
-// campaign campaigns in the election on another goroutine.
+// campaign campaigns on another goroutine.
 func campaign(t *testing.T, e *election.Election) <-chan *election.Term {
 	t.Helper()
 	c := make(chan *election.Term, 1)
@@ -77,8 +77,8 @@ func requireNoLeader(t *testing.T, c <-chan *election.Term) {
 	}
 }
 
-// TestPartition: the leader is cut off. Its term ends on the deadline, to the virtual millisecond, and before the
-// server lets the next one in.
+// The leader is cut off. Its term ends on the deadline, to the virtual millisecond, before the server grants the next
+// candidate.
 func TestPartition(t *testing.T) {
 	for name, direction := range map[string]zktest.Direction{
 		"both": zktest.Both, "requests": zktest.ToServer, "replies": zktest.FromServer,
@@ -141,8 +141,8 @@ func TestCampaign_EmptyID(t *testing.T) {
 	})
 }
 
-// TestCampaign_CancelledAtRandomMoments: a thousand of them leave no node, no watch beyond one per path, and, since
-// this is a bubble, no goroutine.
+// A thousand canceled campaigns leave no node, no watch beyond one per path, and, because this is a bubble, no
+// goroutine.
 func TestCampaign_CancelledAtRandomMoments(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
@@ -193,7 +193,7 @@ func TestRun_CampaignsAgainAfterEachTerm(t *testing.T) {
 	})
 }
 
-// TestRun_OrderOfTheEnd: the body's context ends, the body returns, the node goes, in this order.
+// The context of the body ends, the body returns, and the node is deleted, in this order.
 func TestRun_OrderOfTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -221,7 +221,7 @@ func TestRun_BodyFails(t *testing.T) {
 	})
 }
 
-// TestRun_BodyFailsInItsTerm: the end of another context is an error of the body, while the one that it was given lives.
+// That another context has ended is an error of the body while the context that it was given lives.
 func TestRun_BodyFailsInItsTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -239,7 +239,7 @@ func TestRun_BodyFailsInItsTerm(t *testing.T) {
 	})
 }
 
-// ended is an error of another library: it says that a context has ended, and wraps nothing.
+// ended is an error of another library that reports the end of a context but wraps nothing.
 type ended struct{}
 
 func (ended) Error() string        { return "ended" }
@@ -255,7 +255,7 @@ func TestRun_BodyPanics(t *testing.T) {
 	})
 }
 
-// TestRun_LostTerm: the body's context ends with the term, and its complaint about that does not end Run.
+// The context of the body ends with the term, and the body's complaint about that does not end Run.
 func TestRun_LostTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -279,8 +279,8 @@ func TestRun_LostTerm(t *testing.T) {
 	})
 }
 
-// TestRun_BodyFailsAsItsTermEnds: an error that says more than that the context has ended ends Run. One that says no more
-// does not, however it is wrapped.
+// An error that reports more than the end of the context ends Run. One that reports no more does not, however it is
+// wrapped.
 func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 	disk := errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -290,12 +290,14 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		"joined":            {func(ctx context.Context) error { return errors.Join(disk, ctx.Err()) }, true},
 		"joined, the cause": {func(ctx context.Context) error { return errors.Join(context.Cause(ctx), disk) }, true},
 		"two wrapped":       {func(ctx context.Context) error { return fmt.Errorf("save: %w: %w", disk, ctx.Err()) }, true},
-		"joined deep below": {func(ctx context.Context) error { return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk)) }, true},
-		"another one":       {func(context.Context) error { return disk }, true},
-		"bare":              {func(ctx context.Context) error { return ctx.Err() }, false},
-		"wrapped":           {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
-		"cause":             {context.Cause, false},
-		"both":              {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
+		"joined deep below": {func(ctx context.Context) error {
+			return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk))
+		}, true},
+		"another one": {func(context.Context) error { return disk }, true},
+		"bare":        {func(ctx context.Context) error { return ctx.Err() }, false},
+		"wrapped":     {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
+		"cause":       {context.Cause, false},
+		"both":        {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
 		"fenced": {func(ctx context.Context) error {
 			return fmt.Errorf("save: %w: %w", zkrecipes.ErrFenced, context.Cause(ctx))
 		}, false},
@@ -304,7 +306,8 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		}, false},
 		"of another library": {func(context.Context) error { return ended{} }, false},
 		"asked": {func(ctx context.Context) error {
-			return &zkrecipes.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+			return &zkrecipes.OpError{Op: "get", Path: "/x",
+				Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +334,7 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 	}
 }
 
-// TestCampaign_InsideItsOwnTerm: the candidate would wait for the end of the context that it campaigns with.
+// The candidate would wait for the end of the context that it campaigns with.
 func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 	for _, layout := range []election.Layout{election.Latch, election.Selector} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -351,7 +354,7 @@ func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 	}
 }
 
-// TestRun_TermsEndAtOnce: the pauses between terms grow, and a term that lasts resets them.
+// The pauses between terms grow, and a term that lasts resets them.
 func TestRun_TermsEndAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -387,7 +390,7 @@ func TestRun_TermsEndAtOnce(t *testing.T) {
 	})
 }
 
-// TestRun_EndsDuringThePause: at the instant at which its context does.
+// Run returns at the instant at which its context ends.
 func TestRun_EndsDuringThePause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		why := errors.New("why")
@@ -429,7 +432,7 @@ func TestRun_WithRetry(t *testing.T) {
 	require.ErrorContains(t, err, "option 1 is nil")
 }
 
-// TestTerm is the one that Run serves, while it is held.
+// Term returns the term that Run serves, while it is held.
 func TestTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "a")
@@ -451,7 +454,7 @@ func TestTerm(t *testing.T) {
 	})
 }
 
-// TestCampaign_BesideAMutexOfTheClient: with the layout Selector the two are one queue.
+// With the layout Selector, an election and a mutex are one queue.
 func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -542,7 +545,7 @@ func TestLeaderAndQueue(t *testing.T) {
 	})
 }
 
-// observe collects what an observer sees.
+// observe collects what an observer sees, as text.
 func observe(t *testing.T, e *election.Election) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -617,7 +620,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	}
 }
 
-// An observer that has lost its connection showed the last leader as the leader for as long as it was away.
+// An observer that had lost its connection used to show the last leader as current for as long as it was away.
 func TestWatch_ConnectionLost_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
@@ -644,7 +647,7 @@ func TestWatch_ConnectionLost_IsToldAtOnce(t *testing.T) {
 	})
 }
 
-// The event of a change has come, and the connection is lost before the change is read.
+// The event of a change has arrived, and the connection is lost before the change is read.
 func TestWatch_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))

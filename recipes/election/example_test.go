@@ -23,7 +23,7 @@ func ExampleElection_Run() {
 			return err
 		}
 		fmt.Println(leader.Name, "leads")
-		stop() // as a signal does
+		stop() // as a signal would
 		<-ctx.Done()
 		fmt.Println("stops leading")
 		return nil
@@ -44,14 +44,14 @@ func ExampleElection_Campaign() {
 		fmt.Println(err)
 		return
 	}
-	term, err := e.Campaign(ctx) // waits until this candidate leads
+	term, err := e.Campaign(ctx) // blocks until this candidate leads
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println("leads:", term.Err() == nil)
 	fmt.Println(term.Release(ctx))
-	<-term.Done() // closed as well when the term is lost: context.Cause(term.Context()) says why
+	<-term.Done() // also closed if the term is lost; context.Cause(term.Context()) returns why
 	fmt.Println(context.Cause(term.Context()))
 	// Output:
 	// leads: true
@@ -71,7 +71,7 @@ func ExampleElection_Watch() {
 	var term *election.Term
 	for now, err := range e.Watch(ctx) {
 		switch {
-		case err != nil: // the last that it yields
+		case err != nil: // always the last value
 			fmt.Println(err)
 			return
 		case now.Exists:
@@ -106,7 +106,7 @@ func ExampleElection_Appoint() {
 		if err != nil {
 			panic(err)
 		}
-		go func() { // as another process does
+		go func() { // as another process would
 			if t, err := e.Campaign(ctx); err == nil {
 				fmt.Println(name, "leads")
 				terms <- t

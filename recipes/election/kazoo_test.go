@@ -18,7 +18,8 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			e := join(t, srv, "go", election.WithKazoo(), election.WithLayout(layout))
 			python := bubble.Dial(t, srv, "python")
 			term := elected(t, campaign(t, e))
-			leader, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"), zk.FlagEphemeral|zk.FlagSequence)
+			leader, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"),
+				zk.FlagEphemeral|zk.FlagSequence)
 			require.NoError(t, err)
 			waiting := campaign(t, e)
 			require.NoError(t, term.Release(t.Context()))
@@ -35,14 +36,15 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 	}
 }
 
-// TestWithoutKazoo_ContenderOfKazoo_IsRefused: two leaders would be the price. The candidate's parent is a container then.
+// Otherwise there would be two leaders. The parent of the candidates is a container here.
 func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "go")
 		require.NoError(t, elected(t, campaign(t, e)).Release(t.Context()))
 		parent, _ := srv.Node(path)
 		require.True(t, parent.Container)
-		_, err := bubble.Dial(t, srv, "python").Create(t.Context(), path+"/9f0a__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+		_, err := bubble.Dial(t, srv, "python").Create(t.Context(), path+"/9f0a__lock__", nil,
+			zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 		_, err = e.Campaign(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// meter counts what arrives at clients.
+// meter counts the bytes that arrive at clients.
 type meter struct{ bytes atomic.Int64 }
 
 func (m *meter) dial(srv *zktest.Server, label string) conn.Option {
@@ -41,14 +41,15 @@ func (m metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWatch_ManyObserversOfManyCandidates: at a resignation each observer reads two nodes, and none lists the candidates.
+// On a resignation each observer reads two nodes, and none lists the candidates.
 func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 	const sessions, observers, candidates = 10, 10, 100
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		next := campaign(t, join(t, srv, "b"))
 		for range candidates - 2 {
-			_, err := srv.Create(path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-", []byte("c"), zktest.PersistentSequential)
+			_, err := srv.Create(path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-", []byte("c"),
+				zktest.PersistentSequential)
 			require.NoError(t, err)
 		}
 		var m meter
@@ -56,7 +57,7 @@ func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 		for i := range sessions {
 			c := bubble.Dial(t, srv, "o", m.dial(srv, "o"))
 			for j := range observers {
-				e, err := election.New(c, path) // separate ones, as in programs that consist of parts
+				e, err := election.New(c, path) // separate objects, as in a program with many parts
 				require.NoError(t, err, fmt.Sprint(i, j))
 				told = append(told, observe(t, e))
 			}
@@ -80,13 +81,13 @@ func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
 		require.Equal(t, 2*sessions*observers, reads.Hits(), "the old leader and the new one")
 		require.Less(t, m.bytes.Load(), int64(sessions*observers*200))
 
-		time.Sleep(10 * bubble.Timeout) // all look again, since an event may have been lost
+		time.Sleep(10 * bubble.Timeout) // every observer rechecks, because an event may have been lost
 		require.Zero(t, lists.Hits())
 		synctest.Wait()
 	})
 }
 
-// seat makes candidates by hand.
+// seat creates the nodes of candidates by hand.
 func seat(t *testing.T, srv *zktest.Server, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -95,7 +96,7 @@ func seat(t *testing.T, srv *zktest.Server, names ...string) {
 	}
 }
 
-// inElection runs f on an election of three candidates with numbers, and with a client whose lists are counted.
+// inElection runs f on an election of three numbered candidates, with a client whose lists are counted.
 func inElection(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule)) {
 	t.Helper()
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -109,7 +110,7 @@ func inElection(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *conn.C
 	})
 }
 
-// observer returns a separate object.
+// observer returns a separate election object.
 func observer(t *testing.T, c *conn.Client) *election.Election {
 	t.Helper()
 	e, err := election.New(c, path)
@@ -117,7 +118,7 @@ func observer(t *testing.T, c *conn.Client) *election.Election {
 	return e
 }
 
-// TestWatch_TheNextHasLeftToo: then the candidates are listed again.
+// If the next candidate has left as well, the candidates are listed again.
 func TestWatch_TheNextHasLeftToo(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		told := observe(t, observer(t, c))
@@ -134,7 +135,7 @@ func TestWatch_TheNextHasLeftToo(t *testing.T) {
 	})
 }
 
-// TestWatch_AnotherParent: the numbers begin again there. A candidate with a name that was known is another one.
+// The parent was created again, so its numbers start over. A candidate with a known name is a different one.
 func TestWatch_AnotherParent(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		told := observe(t, observer(t, c))
@@ -151,7 +152,7 @@ func TestWatch_AnotherParent(t *testing.T) {
 	})
 }
 
-// TestWatch_SomeObserversStop: the others of their session hear nothing of it, and all of the next leader.
+// When some observers stop, the others of their session are not disturbed and see every later leader.
 func TestWatch_SomeObserversStop(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		srv.SetLatency(time.Millisecond)
@@ -180,7 +181,7 @@ func TestWatch_SomeObserversStop(t *testing.T) {
 	})
 }
 
-// TestWatch_LastObserverStops: its watch leaves the server.
+// When the last observer stops, its watch is removed from the server.
 func TestWatch_LastObserverStops(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		e := observer(t, c)
@@ -198,7 +199,7 @@ func TestWatch_LastObserverStops(t *testing.T) {
 	})
 }
 
-// TestWatch_MoreCandidatesThanAreKept: an observer keeps the first 100. When these have gone, it lists again.
+// An observer keeps the first 100 candidates, and lists again when these have gone.
 func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		const first, last = 7, 157
@@ -216,7 +217,7 @@ func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
 	})
 }
 
-// TestWatch_GivesUpDuringAReading: the others of its session continue, and inherit the watch.
+// If one observer gives up while it reads, the others of its session continue, and inherit the watch.
 func TestWatch_GivesUpDuringAReading(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
 		answers := make(chan struct{})
@@ -244,11 +245,12 @@ func TestWatch_GivesUpDuringAReading(t *testing.T) {
 	})
 }
 
-// TestWatch_ReadingFails: the observer gets the error. If the session ends instead, the next one answers.
+// The observer gets the error. If the session ends instead, the next one answers.
 func TestWatch_ReadingFails(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
 		lists.Remove()
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2},
+			zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		told := observe(t, observer(t, c))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"latch-0000000007"}, told())

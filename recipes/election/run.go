@@ -8,21 +8,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
-// Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The
-// context of lead is canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context].
-// Run deletes the candidate only after lead has returned, so a leader that stops with its context has stopped
-// before the next one is elected. If the term is lost, lead must stop before the servers expire the session,
-// which they do later than [zkrecipes.Hold.ValidUntil].
+// Run campaigns, calls lead once elected, and campaigns again after lead has returned, until ctx ends. The context of
+// lead is canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context]. Run deletes the
+// candidate only after lead has returned, so a leader that stops with its context has stopped before the next one is
+// elected. If the term is lost, lead must stop before the servers expire the session, which happens later than
+// [zkrecipes.Hold.ValidUntil].
 //
-// After a term that ended within a second, Run backs off before it campaigns again: 50 ms the first time,
-// doubling each time up to 5 s, with a random half more or less. A longer term resets the back-off.
+// After a term that ended within a second, Run backs off before it campaigns again: 50 ms the first time, doubling each
+// time up to 5 s, with a random half more or less. A longer term resets the back-off.
 //
-// An error of lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one
-// that [WithRetry] accepts. A joined error reports only the end of the context if all of its parts do. If lead
-// panics, Run resigns, and the panic continues.
+// An error of lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one that
+// [WithRetry] accepts. A joined error only reports the end of the context if all of its parts do. If lead panics, Run
+// resigns, and the panic continues.
 //
-// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign] but
-// ErrAuthFailed, after which Run tries again with pauses.
+// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign] except
+// ErrAuthFailed, after which Run retries with pauses.
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
@@ -44,8 +44,8 @@ func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 // Term returns the term that this process currently holds through [Election.Run] or [Election.Campaign] of this
-// Election, and reports whether there is one. Terms of other objects, also of the same client and path, do not
-// count: share the Election that campaigns.
+// Election, and reports whether there is one. Terms of other Election objects do not count, even on the same client and
+// path, so share the Election that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {
@@ -58,7 +58,7 @@ func (e *Election) Term() (*Term, bool) {
 	return t, true
 }
 
-// serve is one term. It returns the error of lead, unless that only reports the end of lead's context.
+// serve runs one term. It returns the error of lead, unless that only reports the end of lead's context.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
@@ -66,6 +66,6 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 			err = nil
 		}
 		return nil
-	}) // a loss ends the term, and not Run
+	}) // a loss ends the term, but not Run
 	return err
 }

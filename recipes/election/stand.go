@@ -12,7 +12,7 @@ import (
 )
 
 // WithStandBack lets the leader request that this candidate stands back for another; see [Election.Appoint]. Default
-// off. A candidate that stands back leaves the queue and campaigns again, behind the one that was appointed. A
+// off. A candidate that stands back leaves the queue and campaigns again, behind the candidate that was appointed. Each
 // campaign takes two more requests, and one more watch that all campaigns of a session share.
 func WithStandBack() Option {
 	return func(c *config) error {
@@ -25,27 +25,27 @@ func WithStandBack() Option {
 var errStandBack = errors.New("standing back for the candidate that the leader has appointed")
 
 // stand acquires leadership, and stands back on request. Standing back means giving up the acquisition and starting
-// another: only the queue grants, by the same rule and the same proofs as without appointments. What is read here,
-// late or never, therefore decides who queues where, and never who leads. At most one node is the first, and its
-// owner leads, whichever of these happens first:
+// another: only the queue grants, by the same rule and with the same proofs as without appointments. What is read here,
+// late or never, therefore decides who queues where, but never who leads. At most one node is the first, and its owner
+// leads, whichever of these happens:
 //
-//   - The candidate is granted while the request reaches it: the leader has released, or died. Then Acquire returns
-//     the hold or, if its context has ended before, gives it up and removes the node. Either way there is one hold or
-//     none. If it leads, the appointed one has lost a round.
-//   - The appointed one leaves, before or after others have stood back. They are behind where it was, and the next one leads.
-//   - The appointed one is slow, or cut off. Its node is the first when the leader has left, so it leads when it
-//     returns, and the next one when its session has ended.
-//   - The leader dies after its request, and the appointment with it. Candidates that have seen it stand back. Others
-//     may not, and lead if they are first.
-//   - The event is lost, or the connection. The candidate reads again, as each view does, and may get the request
-//     late. It stands back only if the appointed node exists and is behind its own, and only once for each
-//     appointment.
-//   - The session ends. Acquire continues in the next one with a new node, which is at the end and therefore need not
-//     stand back.
-//   - The leader appoints another one in the meantime. Candidates ahead of that one stand back, including the first
-//     appointed one, whose Appoint fails.
-//   - The deletion of the own node is late, as without a connection. The node blocks others until it is gone, as any
-//     abandoned node does. Nobody waits on it, so it grants nobody.
+//   - The candidate is granted while the request reaches it, because the leader has released or died. Acquire then
+//     returns the hold or, if its context has ended before, gives it up and removes the node. Either way there is one
+//     hold or none. If the candidate leads, the appointed one has lost a round.
+//   - The appointed candidate leaves, before or after others have stood back. They are behind its former place, and the
+//     next one leads.
+//   - The appointed candidate is slow, or cut off. Its node is the first once the leader has left, so it leads when it
+//     returns, and the next one leads when its session has ended.
+//   - The leader dies after its request, and the appointment ends with it. Candidates that have seen it stand back.
+//     Others may not, and lead if they are first.
+//   - The event or the connection is lost. The candidate rereads, as every view does, and may see the request late. It
+//     stands back only if the appointed node exists and is behind its own, and only once per appointment.
+//   - The session ends. Acquire continues in the next one with a new node, which is at the end of the queue and
+//     therefore need not stand back.
+//   - The leader appoints another candidate in the meantime. Candidates ahead of that one stand back, including the one
+//     appointed first, whose Appoint fails.
+//   - The deletion of the candidate's own node is late, for example without a connection. The node blocks others until
+//     it is gone, as any abandoned node does. No acquisition waits on it, so it is granted to no one.
 func (e *Election) stand(ctx context.Context) (*zkrecipes.Hold, error) {
 	if ctx == nil || !e.standsBack {
 		return e.queue.Acquire(ctx, e.entry())
@@ -67,7 +67,7 @@ func (e *Election) entry() znode.Entry {
 // candidate is one acquisition that may have to stand back.
 type candidate struct {
 	election *Election
-	heeded   int64 // the appointment that the previous acquisition has heeded
+	heeded   int64 // the appointment that made the previous acquisition stand back
 
 	mu        sync.Mutex
 	leave     context.CancelCauseFunc
@@ -101,14 +101,15 @@ func (c *candidate) asked() bool {
 	return c.stoodBack
 }
 
-// follow reads appointments, until ctx ends.
+// follow reads appointments until ctx ends.
 func (c *candidate) follow(ctx context.Context) {
 	e := c.election
 	same := func(a, b appointment) bool { return a == b }
 	for view, err := range client.Follow(ctx, e.queue.Client(), e.next(), e.readNext, same) {
 		if err != nil {
 			if !errors.Is(err, zkrecipes.ErrClosed) {
-				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back", "path", e.next(), "error", err)
+				e.queue.Client().Logger().Warn("zookeeper: election: cannot read whether the leader asks to stand back",
+					"path", e.next(), "error", err)
 			}
 			return
 		}
@@ -116,7 +117,7 @@ func (c *candidate) follow(ctx context.Context) {
 	}
 }
 
-// readNext reads the appointment; it is zero if there is none, or its candidate has left.
+// readNext reads the appointment. It is zero if there is none, or if its candidate has left.
 func (e *Election) readNext(ctx context.Context, s *session.Session) (appointment, *session.Watch, error) {
 	n, changed, err := s.NodeW(ctx, e.next())
 	if err != nil || !n.Exists {
@@ -138,8 +139,8 @@ func (e *Election) readNext(ctx context.Context, s *session.Session) (appointmen
 	return a, changed, nil
 }
 
-// learn records the own node or an appointment, which come in any order, and leaves the queue if the one is ahead of
-// the other. Keys of one parent are compared as text, as the queue does.
+// learn records the candidate's own node or an appointment, whichever is known first, and leaves the queue if the
+// former is ahead of the latter. Keys of one parent are compared as text, as in the queue.
 func (c *candidate) learn(news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,10 +21,10 @@ type Leadership struct {
 	zkrecipes.Freshness
 }
 
-// Leader returns the leader, no older than this call: the candidate at the head of the queue, which leads or is
-// about to find out that it does.
+// Leader returns the candidate at the head of the queue, which leads or is about to find out that it does. The result
+// is no older than this call.
 //
-// Errors: ErrNoLeader if there is no candidate; the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: ErrNoLeader if the election has no candidate; the cause of ctx; ErrClosed; otherwise the error of the server.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
@@ -41,20 +41,19 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	return leader, err
 }
 
-// Watch yields the current leader, then every change, including changes to its proclaimed data. Between two
-// leaders it always yields a view without one, because leadership is never handed over without a moment in
-// between.
+// Watch yields the current leader, then every change, including changes to its proclaimed data. Between two leaders it
+// always yields a view without one, because leadership is never handed over without a moment in between.
 //
-// Watch yields the last view again at once, with Current false, in three cases: the connection is lost, a read
-// takes an eighth of the session timeout, or no server has answered for a whole session timeout. When a server
-// answers again, Watch yields a current view. A current view reflects one server, which may lag behind its
-// leader; [Election.Leader] asks for the newest.
+// Watch yields the last view again at once, with Current false, in three cases: the connection is lost, a read takes an
+// eighth of the session timeout, or no server has answered for a whole session timeout. When a server answers again,
+// Watch yields a current view. A current view reflects one server, which may lag behind its leader; [Election.Leader]
+// asks for the newest.
 //
-// Each call reads by itself: after a change it reads the leader or the next candidate that it knows of, and lists
-// the candidates only if both are gone. If many parts of a program observe one election, call Watch once and
-// distribute its views.
+// Each call reads independently: after a change it reads the leader or the next candidate that it knows of, and lists
+// the candidates only if both are gone. If many parts of a program observe one election, call Watch once and distribute
+// its views.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	same := func(a, b Leadership) bool {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)

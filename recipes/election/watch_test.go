@@ -16,21 +16,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestWatch_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
+// There were no children when they were read, but there were when they were watched.
 func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
 		require.NoError(t, elected(t, campaign(t, a)).Release(t.Context())) // makes the parent
-		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1}, zktest.Before(func(zktest.Request) {
-			_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
-			require.NoError(t, err)
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1},
+			zktest.Before(func(zktest.Request) {
+				_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
+				require.NoError(t, err)
+			}))
 		require.Equal(t, []string{"b"}, observe(t, join(t, srv, "w"))())
 	})
 }
 
-// TestWatch_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
-// after the change.
+// The parent of the queue appears or disappears, or the candidate at the head leaves, between the two reads. The view
+// is the one after the change.
 func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	candidate := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
@@ -79,7 +80,7 @@ func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// TestWatch_EventLost: the change is yielded when the observer reads again by itself.
+// If the event is lost, the change is yielded when the observer rereads by itself.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
@@ -93,13 +94,14 @@ func TestWatch_EventLost(t *testing.T) {
 	})
 }
 
-// TestLeader_AsksTheLeaderOfTheEnsemble: a server that lags behind would name the one before.
+// A server that lags behind would name the previous leader.
 func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
 		e := join(t, srv, "w")
 		caughtUp := make(chan struct{})
-		sync := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Path: "^" + path}, zktest.DelayUntil(caughtUp))
+		sync := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Path: "^" + path},
+			zktest.DelayUntil(caughtUp))
 		reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Proceed())
 		answered := make(chan error, 1)
 		go func() {
@@ -114,8 +116,7 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	})
 }
 
-// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer knows of the change, but has not read who leads
-// when the connection is lost.
+// The observer knows of the change, but has not read who leads when the connection is lost.
 func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
@@ -142,7 +143,7 @@ func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	})
 }
 
-// The list cannot be read: the error is the server's. If the session ends instead, the next one answers.
+// If the list cannot be read, the error is the server's. If the session ends instead, the next one answers.
 func TestLeader_ReadFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
@@ -188,7 +189,7 @@ func TestLeader_ReadFails(t *testing.T) {
 	})
 }
 
-// Between two leaders Watch yields that there is none, and yields nothing more to a caller that stops there.
+// Between two leaders Watch yields a view without a leader, and yields nothing more to a caller that stops there.
 func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := elected(t, campaign(t, join(t, srv, "a")))

@@ -23,7 +23,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		defer func() { _ = m.Close(ctx) }() // else it goes with the session
+		defer func() { _ = m.Close(ctx) }() // otherwise it goes with the session
 	}
 	view, err := g.Members(ctx)
 	for _, m := range view.Members { // the oldest first
@@ -48,7 +48,7 @@ func ExampleGroup_Watch() {
 	var m *group.Membership
 	for view, err := range g.Watch(ctx, group.WithPayloads(), group.WithSettle(10*time.Millisecond, time.Second)) {
 		switch {
-		case err != nil: // the last that it yields
+		case err != nil: // always the last value
 			fmt.Println(err)
 			return
 		case !view.Current: // the members may have changed since view.AsOf; a current view follows

@@ -24,8 +24,8 @@ type Option func(*config) error
 
 type config struct{ layout Layout }
 
-// WithLayout sets how members are laid out in ZooKeeper; the default is [Curator]. Members with different
-// layouts must not share a path.
+// WithLayout sets how members are laid out in ZooKeeper; the default is [Curator]. Members with different layouts must
+// not share a path.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < Curator || l > KazooShallowParty {
@@ -36,8 +36,8 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// New returns the group at path. It sends nothing; the first Join creates missing parents. The root of a client
-// made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
+// New returns the group at path. It sends nothing; the first Join creates missing parents. The root of a client made by
+// [conn.Client.Sub], or of one with a chroot, is a path like any other.
 //
 // Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
@@ -61,9 +61,9 @@ func (g *Group) Path() string { return g.path }
 // child returns the path of a member's node.
 func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/") + "/" + name }
 
-// Members returns the current members, with the data of each, no older than this call. If members come and go
-// faster than they can be read, it reads again, until ctx ends. It leaves no watches, so the view is never
-// Current: the group may change right after AsOf without notice. [Group.Watch] yields current views.
+// Members returns the current members, with the data of each. The view is no older than this call. If members come and
+// go faster than they can be read, it rereads until ctx ends. It leaves no watches, so the view is never Current: the
+// group may change right after AsOf without notice. [Group.Watch] yields current views.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (g *Group) Members(ctx context.Context) (View, error) {

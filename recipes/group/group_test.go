@@ -47,7 +47,7 @@ func join(t *testing.T, g *group.Group, id, data string, opts ...group.JoinOptio
 	return m
 }
 
-// joined returns the member of a new client, whose label is the id.
+// joined joins the group through a new client, whose label is the id.
 func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
 	t.Helper()
 	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)
@@ -115,14 +115,16 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		}
 		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
 		for want, f := range map[string]func() (*group.Membership, error){
-			`id "a/b"`:            func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
-			`id ".."`:             func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
-			`id "a\x01"`:          func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
-			"the id is empty":     func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
-			"too large":           func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
-			"the function is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, group.WithReplace(nil)) },
-			"option 0 is nil":     func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
-			"have no data":        func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
+			`id "a/b"`:        func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			`id ".."`:         func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
+			`id "a\x01"`:      func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
+			"the id is empty": func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
+			"too large":       func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
+			"the function is nil": func() (*group.Membership, error) {
+				return g.Join(t.Context(), "a", nil, group.WithReplace(nil))
+			},
+			"option 0 is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
+			"have no data":    func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
@@ -136,7 +138,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	})
 }
 
-// TestJoin_Layouts: an id may have the character that a name has before it.
+// An id may contain the character that separates it from the rest of the name.
 func TestJoin_Layouts(t *testing.T) {
 	for layout, want := range map[group.Layout]struct{ name, data string }{
 		group.Curator:           {"^w-1$", "10.0.0.7:8080"},
@@ -167,7 +169,7 @@ func TestJoin_Layouts(t *testing.T) {
 			require.Equal(t, node.Stat.Czxid, view.Zxid)
 			if layout != group.Curator {
 				require.ErrorContains(t, m.Set(t.Context(), nil), "have no data")
-				_, err = g.Join(t.Context(), "w-1", nil) // an id may be there twice
+				_, err = g.Join(t.Context(), "w-1", nil) // an id may exist twice
 				require.NoError(t, err)
 			}
 			require.NoError(t, m.Close(t.Context()))
@@ -176,8 +178,7 @@ func TestJoin_Layouts(t *testing.T) {
 	}
 }
 
-// TestMembers_SessionExpires: the next session is asked.
-// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+// The root of a client made by Sub is a node like any other, and missing at first.
 func TestRootOfASub(t *testing.T) {
 	for name, layout := range map[string]group.Layout{"Curator": group.Curator, "kazoo": group.KazooParty} {
 		t.Run(name, func(t *testing.T) {
@@ -209,6 +210,7 @@ func TestRootOfASub(t *testing.T) {
 	}
 }
 
+// The next session answers the call.
 func TestMembers_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")
@@ -236,7 +238,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 	})
 }
 
-// TestParty_IDChanges: the id is the data, which a view shows when the member is read again.
+// The id is the data, which a view shows once the member is read again.
 func TestParty_IDChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
@@ -252,7 +254,7 @@ func TestParty_IDChanges(t *testing.T) {
 	})
 }
 
-// TestCost: one round trip to join, one watch for the list and one for each member.
+// Joining takes one round trip, and there is one watch for the list and one for each member.
 func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")
@@ -286,7 +288,7 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// TestCost_ByMembers: what the documentation says of large groups.
+// TestCost_ByMembers verifies the figures for large groups in the documentation.
 func TestCost_ByMembers(t *testing.T) {
 	for members, want := range map[int]struct{ first, join int64 }{100: {13_000, 3_000}, 1000: {133_000, 28_000}} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -295,10 +297,11 @@ func TestCost_ByMembers(t *testing.T) {
 				join(t, all, fmt.Sprintf("worker-%05d.example.com", i), "10.0.0.7:8080")
 			}
 			var received atomic.Int64
-			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent, conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				raw, err := srv.DialAs("b")(ctx, network, addr)
-				return counted{raw, &received}, err
-			}))
+			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent,
+				conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+					raw, err := srv.DialAs("b")(ctx, network, addr)
+					return counted{raw, &received}, err
+				}))
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }() // never fails
 			requests := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Proceed())
@@ -316,7 +319,7 @@ func TestCost_ByMembers(t *testing.T) {
 	}
 }
 
-// counted counts what it receives.
+// counted counts the bytes that it receives.
 type counted struct {
 	net.Conn
 	received *atomic.Int64
@@ -362,7 +365,7 @@ func TestJoin_Taken(t *testing.T) {
 	})
 }
 
-// TestJoin_CancelledLeavesNothing: whatever step it is at.
+// Nothing is left, whatever step Join is at.
 func TestJoin_CancelledLeavesNothing(t *testing.T) {
 	for step := range 4 {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -383,8 +386,8 @@ func TestJoin_CancelledLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestJoin_AgainAfterAnError: the client cannot reach a server, so Join fails, and the outcome of its request must be
-// settled first. A caller that tries again learns the reason, and joins as soon as a server is available.
+// The client cannot reach a server, so Join fails, and the outcome of its request must be settled first. A caller that
+// tries again gets the reason, and joins as soon as a server is available.
 func TestJoin_AgainAfterAnError(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"))
@@ -413,14 +416,14 @@ func TestJoin_AgainAfterAnError(t *testing.T) {
 	})
 }
 
-// TestJoin_AgainInTheNextSession: Join fails, the session ends, and the server has not ended it yet when the caller joins again. What is at the
+// Join fails and the session ends, but the server has not ended it yet when the caller joins again. The node at the
 // path is the caller's own.
 func TestJoin_AgainInTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		g := open(t, c)
-		joined(t, srv, "other") // which makes the parents
-		// The session of before stays.
+		joined(t, srv, "other") // creates the parents
+		// The previous session survives.
 		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.DropRequest())
 		before := srv.SessionOf("a")
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Where: func(zktest.Request) bool {
@@ -436,7 +439,7 @@ func TestJoin_AgainInTheNextSession(t *testing.T) {
 				break
 			}
 		}
-		srv.Restart() // which gives each session a full timeout
+		srv.Restart() // gives each session a full timeout
 		srv.Accept(zktest.Label("a"))
 		m := join(t, g, "w1", "second")
 		require.Equal(t, before, srv.Sessions()[0].ID, "it has the lowest id")
@@ -444,13 +447,13 @@ func TestJoin_AgainInTheNextSession(t *testing.T) {
 	})
 }
 
-// TestState_Deleted: the error says that the node was deleted.
+// The error reports that the node was deleted.
 func TestState_Deleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		m := joined(t, srv, "a")
 		var errs []error
 		go func() {
-			for s := range m.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
+			for s := range m.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 				errs = append(errs, s.Err)
 			}
 		}()
@@ -483,7 +486,7 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		require.True(t, a.State().Exists)
 		require.Greater(t, a.State().Czxid, before.Czxid)
 		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
-		for s := range a.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
+		for s := range a.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 			require.Equal(t, a.State().Session, s.Session)
 			break
 		}
@@ -493,7 +496,7 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 	})
 }
 
-// TestMembers_AsksTheLeader: a server that lags behind would show what was.
+// A server that lags behind would show an old state.
 func TestMembers_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "w"))
@@ -513,8 +516,7 @@ func TestMembers_AsksTheLeader(t *testing.T) {
 	})
 }
 
-// TestRead_MemberGoesMeanwhile: between the list and the read of the member, it leaves or is created again. The view
-// still reflects one instant.
+// Between the list and the read of the member, it leaves or is created again. The view still reflects one instant.
 func TestRead_MemberGoesMeanwhile(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for _, watching := range []bool{false, true} {
@@ -522,18 +524,19 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 				joined(t, srv, "a")
 				joined(t, srv, "b")
 				w := open(t, bubble.Dial(t, srv, "w"))
-				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(path+"/b"))
-					_, err := srv.Create(path+"/c", nil, zktest.Persistent)
-					require.NoError(t, err)
-					if again { // the list had no c, and there was never a new b without it
-						_, err = srv.Create(path+"/b", nil, zktest.Persistent)
-					} else {
-						err = srv.Delete(path + "/a")
-					}
-					require.NoError(t, err)
-				}))
-				srv.Refuse(zktest.Label("a")) // else they would be back at once
+				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(path+"/b"))
+						_, err := srv.Create(path+"/c", nil, zktest.Persistent)
+						require.NoError(t, err)
+						if again { // the list had no c, and there was never a new b without c
+							_, err = srv.Create(path+"/b", nil, zktest.Persistent)
+						} else {
+							err = srv.Delete(path + "/a")
+						}
+						require.NoError(t, err)
+					}))
+				srv.Refuse(zktest.Label("a")) // otherwise they would be back at once
 				srv.Refuse(zktest.Label("b"))
 				srv.Stall(zktest.Label("a"), zktest.Both)
 				srv.Stall(zktest.Label("b"), zktest.Both)
@@ -555,7 +558,7 @@ func TestRead_MemberGoesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestRead_InFlightIsBounded: 1,000 members are read 64 at a time.
+// 1,000 members are read 64 at a time.
 func TestRead_InFlightIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -581,7 +584,7 @@ func TestRead_InFlightIsBounded(t *testing.T) {
 	})
 }
 
-// TestWatch_NoParent: the group has never had a member, and then loses its parent.
+// The group has never had a member, and then loses its parent.
 func TestWatch_NoParent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
@@ -599,7 +602,7 @@ func TestWatch_NoParent(t *testing.T) {
 	})
 }
 
-// TestWatch_LeavesNoWatchOnTheList: when the last loop ends, the server has no watch on the group, whether there is a group or not.
+// When the last iteration ends, the server has no watch on the group, whether the group exists or not.
 func TestWatch_LeavesNoWatchOnTheList(t *testing.T) {
 	for _, exists := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -608,7 +611,7 @@ func TestWatch_LeavesNoWatchOnTheList(t *testing.T) {
 				joined(t, srv, "a")
 			}
 			for range 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // with many readings
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // with many reads
 				for _, err := range g.Watch(ctx) {
 					require.NoError(t, err)
 					require.Len(t, srv.Watchers(path), 1)
@@ -621,7 +624,7 @@ func TestWatch_LeavesNoWatchOnTheList(t *testing.T) {
 	}
 }
 
-// TestWatch_MadeAnew: a member that leaves and returns between two views has another incarnation.
+// A member that leaves and returns between two views has another incarnation.
 func TestWatch_MadeAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
@@ -638,7 +641,7 @@ func TestWatch_MadeAnew(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the last view is yielded again at once, even while it was being read again.
+// The last view is yielded again at once, even while it was being reread.
 func TestWatch_Disconnected(t *testing.T) {
 	for _, reading := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -669,13 +672,12 @@ func TestWatch_Disconnected(t *testing.T) {
 	}
 }
 
-// TestWatch_Disconnected_SaysHowOldItIs: a view yielded long ago was true until shortly before the connection was
-// lost.
+// A view yielded long ago was true until shortly before the connection was lost.
 func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
 		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
-		time.Sleep(19 * time.Second) // less than until the next reading
+		time.Sleep(19 * time.Second) // less than until the next read
 		lost := time.Now()
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
@@ -686,7 +688,7 @@ func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
 	})
 }
 
-// TestWatch_EventLost: a change whose event was lost is still found.
+// A change whose event was lost is still found.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
@@ -703,7 +705,7 @@ func TestWatch_EventLost(t *testing.T) {
 	})
 }
 
-// TestWatch_EventsLost_ManyMembers: each look without an event reads 64 members again, and all have their turn.
+// Each recheck without an event rereads 64 members, and in time it covers all of them.
 func TestWatch_EventsLost_ManyMembers(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "a"))
@@ -739,8 +741,7 @@ func TestWatch_Payloads(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle: a change is reported once nothing has changed for a while, and after a longer while at the
-// latest.
+// A change is reported once nothing has changed for a while, but no later than after a longer while.
 func TestWatch_Settle(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet, most = 10 * time.Second, time.Minute
@@ -806,7 +807,7 @@ func TestWatch_Settle(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Empty(t, at)
 		require.Empty(t, outdated)
-		// Then the next change waits for quiet as well.
+		// The next change also waits for quiet.
 		began = time.Now()
 		join(t, b, "churn", "")
 		require.Zero(t, <-outdated)
@@ -819,9 +820,8 @@ func TestWatch_Settle(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_SparesReadings: a thousand members join within a second. Without settling each of them costs a
-// list. With it, the list is read at most four times in the quiet time, and the caller learns in the meantime that
-// the last view is not current.
+// A thousand members join within a second. Without settling each of them costs a list. With it, the list is read at
+// most four times per quiet period, and the caller learns in the meantime that the last view is not current.
 func TestWatch_Settle_SparesReadings(t *testing.T) {
 	const members, quiet = 1000, time.Second
 	for _, settles := range []bool{false, true} {
@@ -863,8 +863,8 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 	}
 }
 
-// TestWatch_Settle_BusyGroup: the members change faster than they can be read. Changes are still reported in time,
-// and as current only if nothing has changed since the read.
+// The members change faster than they can be read. Changes are still reported in time, and as current only if nothing
+// has changed since the read.
 func TestWatch_Settle_BusyGroup(t *testing.T) {
 	const quiet, most, roundTrip, busy = time.Second, 5 * time.Second, 20 * time.Millisecond, time.Minute
 	const bound = most + quiet/4 + 3*roundTrip
@@ -901,14 +901,14 @@ func TestWatch_Settle_BusyGroup(t *testing.T) {
 				}
 			}
 			require.GreaterOrEqual(t, contents, int(busy/bound))
-			if every > 2*roundTrip { // there is a time when a reading has no change behind it
+			if every > 2*roundTrip { // at times no change follows a read
 				require.GreaterOrEqual(t, current, contents/2)
 			}
 		})
 	}
 }
 
-// TestWatch_Settle_NotCurrentMeanwhile: while a change settles, the view before it is not current.
+// While a change settles, the previous view is not current.
 func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet = 10 * time.Second
@@ -930,8 +930,8 @@ func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_PutOff_IsNotCurrent: a change was undone before its event was read. If another follows soon, its
-// read is postponed, and the caller learns at once that the view is not current.
+// A change was undone before its event was read. If another follows soon, its read is postponed, and the caller learns
+// at once that the view is not current.
 func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -948,8 +948,7 @@ func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_ConnectedAgain: what is read after an interruption is reported as current at once, even if a read
-// was postponed when it began.
+// What is read after an interruption is reported as current at once, even if a read was postponed when it began.
 func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 	interruptions := map[string]func(srv *zktest.Server){
 		"connection": func(srv *zktest.Server) { srv.Cut(zktest.Label("w")) },
@@ -971,7 +970,7 @@ func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 					if putOff {
 						create(t, srv, path+"/b", nil)
 						time.Sleep(time.Second)
-						require.NoError(t, srv.Delete(path+"/b")) // the reading of this is put off
+						require.NoError(t, srv.Delete(path+"/b")) // the read of this change is postponed
 						require.False(t, v.last().Current)
 					}
 					interrupt(srv)
@@ -984,7 +983,7 @@ func TestWatch_Settle_ConnectedAgain(t *testing.T) {
 	}
 }
 
-// TestWatch_Ends with its context, its caller or its client.
+// TestWatch_Ends checks that Watch ends with its context, its caller or its client.
 func TestWatch_Ends(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1012,7 +1011,7 @@ func TestWatch_Ends(t *testing.T) {
 	})
 }
 
-// TestWatch_MemberMadeAgain: a member that was made again between two readings is another one.
+// A member that was created again between two reads is a different one.
 func TestWatch_MemberMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		member := joined(t, srv, "a").Path()
@@ -1028,7 +1027,7 @@ func TestWatch_MemberMadeAgain(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_SlowCaller: while the caller is busy a member comes and goes. The next change waits for quiet all the same.
+// While the caller is busy a member joins and leaves. The next change still waits for quiet.
 func TestWatch_Settle_SlowCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet, most = 10 * time.Second, time.Minute
@@ -1053,7 +1052,8 @@ func TestWatch_Settle_SlowCaller(t *testing.T) {
 	})
 }
 
-// TestWatch_SubClosed ends when the session of its time does. Its error names the path, although the client itself is open.
+// TestWatch_SubClosed checks that Watch ends with its current session. Its error names the path, although the client
+// itself is open.
 func TestWatch_SubClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := bubble.Dial(t, srv, "w").Sub("/of")
@@ -1068,7 +1068,7 @@ func TestWatch_SubClosed(t *testing.T) {
 	})
 }
 
-// TestWatch_NotAllowed ends with what the server said.
+// TestWatch_NotAllowed checks that Watch ends with the error of the server.
 func TestWatch_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1078,7 +1078,7 @@ func TestWatch_NotAllowed(t *testing.T) {
 	})
 }
 
-// TestWatch_SlowCaller gets the newest view.
+// TestWatch_SlowCaller checks that a slow caller gets the newest view.
 func TestWatch_SlowCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		g := open(t, bubble.Dial(t, srv, "w"))
@@ -1097,8 +1097,8 @@ func TestWatch_SlowCaller(t *testing.T) {
 	})
 }
 
-// TestWatch_ConnectedAgainWhileTheCallerIsBusy: the new connection confirms the view that the caller has. When that
-// connection is lost too, the view was true until then.
+// The new connection confirms the view that the caller has. When that connection is lost too, the view was true until
+// then.
 func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "a")
@@ -1120,8 +1120,8 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 	})
 }
 
-// TestWatch_Settle_AsItWasWhileTheCallerIsBusy: a member comes and goes, and the caller sees neither. The next change waits until
-// nothing has changed for the quiet time, too.
+// A member joins and leaves, and the caller sees neither. The next change also waits until nothing has changed for the
+// quiet time.
 func TestWatch_Settle_AsItWasWhileTheCallerIsBusy(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const quiet = 10 * time.Second
@@ -1150,7 +1150,7 @@ func TestWatch_Settle_AsItWasWhileTheCallerIsBusy(t *testing.T) {
 		}
 		began := time.Now()
 		join(t, g, "a", "")
-		// The parent has been reaped. If it is read as made again, the member is read a quarter of the quiet time later.
+		// The parent has been reaped. If its re-creation is read, the member is read a quarter of the quiet time later.
 		took := (<-times).Sub(began)
 		require.GreaterOrEqual(t, took, quiet)
 		require.LessOrEqual(t, took, quiet*5/4)

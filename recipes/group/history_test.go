@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// instants returns what the server's history says: for each transaction that changed the list of members, the czxids of the
-// members after it, in order.
+// instants returns, from the server's history, the czxids of the members after each transaction that changed the list
+// of members, in order.
 func instants(srv *zktest.Server) map[int64][]int64 {
 	at := map[int64][]int64{0: nil}
 	czxids := map[string]int64{}
@@ -54,7 +54,7 @@ func czxids(v group.View) []int64 {
 }
 
 // requireTrue requires that each view is the state of the server at one instant, that views are in order, and that no
-// view repeats the one before.
+// view repeats the previous one.
 func requireTrue(t *testing.T, srv *zktest.Server, views []group.View) {
 	t.Helper()
 	truth := instants(srv)
@@ -65,13 +65,14 @@ func requireTrue(t *testing.T, srv *zktest.Server, views []group.View) {
 		if i > 0 && v.Zxid != 0 { // 0 if the parent is gone
 			before := views[i-1]
 			require.GreaterOrEqual(t, v.Zxid, before.Zxid, "view %d", i)
-			require.False(t, v.Current == before.Current && v.Zxid == before.Zxid && fmt.Sprint(v.Members) == fmt.Sprint(before.Members), "view %d is told twice", i)
+			require.False(t, v.Current == before.Current && v.Zxid == before.Zxid &&
+				fmt.Sprint(v.Members) == fmt.Sprint(before.Members), "view %d is told twice", i)
 		}
 	}
 }
 
-// TestRandom runs storms of faults on members that join and leave, and on a client that watches them. Each view must
-// be one instant of the server's history, and the last one the state after the storm.
+// TestRandom runs storms of faults on members that join and leave, and on a client that watches them. Each view must be
+// one instant of the server's history, and the last one the state after the storm.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -97,12 +98,14 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	told := watch(t, groups["w"], opts...)
 	members := map[string]*group.Membership{}
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists, zktest.OpConnect}
+	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists,
+		zktest.OpConnect}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
-		func() zktest.Action { return zktest.Delay(soon()) }, func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
+		func() zktest.Action { return zktest.Delay(soon()) },
+		func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
 	}
-	one := func() string { // a member, or none
+	one := func() string { // a member, or a path without one
 		children := srv.Children(path)
 		if len(children) == 0 {
 			return path
@@ -115,7 +118,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon())
 			defer cancel()
 			if m := members[id]; m != nil {
-				_ = m.Close(ctx) // it continues
+				_ = m.Close(ctx) // it continues in the background
 				delete(members, id)
 			} else if m, err := groups[id].Join(ctx, id, []byte(id)); err == nil {
 				members[id] = m

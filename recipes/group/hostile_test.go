@@ -46,7 +46,7 @@ func shows(t *testing.T, srv *zktest.Server, v *newest) {
 	}
 }
 
-// newest is the last view of a watch. Tests read it when nothing else runs.
+// newest is the last view of a watch. Tests read it when no other goroutine runs.
 type newest struct{ view group.View }
 
 func follow(t *testing.T, g *group.Group, opts ...group.WatchOption) *newest {
@@ -63,7 +63,7 @@ func follow(t *testing.T, g *group.Group, opts ...group.WatchOption) *newest {
 	return v
 }
 
-// TestHostile_MembersOfAMegabyte: without payloads a watch keeps none of the data.
+// Without payloads a watch keeps none of the data.
 func TestHostile_MembersOfAMegabyte(t *testing.T) {
 	hostile(t, func(t *testing.T, srv *zktest.Server) {
 		const members = 10
@@ -85,7 +85,7 @@ func TestHostile_MembersOfAMegabyte(t *testing.T) {
 	})
 }
 
-// TestHostile_ManyMembers: each member is read once, and then a change costs a list and the look at the new member.
+// Each member is read once. After that a change costs a list, and the read of a new member.
 func TestHostile_ManyMembers(t *testing.T) {
 	members := 70_000
 	if testing.Short() || bubble.Race {
@@ -115,7 +115,7 @@ func TestHostile_ManyMembers(t *testing.T) {
 	})
 }
 
-// TestHostile_DeletedAndMadeAgain: a member joins and leaves for as long as a slow reader is busy.
+// A member joins and leaves for as long as a slow reader is busy.
 func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 	hostile(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, path+"/a", nil)
@@ -154,7 +154,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
-// TestHostile_SessionThatExpiresEachSecond: every member is read again in each session, and only once.
+// Every member is read again in each session, and only once.
 func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 	hostile(t, func(t *testing.T, srv *zktest.Server) {
 		const members, seconds = 200, 60

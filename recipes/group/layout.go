@@ -9,16 +9,16 @@ import (
 // Layout is how members are laid out in ZooKeeper.
 type Layout int
 
-// The layouts.
+// The supported layouts.
 const (
-	// Curator is the layout of Curator's GroupMember: the name of a node is the id, and its data is the payload.
-	// Ids are unique.
+	// Curator is the layout of Curator's GroupMember: the name of a node is the id, and its data is the payload. Ids
+	// are unique.
 	Curator Layout = iota
-	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id as its data. Several
-	// members may have the same id, and there are no payloads.
+	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id as its data. Several members may
+	// have the same id, and they have no payloads.
 	KazooParty
-	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id.
-	// Several members may have the same id, and there are no payloads.
+	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id. Several
+	// members may have the same id, and they have no payloads.
 	KazooShallowParty
 )
 
@@ -38,7 +38,7 @@ func (l Layout) node(id string, data []byte) (name string, payload []byte) {
 	}
 }
 
-// isMember reports whether a child with the name is a member.
+// isMember reports whether a child with this name is a member.
 func (l Layout) isMember(name string) bool { return l != KazooParty || strings.Contains(name, party) }
 
 // id returns the id of the member with the name and the data.
@@ -47,7 +47,7 @@ func (l Layout) id(name string, data []byte) string {
 	case KazooParty:
 		return string(data)
 	case KazooShallowParty:
-		return name[strings.IndexByte(name, '-')+1:] // as kazoo does, also without a hyphen
+		return name[strings.IndexByte(name, '-')+1:] // as in kazoo, even without a hyphen
 	default:
 		return name
 	}

@@ -29,8 +29,8 @@ type joining struct {
 	options []node.Option
 }
 
-// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. A restarted process
-// then takes its id back once the session of its predecessor has expired.
+// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. A restarted process then gets
+// its id back once the session of its predecessor has expired.
 func WithWait() JoinOption {
 	return func(c *joining) error {
 		c.wait = true
@@ -38,9 +38,8 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction
-// with the creation of this one; by default Join fails. replace is called on a goroutine of the client and must
-// not block.
+// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction with the
+// creation of this one; by default Join fails. replace is called on a goroutine of the client and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {
@@ -51,15 +50,15 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the given id and data, and waits until its node exists. The layouts of
-// kazoo have no data. ctx bounds the wait, not the membership. If the node is lost it is created again, until
+// Join makes the caller a member with the given id and data, and blocks until its node exists. The layouts of kazoo
+// have no data. ctx bounds the wait, not the membership. If the node is lost it is created again, until
 // [Membership.Close].
 //
 // On error the caller is not a member, and its node is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be
-// the name of a node; data that is too large; another Membership of the same client with the id that has not
-// left; the cause of ctx, with what the call was waiting for; the error of the server; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be the name
+// of a node; data that is too large; another Membership of the same client with the id that has not left; the cause of
+// ctx, with what the call was waiting for; the error of the server; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
@@ -70,7 +69,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	}
 	switch {
 	case session.ValidateName("id", name) != nil:
-		return nil, fmt.Errorf("group: %w", session.ValidateName("id", id)) // kazoo's names have more than the id
+		return nil, fmt.Errorf("group: %w", session.ValidateName("id", id)) // names of kazoo contain more than the id
 	case g.layout != Curator && data != nil:
 		return nil, errors.New("group: kazoo's layouts have no data: want nil")
 	}
@@ -99,21 +98,19 @@ func (m *Membership) Path() string { return m.node.Path() }
 // State returns what is currently known about the member's node. It sends nothing.
 func (m *Membership) State() node.State { return m.node.State() }
 
-// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in
-// between.
+// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed, when the
-// member has left.
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the member
+// has left.
 func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return m.node.Watch(ctx)
 }
 
-// Set replaces the data of the member, and waits until the server has had it, or the data of a later Set that
-// replaced it. After an error, the data is still set as soon as possible, unless it was too large or the member
-// has left.
+// Set replaces the data of the member, and blocks until the server has had it, or the data of a later Set that replaced
+// it. After an error, the data is still set as soon as possible, unless it was too large or the member has left.
 //
-// Errors: a layout without data; data that is too large; the cause of ctx, with what the call was waiting for;
-// the error of the server.
+// Errors: a layout without data; data that is too large; the cause of ctx, with what the call was waiting for; the
+// error of the server.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	if m.layout != Curator {
 		return &session.OpError{Op: "set", Path: m.Path(), Err: errors.New("kazoo's layouts have no data")}
@@ -121,8 +118,8 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	return m.node.Set(ctx, data)
 }
 
-// Close ends the membership: it deletes the member's node if it is the member's own, and waits until it is gone
-// or its session is over. It is idempotent.
+// Close ends the membership: it deletes the member's node if it is the member's own, and blocks until it is gone or its
+// session is over. It is idempotent.
 //
-// Errors: the cause of ctx; that the server does not permit the removal. In both cases the removal continues.
+// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
 func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

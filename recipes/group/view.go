@@ -18,15 +18,17 @@ import (
 
 // Member is one member of a group, as a view shows it.
 type Member struct {
-	// ID that the member passed to Join.
+	// ID is the id that the member passed to Join.
 	ID string
-	// Path of its node.
+	// Path is the path of its node.
 	Path string
-	// Data of its node, which must not be modified. It is nil in the views of a Watch without [WithPayloads].
+	// Data is the data of its node, which must not be modified. It is nil in the views of a Watch without
+	// [WithPayloads].
 	Data []byte
-	// Czxid is the incarnation of its node, and the order of seniority: a member that rejoins has a larger one.
+	// Czxid identifies the incarnation of its node, and orders members by seniority: a member that rejoins has a larger
+	// one.
 	Czxid int64
-	// Session that owns its node; 0 if the node is not ephemeral.
+	// Session is the session that owns its node; 0 if the node is not ephemeral.
 	Session int64
 	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
@@ -34,12 +36,12 @@ type Member struct {
 
 // View is a group at one instant of one server.
 type View struct {
-	// Members in order of seniority: the member that has been there longest comes first.
+	// Members are in order of seniority: the member that has been in the group longest comes first.
 	Members []Member
-	// Zxid is the transaction that last changed the list of members; 0 if there was never a member. Of two
+	// Zxid is the id of the transaction that last changed the list of members; 0 if there was never a member. Of two
 	// views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness of the view. A view that [Group.Members] returns is never current, because nothing follows the group.
+	// Freshness is never current in a view that [Group.Members] returns, because nothing follows the group.
 	zkrecipes.Freshness
 }
 
@@ -50,8 +52,8 @@ func (v View) same(other View) bool {
 	})
 }
 
-// reader reads the group in one session. With watches it remembers the members, and rereads only those that may
-// have changed.
+// reader reads the group in one session. With watches it remembers the members, and rereads only those that may have
+// changed.
 type reader struct {
 	group    *Group
 	session  *session.Session
@@ -84,10 +86,10 @@ func (r reading) now() View {
 	return r.view
 }
 
-// read returns a view of one instant, when the list was read. A known member was there, unchanged, if its watch
-// has not fired after the answer to the list: the server sends an event before the answer to a later request. A
-// member that is read after the list was there in the same incarnation if its czxid is not above the pzxid of
-// the list, or if the same czxid was read before the list was sent. Otherwise the list is read again.
+// read returns a view of one instant, which is when the list was read. A known member was there, unchanged, if its
+// watch has not fired after the answer to the list, because the server sends an event before the answer to a later
+// request. A member that is read after the list was there in the same incarnation if its czxid is not above the pzxid
+// of the list, or if the same czxid was read before the list was sent. Otherwise the list is reread.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
 		at, old := r.session.NewAge(), r.list
@@ -101,7 +103,7 @@ func (r *reader) read(ctx context.Context) (reading, error) {
 		switch {
 		case err != nil:
 			return reading{}, err
-		case !complete || r.watching && !at.Current(): // a member has gone, or the watches with their connection
+		case !complete || r.watching && !at.Current(): // a member has gone, or the watches have, with their connection
 			continue
 		}
 		members := make([]Member, 0, len(entries))
@@ -111,7 +113,8 @@ func (r *reader) read(ctx context.Context) (reading, error) {
 				at.Watch(e.watch)
 			}
 		}
-		slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path)) })
+		slices.SortFunc(members,
+			func(a, b Member) int { return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path)) })
 		return reading{View{Members: members, Zxid: stat.Pzxid}, at}, nil
 	}
 }
@@ -144,9 +147,11 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 	}
 }
 
-// entries returns the members with the names. It reports false if one of them no longer existed, in the
+// entries returns the members with the given names. complete is false if one of them no longer existed, in the
 // incarnation of the list, when it was read.
-func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
+func (r *reader) entries(
+	ctx context.Context, names []string, pzxid int64,
+) (entries []*entry, complete bool, err error) {
 	entries = make([]*entry, len(names))
 	errs := make([]error, len(names))
 	var unread []int
@@ -206,7 +211,8 @@ func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
 		return nil, err
 	}
 	m := Member{
-		ID: r.group.layout.id(name, data), Path: path, Czxid: stat.Czxid, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime),
+		ID: r.group.layout.id(name, data), Path: path, Czxid: stat.Czxid, Session: stat.EphemeralOwner,
+		Since: time.UnixMilli(stat.Ctime),
 	}
 	if r.payloads || !r.watching {
 		m.Data = data
@@ -224,8 +230,8 @@ func (r *reader) memberChanged() bool {
 	return false
 }
 
-// doubt makes the next read look at some members again, because a server may have lost an event. It picks those
-// whose last read is the oldest, so that each has its turn.
+// doubt makes the next read reread some members, because a server may have lost an event. It picks those whose last
+// read is the oldest, so that in time each is reread.
 func (r *reader) doubt() {
 	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
 	for _, e := range entries[:min(len(entries), session.MostInFlight)] {

@@ -23,13 +23,13 @@ func WithPayloads() WatchOption {
 	}
 }
 
-// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or after most at
-// the latest. By default Watch reports every change at once. With it, members that start together make one
-// view. In the meantime the last view is no longer current, which Watch reports at once.
+// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, but no later than after
+// most. By default Watch reports every change at once. With it, members that start together cause one view. In the
+// meantime the last view is no longer current, which Watch reports at once.
 //
-// It also saves reads: the list of members is read at most four times per quiet period, so a change may be
-// reported a quarter of quiet later. If the members change faster than they are read, what Watch yields then is
-// not current.
+// It also saves reads: the list of members is read at most four times per quiet period, so a change may be reported a
+// quarter of quiet later. If the members change faster than they are read, the view that Watch then yields is not
+// current.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -40,15 +40,14 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch yields the current members, then a view after every change. A slow caller gets the newest view and
-// misses those in between.
+// Watch yields the current members, then a view after every change. A slow caller gets the newest view and misses those
+// in between.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
-// again at once, with Current false. When the client is connected again, Watch reads again and yields a current
-// view. A current view reflects one server, which may lag behind its leader; [Group.Members] asks for the
-// newest.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
+// once, with Current false. When the client has reconnected, Watch reads again and yields a current view. A current
+// view reflects one server, which may lag behind its leader; [Group.Members] asks for the newest.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions".
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		w := &watcher{group: g, changed: make(chan struct{})}
@@ -67,7 +66,7 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 			yield(View{}, &session.OpError{Op: "watch", Path: g.path, Err: zkrecipes.ErrClosed})
 			return
 		}
-		defer func() { // also when yield panics
+		defer func() { // even if yield panics
 			cancel()
 			<-done
 		}()
@@ -75,7 +74,7 @@ func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, 
 	}
 }
 
-// watcher reads the group on a goroutine of the client, and yields the newest view on the caller's.
+// watcher reads the group on a goroutine of the client, and yields the newest view on the caller's goroutine.
 type watcher struct {
 	group       *Group
 	payloads    bool
@@ -83,18 +82,19 @@ type watcher struct {
 
 	mu      sync.Mutex
 	newest  *reading
-	putOff  bool          // the members have changed since, and are not read yet
-	late    bool          // when it was read, it was already due
-	last    time.Time     // when the members changed last
+	putOff  bool          // the members have changed since, and have not been read yet
+	late    bool          // it was already due when it was read
+	last    time.Time     // when the members last changed
 	first   time.Time     // when they first changed after the last view that was yielded; zero if they have not
 	err     error         // why there will be nothing newer
 	changed chan struct{} // closed, and replaced, when one of the above changes
 }
 
-// follow reads in one session after another. ctx also ends with the client. If it ends with the caller, there is
-// nobody left to notify.
+// follow reads in one session after another. ctx also ends with the client. If it ends with the caller, no one is left
+// to notify.
 func (w *watcher) follow(ctx context.Context) {
-	err := w.group.client.InSessions(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
+	err := w.group.client.InSessions(ctx, "watch", w.group.path,
+		func(s *session.Session) error { return w.observe(ctx, s) })
 	if ctx.Err() != nil { // the session has ended at the same moment, and either may have been seen first
 		err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 	}
@@ -104,7 +104,7 @@ func (w *watcher) follow(ctx context.Context) {
 	w.broadcast()
 }
 
-// observe reads within one session, again and again.
+// observe reads repeatedly within one session.
 func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,13 +126,13 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 			})
 		}
 	}
-	var changed time.Time // when it was read last because of a change
+	var changed time.Time // when it was last read because of a change
 	for {
 		now, err := r.read(ctx)
 		if err != nil {
 			return err
 		}
-		w.note(&now, w.quiet > 0 && r.list.HasFired()) // then it is read again, now or later
+		w.note(&now, w.quiet > 0 && r.list.HasFired()) // if it has fired, the group is reread, now or later
 		isChange, err := awaitChange(ctx, r, dirty)
 		if err == nil && isChange {
 			err = w.spare(ctx, s, now, changed.Add(w.quiet/settlingReads))
@@ -144,7 +144,7 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// awaitChange waits until the members have to be read again: they have changed, or an event may have been lost.
+// awaitChange waits until the members have to be reread, because they have changed or an event may have been lost.
 func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChange bool, err error) {
 	recheck := time.Now().Add(r.session.RecheckAfter())
 	for {
@@ -156,16 +156,16 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 		case !told:
 			r.doubt()
 			return false, nil
-		case r.list.HasFired() || r.memberChanged(): // else the member was read since
+		case r.list.HasFired() || r.memberChanged(): // otherwise the member was read since
 			return true, nil
 		}
 	}
 }
 
-// settlingReads is how often the members are read in the quiet time at most.
+// settlingReads is how often the members are read per quiet period, at most.
 const settlingReads = 4
 
-// spare puts the next reading off until a time, while the connection of the last one is up.
+// spare postpones the next read until a given time, while the connection of the last read is up.
 func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, until time.Time) error {
 	wait := time.Until(until)
 	if w.quiet == 0 || wait <= 0 {
@@ -189,7 +189,7 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 	}
 }
 
-// note makes a view the newest. It may be outdated already.
+// note makes a view the newest. It may already be outdated.
 func (w *watcher) note(now *reading, outdated bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *watcher) note(now *reading, outdated bool) {
 	w.broadcast()
 }
 
-// broadcast is called with mu held.
+// broadcast wakes the caller of Watch. It is called with mu held.
 func (w *watcher) broadcast() {
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -237,7 +237,7 @@ type told struct {
 	current bool
 }
 
-// state is what the watcher knows at a moment.
+// state is what the watcher knows at a given moment.
 type state struct {
 	newest       *reading
 	putOff, late bool
@@ -252,11 +252,11 @@ func (w *watcher) state() state {
 	return state{w.newest, w.putOff, w.late, w.err, w.changed, w.due()}
 }
 
-// next returns the next view to yield, if there is one. There are three:
+// next returns the next view to yield, if there is one. There are three kinds:
 //
 //   - Other members, once they are due. They are not current if they may have changed since they were read.
 //   - The members that the caller knows, which are current again.
-//   - The last view again, no longer current: the connection is lost, or other members are due.
+//   - The last view again, no longer current, because the connection is lost or other members are due.
 func (w *watcher) next(t *told, now state) (View, bool) {
 	if now.newest == nil {
 		return View{}, false
@@ -264,8 +264,8 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 	view := now.newest.now()
 	known, connected := !t.isNew(now), view.Current
 	view.Current = connected && !now.putOff
-	// A postponed read is awaited, so that its view has a chance to be current. The members may change again each
-	// time before this goroutine runs: then a view that is late is yielded as it is.
+	// next waits for a postponed read, so that its view has a chance to be current. However, the members may change
+	// again each time before this goroutine runs, so a view that is late is yielded as it is.
 	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
 	switch {
 	case !known && ready, known && view.Current && !t.current:
@@ -278,13 +278,13 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 		view.Current = false
 		return view, true
 	case connected && known:
-		t.reading = now.newest    // it may be of a later connection
-		w.settledWith(now.newest) // what had changed is as it was
+		t.reading = now.newest    // it may be from a later connection
+		w.settledWith(now.newest) // the change has been undone
 	}
 	return View{}, false
 }
 
-// isNew reports whether the caller does not know the members of the newest view.
+// isNew reports whether the newest view has members that the caller does not know.
 func (t *told) isNew(now state) bool {
 	return t.reading == nil || t.reading != now.newest && !t.reading.view.same(now.newest.view)
 }
@@ -311,7 +311,7 @@ func (t *told) wait(ctx context.Context, now state) {
 	}
 }
 
-// due returns when the newest view becomes due. Called with mu held.
+// due returns when the newest view becomes due. It is called with mu held.
 func (w *watcher) due() time.Time {
 	soonest, latest := w.last.Add(w.quiet), w.first.Add(w.most)
 	if latest.Before(soonest) {
@@ -325,7 +325,7 @@ func (w *watcher) settledWith(told *reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.first = time.Time{}
-	if !w.newest.view.same(told.view) { // it has changed again meanwhile
+	if !w.newest.view.same(told.view) { // it has changed again in the meantime
 		w.first = w.last
 	}
 }

@@ -7,15 +7,35 @@
 //	}
 //	defer all.Release(ctx)
 //
-// Calls cannot deadlock with each other, whatever the order of their arguments: each acquires its locks in the
-// order of their paths on the server. A caller that already holds a lock, and calls LockAll for more, is not
-// protected: acquire all of them in one call.
+// # Guarantees
+//
+// [LockAll] acquires all of the locks or none. The holds are those of the recipes, with their guarantees, and the
+// context of [Holds] ends with the first of them.
+//
+// Calls cannot deadlock with each other, whatever the order of their arguments: each acquires its locks in the order of
+// their paths on the server. A caller that already holds a lock, and calls LockAll for more, is not protected: acquire
+// all of them in one call.
+//
+// # Failures
+//
+// If a hold is lost while the call waits for the next lock, the call fails, and the other holds are released. If one is
+// lost later, the others are held until the caller releases them with [Holds.Release].
+//
+// # Fairness
+//
+// Each lock is granted as by its recipe, first come, first served. While the call waits for a lock, it holds those that
+// come before it in the order of the paths.
+//
+// # Cost
+//
+// A call costs what its locks cost, one after another. A release sends all deletions, and then waits for
+// their answers together.
 //
 // # Compatibility
 //
-// Curator's InterProcessMultiLock has no nodes of its own, and neither has this package: each lock has those of its
-// recipe. However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids
-// a deadlock only if it also acquires in the order of the paths.
+// Curator's InterProcessMultiLock has no nodes of its own, and neither does this package: each lock has those of its
+// recipe. However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids a
+// deadlock only if it also acquires in the order of the paths.
 package multilock
 
 import (
@@ -40,16 +60,16 @@ type Holds struct {
 }
 
 // LockAll acquires all of the locks or none. It acquires one after another, in the order of their paths on the server
-// and, for one path, of their recipes, so that calls that share some of the locks cannot deadlock. Locks that differ
-// only in their ensembles are acquired in the order given. ctx bounds the whole call.
+// and, for one path, of their recipes, so calls that share some of the locks cannot deadlock. Locks that differ only in
+// their ensembles are acquired in the order given. ctx bounds the whole call.
 //
 // On error none is held. The locks that were already acquired are released, the last one first.
 //
-// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which the reader and the
-// writer of one rwlock are, too; leases that the semaphore cannot have. Later: the first error of acquiring a
-// lock, such as a [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while the call
-// waited for the next lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from
-// a hold on one of them that is not reentrant.
+// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which includes the reader and the
+// writer of one rwlock; leases that the semaphore cannot have. Later: the first error of acquiring a lock, such as a
+// [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while the call waited for the next
+// lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from a hold on one of them that
+// is not reentrant.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
@@ -67,7 +87,7 @@ func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
 		h, err := p.Acquire(waiting)
 		stop(nil)
 		if err != nil {
-			_ = all.Release(ctx) // the error that counts is the first; the removals continue
+			_ = all.Release(ctx) // only the first error counts; the removals continue
 			return nil, fmt.Errorf("lock all: %w", err)
 		}
 		all.parts = append(all.parts, p)
@@ -99,14 +119,14 @@ func inOrder(locks []zkrecipes.Part) ([]hold.Part, error) {
 	return parts, nil
 }
 
-// Context returns a context that is canceled, with the same cause, when the first of the holds ends. It
-// descends from all of the holds. See [zkrecipes.Hold.Context].
+// Context returns a context that is canceled, with the same cause, when the first of the holds ends. It descends from
+// all of the holds. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
 // Done returns a channel that is closed when the first hold has ended.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err returns nil while all are held. Afterwards it returns the error of a hold that was lost, or ErrReleased.
+// Err returns nil while all locks are held. Afterwards it returns the error of a hold that was lost, or ErrReleased.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -147,24 +167,24 @@ func (hs *Holds) Check(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
 }
 
-// Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies
-// them. Paths are as seen by the client of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
+// Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies them.
+// Paths are as seen by the client of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
 //
-// Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was
-// lost; at once, holds of several clients; otherwise the error of the op that failed, and nothing was written.
+// Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was lost; at
+// once, holds of several clients; otherwise the error of the op that failed, and nothing was written.
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return hold.TxnOfAll(ctx, hs.holds, ops...)
 }
 
-// Release releases all holds, the last one first, and then waits for the deletions together, so a caller that waits
-// for all of the locks wakes when the others are already free. See [zkrecipes.Hold.Release].
+// Release releases all holds, the last one first, and then waits for the deletions together. A caller that waits for
+// all of the locks therefore wakes when the others are already free. See [zkrecipes.Hold.Release].
 //
 // Errors: the errors of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	cancel() // a release does not wait for the answer to its deletion then
+	cancel() // makes a release return without the answer to its deletion
 	for _, h := range slices.Backward(hs.holds) {
-		_ = h.Release(sending) // said below
+		_ = h.Release(sending) // the second call returns the error
 	}
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
 }

@@ -48,7 +48,7 @@ func parts(ms ...*mutex.Mutex) (all []zkrecipes.Part) {
 	return all
 }
 
-// pair runs a test in virtual time, with a server and the clients a and b on it.
+// pair runs a test in virtual time, with a server and its clients a and b.
 func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -56,11 +56,12 @@ func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.C
 	})
 }
 
-// ensembles runs a test in virtual time, with the mutexes on one path of two ensembles.
+// ensembles runs a test in virtual time, with mutexes on the same path of two ensembles.
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()), newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
+		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()),
+			newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})
@@ -96,7 +97,7 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, nested.Release(t.Context()))
 		}
-		// One that waits for y has x, and lets go of it when it gives up.
+		// A call that waits for y holds x, and releases it when it gives up.
 		require.NoError(t, all.Of(x.Part()).Release(t.Context()))
 		require.ErrorIs(t, all.Err(), zkrecipes.ErrReleased)
 		<-all.Done()
@@ -212,7 +213,7 @@ func TestLockAll_OnePathOfTwoEnsembles(t *testing.T) {
 	})
 }
 
-// several runs a test in virtual time with three locks of one client, one of them through Sub, held together.
+// several runs a test in virtual time with three locks of one client, one of them through Sub, which are held together.
 func several(t *testing.T, test func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds)) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		sub, err := a.Sub("/app")
@@ -269,7 +270,7 @@ func TestHolds_Txn_IsGuardedByAll(t *testing.T) {
 	}
 }
 
-// A hold that was released guards nothing, although its contender may be there for a moment.
+// A hold that was released guards nothing, even if its contender may still exist for a moment.
 func TestHolds_Txn_OneReleased_IsFenced(t *testing.T) {
 	for i := range 3 {
 		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds) {
@@ -284,12 +285,12 @@ func TestHolds_Txn_OneReleased_IsFenced(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrFenced)
 			require.Zero(t, sent.Hits())
 			sent.Remove()
-			srv.Cut(zktest.Everyone) // the deletion is sent again
+			srv.Cut(zktest.Everyone) // the deletion is retried
 		})
 	}
 }
 
-// The reply is lost, and so is a hold: the ops may have been applied before.
+// The reply and a hold are lost: the ops may have been applied before.
 func TestHolds_Txn_ReplyAndOneHoldLost_IsUnknown(t *testing.T) {
 	several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds) {
 		h := all.Of(ms[0].Part()) // of a client without a chroot, and not the first by path
@@ -341,7 +342,7 @@ func TestHolds_Of(t *testing.T) {
 	})
 }
 
-// TestHolds_ValidUntil_IsTheFirstDeadline: the holds are in two sessions, and one of them is cut off.
+// The holds are in two sessions, and one of them is cut off.
 func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 	for _, which := range []string{"a", "b"} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -369,7 +370,7 @@ func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 	}
 }
 
-// The clients have other roots, one of which may begin like the other.
+// The clients have different roots, and one of these may be a prefix of the other.
 func TestHolds_Txn_OtherRoots_IsRefusedAtOnce(t *testing.T) {
 	for _, root := range []string{"/application", "/other"} {
 		testTxnOfOtherRoots(t, root)
@@ -395,7 +396,7 @@ func testTxnOfOtherRoots(t *testing.T, root string) {
 	})
 }
 
-// TestHolds_Err_NamesTheLoss: whichever hold was lost, and even if others were released before.
+// The error names the hold that was lost, whichever it is, and even if others were released before.
 func TestHolds_Err_NamesTheLoss(t *testing.T) {
 	for lost := range 3 {
 		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *multilock.Holds) {
@@ -415,8 +416,7 @@ func TestHolds_Err_NamesTheLoss(t *testing.T) {
 	}
 }
 
-// TestLockAll_TransactionOnItsWay_HandsNothingOver: every hold guards it, so a waiter of the same session waits for the node of
-// each of them.
+// Every hold guards the transaction, so a waiter of the same session waits for the deletion of each of their nodes.
 func TestLockAll_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -451,7 +451,7 @@ func TestLockAll_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 	})
 }
 
-// mixed are locks of every recipe, two of them on one path, in the order in which they are acquired.
+// mixed returns locks of every recipe, two of them on one path, in the order in which they are acquired.
 func mixed(t *testing.T, c *conn.Client, leases int) []zkrecipes.Part {
 	t.Helper()
 	e, err := election.New(c, "/l/a")
@@ -500,7 +500,7 @@ func TestLockAll_OfEveryRecipe_GoesByPathAndKindAndReleasesInReverse(t *testing.
 	})
 }
 
-// Each of two lists of arguments is the reverse of the other, and others hold single locks.
+// Of two argument lists, each is the reverse of the other, and other callers hold single locks.
 func TestLockAll_OfEveryRecipe_DoesNotDeadlock(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
@@ -527,7 +527,7 @@ func TestLockAll_OfEveryRecipe_DoesNotDeadlock(t *testing.T) {
 	})
 }
 
-// Any of the nodes, including the second of two leases, guards the transaction, and ends all if it is lost.
+// Any of the nodes, including the second of two leases, guards the transaction, and its loss ends all holds.
 func TestHolds_OfEveryRecipe_AreLostTogether(t *testing.T) {
 	const nodes = 6
 	for i := range nodes {
@@ -557,7 +557,7 @@ func TestHolds_OfEveryRecipe_AreLostTogether(t *testing.T) {
 	}
 }
 
-// The last lock is held by another client. What was acquired is released in reverse when the call gives up.
+// The last lock is held by another client. The acquired locks are released in reverse when the call gives up.
 func TestLockAll_GivesUp_ReleasesInReverse(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		locks := mixed(t, a, 1)
@@ -610,7 +610,7 @@ func TestLockAll_BadInput_SendsNothing(t *testing.T) {
 			_, err := multilock.LockAll(t.Context(), bad.locks...)
 			require.ErrorContains(t, err, bad.want, bad.name)
 		}
-		_, err = multilock.LockAll(nil, locks...) //nolint:staticcheck // what is tested
+		_, err = multilock.LockAll(nil, locks...) //nolint:staticcheck // this is what is tested
 		require.ErrorContains(t, err, "context is nil")
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

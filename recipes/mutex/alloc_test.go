@@ -21,7 +21,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// frugal is a server for one client. It takes no memory of the heap for an answer, so that a test counts what the client takes.
+// frugal is a server for one client. It allocates nothing on the heap for an answer, so a test counts only what the
+// client allocates.
 type frugal struct {
 	in    *bufio.Reader
 	frame [1 << 10]byte
@@ -29,13 +30,13 @@ type frugal struct {
 	zxid  uint64
 	made  int
 	name  []byte // of the newest node
-	czxid uint64 // of it
+	czxid uint64 // of the newest node
 
-	busy    bool // another contender is ahead of each that is made, and leaves when its watch and that on the own node are set
+	busy    bool // another contender is ahead of each new one, and leaves once its watch and that on the own node are set
 	watches int  // that the waiter has set
 }
 
-// ahead is the name of that contender, up to its number.
+// ahead is the name of that contender, up to its sequence number.
 const ahead = "_c_01234567-89ab-4cde-8f01-23456789abcd-lock-"
 
 var noStat [68]byte
@@ -63,7 +64,7 @@ func serveFrugally(t testing.TB, busy bool) string {
 			}
 			if f.watches == 2 {
 				f.watches = 0
-				_, _ = c.Write(f.event()) // the next request fails, too
+				_, _ = c.Write(f.event()) // the next request fails too
 			}
 		}
 	}()
@@ -80,11 +81,11 @@ func (f *frugal) next() ([]byte, error) {
 	return request, err
 }
 
-// answer knows what a client asks that is alone in its queue and does not hold for long.
+// answer answers the requests of a client that is alone in its queue and does not hold for long.
 func (f *frugal) answer(request []byte) []byte {
 	f.zxid++
 	b := append(f.reply[:0], 0, 0, 0, 0)
-	if f.zxid == 1 { // it connects: the timeout that it asks for, an id and a password
+	if f.zxid == 1 { // connect: the timeout that it asks for, an id and a password
 		b = append(append(b, 0, 0, 0, 0), request[12:16]...)
 		b = append(binary.BigEndian.AppendUint64(b, 1), request[24:44]...)
 	} else {
@@ -102,7 +103,7 @@ func (f *frugal) answer(request []byte) []byte {
 			f.made++
 			f.name = append(f.name[:0], b[bytes.LastIndexByte(b, '/')+1:]...)
 			f.czxid = f.zxid
-		case 4: // getData: none
+		case 4: // getData: no data
 			b = append(append(b, 0, 0, 0, 0), noStat[:]...)
 			binary.BigEndian.PutUint64(b[len(b)-len(noStat):], f.czxid)
 			if f.busy {
@@ -124,7 +125,7 @@ func (f *frugal) answer(request []byte) []byte {
 	return b
 }
 
-// event tells that the contender ahead has left.
+// event reports that the contender ahead has left.
 func (f *frugal) event() []byte {
 	b := append(f.reply[:0], 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0)
 	b = append(b, 0, 0, 0, 2, 0, 0, 0, 3) // deleted, connected
@@ -149,7 +150,7 @@ type counted struct {
 	writes *atomic.Int64
 }
 
-// NetConn shows that there is a socket beneath, as a tls.Conn does.
+// NetConn reveals that there is a socket underneath, as a tls.Conn does.
 func (c counted) NetConn() net.Conn { return c.Conn }
 
 func (c counted) Write(p []byte) (int, error) {
@@ -157,13 +158,13 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// cost is what one of many runs takes from the heap, and what else a client does for it.
+// cost is what one of many runs allocates on the heap, and what else a client does for it.
 type cost struct {
 	bytes, allocs, writes, goroutines uint64
 }
 
-// TestCost: what a section costs a client that is alone, and one that waits for another, which leaves. Beside it what two requests
-// cost without a lock.
+// TestCost measures a section of a client that is alone, and of one that waits for another client, which leaves. For
+// comparison it also measures two requests without a lock.
 func TestCost(t *testing.T) {
 	if bubble.Race {
 		t.Skip("the race detector allocates too")
@@ -215,7 +216,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// costOf returns what one of many runs of f costs, at the least.
+// costOf returns the lowest cost of many runs of f.
 func costOf(t *testing.T, writes *atomic.Int64, f func(context.Context) error) cost {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that no watch is set before the release
@@ -233,7 +234,7 @@ func costOf(t *testing.T, writes *atomic.Int64, f func(context.Context) error) c
 		return now
 	}
 	least := cost{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64}
-	for range 5 { // on a busy machine, other goroutines come between
+	for range 5 { // on a busy machine, other goroutines run in between
 		const warm, runs = 100, 200
 		var before cost
 		for i := range warm + runs {

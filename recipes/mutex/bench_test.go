@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The benchmarks run against zktest over the loopback: they show what a change does to the library. How it compares
-// with others on a real server is measured by the command integration/measure/bench.
+// The benchmarks run against zktest over the loopback interface. They show how a change affects the library; the
+// command integration/measure/bench compares it with others on a real server.
 
 func benchMutexes(b *testing.B, n int, path func(i int) string, opts ...conn.Option) []*mutex.Mutex {
 	b.Helper()
@@ -79,8 +79,8 @@ func BenchmarkLockContended(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is one release and the grant that follows, while so many others wait; a caller that has had its turn goes
-// to the end of the line.
+// BenchmarkHandOver measures one release and the grant that follows, while several others wait. A caller that has had
+// the lock goes to the end of the queue.
 func BenchmarkHandOver(b *testing.B) {
 	for _, sessions := range []int{1, 2} {
 		for _, waiters := range []int{10, 1000} {
@@ -132,7 +132,7 @@ func handOver(b *testing.B, mutexes []*mutex.Mutex, waiters int) {
 	require.NoError(b, holder.Release(ctx))
 }
 
-// tracer observes all and does nothing.
+// tracer returns a tracer that has all hooks, which do nothing.
 func tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
 		AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context { return ctx },
@@ -145,7 +145,7 @@ func tracer() *zkrecipes.Tracer {
 	}
 }
 
-// What the hooks of a tracer cost. BenchmarkLock has none.
+// BenchmarkLockTraced shows what the hooks of a tracer cost. BenchmarkLock has none.
 func BenchmarkLockTraced(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {

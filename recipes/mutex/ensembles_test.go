@@ -16,11 +16,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// ensembles runs a test in virtual time, with the mutexes on one path of two ensembles.
+// ensembles runs a test in virtual time, with mutexes on the same path of two ensembles.
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()), newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
+		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()),
+			newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})
@@ -53,7 +54,7 @@ func TestLock_Nested_TellsEnsemblesApart(t *testing.T) {
 	})
 }
 
-// A contender that would wait for a hold of the same context is refused at once: that hold ends after the wait.
+// A contender that would wait for a hold of its own context fails at once, because that hold ends after the wait.
 func TestLock_OnePathThroughTwoClients_WouldWaitForItself(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		x, y := newMutex(t, a), newMutex(t, b)
@@ -70,8 +71,8 @@ func TestLock_OnePathThroughTwoClients_WouldWaitForItself(t *testing.T) {
 	})
 }
 
-// The hold has ended, and its contender cannot be deleted yet. A caller whose context descends from it waits for the deletion
-// like any other.
+// The hold has ended, and its contender cannot be deleted yet. A caller whose context descends from the hold waits for
+// the deletion like any other.
 func TestLock_BehindAnEndedHoldOfItsContext_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := lock(t, newMutex(t, a))
@@ -86,11 +87,12 @@ func TestLock_BehindAnEndedHoldOfItsContext_Waits(t *testing.T) {
 	})
 }
 
-// The ensemble does not say whether the contender is there. The call waits, as it would for any other contender.
+// The ensemble does not report whether the contender exists. The call waits, as it would for any other contender.
 func TestLock_WouldPerhapsWaitForItself_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := lock(t, newMutex(t, a))
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync, Path: h.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync, Path: h.Path()},
+			zktest.Fail(zktest.CodeNoAuth))
 		waiting := bubble.Start(h.Context(), newMutex(t, b).Lock)
 		waiting.Waits(t)
 		require.NoError(t, h.Release(t.Context()))

@@ -22,7 +22,7 @@ func ExampleMutex_Do() {
 		return
 	}
 	err = m.Do(ctx, func(ctx context.Context, _ *zkrecipes.Hold) error {
-		fmt.Println("writing the report") // and stopping when ctx ends
+		fmt.Println("writing the report") // stop when ctx ends
 		return ctx.Err()
 	})
 	fmt.Println(err)
@@ -31,8 +31,8 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// A job that every process starts at the same hour, and one does: the next holder finds it done. Only a
-// process that still holds the lock can write that it is done.
+// Every process starts a job at the same hour, and one of them performs it: the next holder finds it done. Only a
+// process that still holds the lock can record that it is done.
 func ExampleMutex_Do_onceADay() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -46,13 +46,13 @@ func ExampleMutex_Do_onceADay() {
 		fmt.Println(err)
 		return
 	}
-	for _, day := range []string{"monday", "monday", "tuesday"} { // in as many processes
+	for _, day := range []string{"monday", "monday", "tuesday"} { // each in another process
 		err := m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
 			last, stat, err := client.Get(ctx, "/last-report")
 			if err != nil || string(last) == day {
 				return err
 			}
-			fmt.Println("report of", day) // stopping when ctx ends
+			fmt.Println("report of", day) // stop when ctx ends
 			_, err = h.Txn(ctx, zkrecipes.OpSet("/last-report", []byte(day), stat.Version))
 			return err
 		})
@@ -65,7 +65,7 @@ func ExampleMutex_Do_onceADay() {
 	// report of tuesday
 }
 
-// A holder takes its token along, and the resource refuses those that are older than what it has seen.
+// A holder passes its token to the resource, which rejects tokens that are older than the newest that it has seen.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -75,7 +75,7 @@ func ExampleMutex_Lock() {
 		fmt.Println(err)
 		return
 	}
-	gate := fence.New(fence.NewMemory()) // where the disk is
+	gate := fence.New(fence.NewMemory()) // on the side of the disk
 	var stale zkrecipes.Token
 	for range 2 {
 		h, err := m.Lock(ctx)

@@ -33,7 +33,7 @@ func requireLost(t testing.TB, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
 	require.Equal(t, h.Err(), h.Check(t.Context()))
 }
 
-// Curator's holder is never notified: both hold.
+// Curator never notifies the holder here, so both hold the lock.
 func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
@@ -45,7 +45,7 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	})
 }
 
-// The first copy of a create is executed after all, when it has been looked for, and before the second.
+// The first copy of a create is executed late: after it was looked for, and before the second copy.
 func TestLock_CreateSentAgain_LateOneAhead_IsNotWaitedFor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
@@ -80,7 +80,7 @@ func TestLock_CreateSentAgain_LateOneAhead_IsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// One answer that is a fault of the server's does not end the watching for good.
+// A single server fault as an answer does not end the watching for good.
 func TestHold_WatchMeetsAServerFault_IsSetLater(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		fault := srv.Intercept(zktest.Match{Op: zktest.OpGetData, From: zktest.Label("a"), Path: "lock-"}, zktest.Fail(-1))
@@ -111,7 +111,7 @@ func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
 	})
 }
 
-// Curator's holder of an expired session still says "acquired", re-enters and releases without an error.
+// Curator's holder of an expired session still reports "acquired", re-enters and releases without an error.
 func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
@@ -119,7 +119,7 @@ func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.True(t, srv.Expire(srv.SessionOf("a")))
-		requireLost(t, held, zkrecipes.LossNodeDeleted) // what the server reports first
+		requireLost(t, held, zkrecipes.LossNodeDeleted) // the server reports this first
 		h := waiter.Granted(t, time.Second)
 		require.Greater(t, h.Token(), held.Token())
 		again := bubble.Start(t.Context(), m.Lock)
@@ -145,7 +145,7 @@ func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) 
 			requireLost(t, held, zkrecipes.LossDeadline)
 			waiter.Waits(t)
 			srv.Heal(zktest.Label("a"))
-			// In a session that lives on, the node of a lost hold would keep every waiter waiting.
+			// In a session that lives on, the node of a lost hold would block every waiter.
 			require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
 			time.Sleep(bubble.Timeout)
 			bubble.Clean(t, srv, path)
@@ -224,8 +224,8 @@ func TestLock_CreateReplyLost_IsOneNodeAndAcquired(t *testing.T) {
 	})
 }
 
-// CURATOR-264: a server that lags, or a leader that has been replaced, may not show the node that is looked for. Before
-// the search a quorum is asked.
+// CURATOR-264: a server that lags, or a leader that has been replaced, may not show the node that is searched for, so a
+// quorum is asked before the search.
 func TestLock_CreateReplyLost_AsksAQuorumBeforeItSearches(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
@@ -247,8 +247,8 @@ func TestLock_CreateReplyLost_AsksAQuorumBeforeItSearches(t *testing.T) {
 	})
 }
 
-// ZOOKEEPER-710: a server that hung may execute, late, a create that was sent again by way of another. What it made goes
-// with the contender that counts.
+// ZOOKEEPER-710: a server that hung may late execute a create that was sent again through another server. The node of
+// the late create is removed together with the contender that counts.
 func TestLock_CreateSentAgain_LateOneGoesWithIt(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
@@ -276,7 +276,7 @@ func TestLock_CreateRequestLost_IsSentAgain(t *testing.T) {
 	})
 }
 
-// CURATOR-498, 604: what is found by its GUID counts only if this session owns it.
+// CURATOR-498, 604: a node that is found by its GUID counts only if this session owns it.
 func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
@@ -289,7 +289,7 @@ func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *t
 		require.Len(t, srv.Children(path), 1)
 		behind := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		behind.Waits(t)
-		time.Sleep(bubble.Timeout + 4*time.Second) // the session is over on both sides
+		time.Sleep(bubble.Timeout + 4*time.Second) // the session has ended on both sides
 		srv.Accept(zktest.Label("a"))
 		h := behind.Granted(t, 0)
 		time.Sleep(bubble.Timeout)
@@ -304,8 +304,8 @@ func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *t
 	})
 }
 
-// CURATOR-604: the client is cut off until it gives its session up while the server still keeps it, returns with a
-// new one, and the holder releases: the waiter's old node is now the first. Curator grants on it.
+// CURATOR-604: the client is cut off until it gives up its session while the server still keeps it, and returns with a
+// new one. When the holder releases, the waiter's old node is the first in the queue, and Curator grants on it.
 func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -315,7 +315,7 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 		waiter.Waits(t)
 		old := srv.SessionOf("b")
 		oldNode := srv.Ephemerals(old)[0]
-		srv.Stall(zktest.Label("b"), zktest.FromServer) // the server hears b, and keeps the session
+		srv.Stall(zktest.Label("b"), zktest.FromServer) // the server receives what b sends, and keeps the session
 		for range b.States(t.Context()) {
 			if b.Status().State == zkrecipes.Lost {
 				break
@@ -347,7 +347,7 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 	})
 }
 
-// CURATOR-79: an interrupted create left its node for ever.
+// CURATOR-79: an interrupted create left its node forever.
 func TestLock_CancelledInCreate_LeavesNothing(t *testing.T) {
 	answer := func(t *testing.T, srv *zktest.Server, a *conn.Client, fault func(<-chan struct{}) zktest.Action) {
 		m := newMutex(t, a)
@@ -394,19 +394,20 @@ func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *test
 
 func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
-			if srv.Exists(path) {
-				require.NoError(t, srv.Delete(path))
-				require.NoError(t, srv.Delete("/app"))
-			}
-		}))
+		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5},
+			zktest.Before(func(zktest.Request) {
+				if srv.Exists(path) {
+					require.NoError(t, srv.Delete(path))
+					require.NoError(t, srv.Delete("/app"))
+				}
+			}))
 		h := lock(t, newMutex(t, a))
 		require.Equal(t, 5, reaped.Hits())
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
 
-// Curator's testContainerCleanup, with the sweep at every instant.
+// This is Curator's testContainerCleanup, with a sweep at every instant.
 func TestLock_ContainersAreSweptAllTheTime_IsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithContainerCheck(10*time.Millisecond))
@@ -537,7 +538,8 @@ func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
 			require.ErrorIs(t, held.Err(), zkrecipes.ErrReleased, "it has ended all the same")
 		}
 		waiter.Waits(t)
-		again := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
+		again := bubble.Start(t.Context(),
+			func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
 		again.Waits(t)
 		srv.Accept(zktest.Label("a"))
 		require.NoError(t, waiter.Granted(t, 3*time.Second).Release(t.Context()))
@@ -553,7 +555,8 @@ func TestRelease_DeadContext_Releases(t *testing.T) {
 		held := lock(t, newMutex(t, a))
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second)) // or it may be done before Release looks
+		// Otherwise the deletion may be done before Release checks.
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, held.Release(ctx), context.Canceled)
@@ -575,7 +578,7 @@ func TestRelease_ReplyLost_IsReleased(t *testing.T) {
 	}
 }
 
-// CURATOR-209, 42: clean-up that is retried without a pause, or for ever.
+// CURATOR-209, 42: clean-up that was retried without a pause, or forever.
 func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		held := lock(t, newMutex(t, a))
@@ -591,7 +594,7 @@ func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 	})
 }
 
-// A hold granted by a nested Lock while the last one is released must not depend on a contender that is being
+// A hold granted by a nested Lock while the last hold is being released must not depend on a contender that is being
 // removed.
 func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -602,14 +605,14 @@ func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { assert.NoError(t, outer.Release(t.Context())) })
 			wg.Go(func() {
-				for range i % 6 { // now earlier, now later
+				for range i % 6 { // at varying moments
 					runtime.Gosched()
 				}
 				h, err := m.Lock(inside)
 				if !assert.NoError(t, err) {
 					return
 				}
-				time.Sleep(time.Nanosecond) // until everything has come to rest, including a removal that has begun
+				time.Sleep(time.Nanosecond) // until everything has settled, including a removal that has begun
 				assert.True(t, srv.Exists(h.Path()))
 				assert.NoError(t, h.Release(t.Context()))
 			})
@@ -632,7 +635,7 @@ func nestedThroughSub(t *testing.T, c *conn.Client) (outer, inner *zkrecipes.Hol
 	return outer, inner
 }
 
-// A nested hold through a client made by Sub goes by that client's paths.
+// A nested hold through a client made by Sub uses that client's paths.
 func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		for _, p := range []string{"/app", "/app/data", "/data"} {

@@ -20,8 +20,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// section is one turn at the lock, as the checkers want to know it; it stops when its hold does.
-func section(ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.Mutex, who string, d time.Duration) error {
+// section is one acquisition of the lock, recorded for the checkers; it stops when its hold does.
+func section(
+	ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.Mutex, who string, d time.Duration,
+) error {
 	op := rec.Call(who, 1)
 	h, err := m.Lock(ctx)
 	if err != nil {
@@ -78,8 +80,9 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Cuts, partitions, restarts and freezes at random: a holder has stopped before the next is granted. (Not so if an
-// operator kills the session: its holder learns of it when the waiters do.)
+// Connections are cut, and there are partitions, restarts and freezes at random: a holder has always stopped before the
+// next is granted. This does not hold if an operator kills the session, because its holder learns of that when the
+// waiters do.
 func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() || bubble.Race {
@@ -157,7 +160,7 @@ func underFaults(t *testing.T, random *rand.Rand) {
 	bubble.Clean(t, srv, path)
 }
 
-// Every one of them queues, watches and leaves; what is left is the one watch that they share with the holder.
+// Each of them queues, watches and leaves. In the end only the watch that they share with the holder is left.
 func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *testing.T) {
 	total := 100_000
 	if testing.Short() || bubble.Race {

@@ -14,10 +14,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// kazooLock makes the node that kazoo's Lock makes.
+// kazooLock creates the node that kazoo's Lock creates.
 func kazooLock(t *testing.T, c *conn.Client) (node string) {
 	t.Helper()
-	node, err := c.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"), zk.FlagEphemeral|zk.FlagSequence)
+	node, err := c.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"),
+		zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
 	return node
 }
@@ -58,7 +59,7 @@ func TestWithKazoo_EachWaitsForTheOther(t *testing.T) {
 	})
 }
 
-// A kazoo process that is killed holds until its session expires.
+// A kazoo process that is killed holds the lock until its session expires.
 func TestWithKazoo_HolderOfKazooDies(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		m := newMutex(t, a, mutex.WithKazoo())
@@ -73,7 +74,7 @@ func TestWithKazoo_HolderOfKazooDies(t *testing.T) {
 	})
 }
 
-// Many sections of two clients in one session would use the shortcuts. None of these may pass over a contender of kazoo.
+// Many sections of two clients in one session would use the shortcuts. None of these may overtake a contender of kazoo.
 func TestWithKazoo_HandOverWithinASession_SeesKazoo(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		m := newMutex(t, a, mutex.WithKazoo())
@@ -111,7 +112,7 @@ func TestWithKazoo_OtherContenders_AreRefusedStill(t *testing.T) {
 	})
 }
 
-// One of our waiters that is woken by data changes, as kazoo's holders get them, looks again.
+// One of our waiters is woken by a data change, such as kazoo's holders receive, and checks again.
 func TestWithKazoo_DataOfThePredecessorChanges_WaiterWaitsOn(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		m := newMutex(t, a, mutex.WithKazoo())

@@ -8,9 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. A sync.Locker
-// cannot return an error, so its Lock panics with the error of [Mutex.Lock], for instance when ctx ends. Nor
-// can it report a loss: use Lock or Do where you can change the code.
+// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. A sync.Locker cannot return
+// an error, so its Lock panics with the error of [Mutex.Lock], for instance when ctx ends. It cannot report a loss
+// either: use Lock or Do where you can change the code.
 //
 // Unlock panics if the mutex is not locked. It waits for the server's answer until ctx ends.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
@@ -20,7 +20,8 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context //nolint:containedctx // the methods of sync.Locker take none
-	// turn is taken while locked. Unlock does not say which hold it ends, so there must be only one, also after a loss.
+	// turn is taken while the mutex is locked. Unlock does not say which hold it ends, so there must be only one, even
+	// after a loss.
 	turn chan struct{}
 	hold *zkrecipes.Hold // guarded by turn
 }
@@ -45,6 +46,6 @@ func (l *locker) Unlock() {
 		panic(fmt.Sprintf("unlock of unlocked mutex %s", l.mutex.queue.Path()))
 	}
 	l.hold = nil
-	_ = h.Release(l.ctx) // lost, or the removal continues: a sync.Locker cannot report either
+	_ = h.Release(l.ctx) // lost, or the removal continues: a sync.Locker can report neither
 	<-l.turn
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Mutex is a lock that at most one caller at a time holds among all callers on the same path. It is stateless:
-// any number of goroutines may share one, and they exclude each other just as processes do.
+// Mutex is a lock that at most one caller at a time holds among all callers on the same path. It is stateless: any
+// number of goroutines may share one, and they exclude each other just as processes do.
 type Mutex struct{ queue *znode.Queue }
 
 // Option configures [New].
@@ -22,50 +22,50 @@ type Option func(*config) error
 
 type config struct{ recipe.Config }
 
-// WithData sets the data of the contenders, which shows others who holds and who waits; the default is the
-// client's identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
+// WithData sets the data of the contenders, which shows others who holds and who waits; the default is the client's
+// identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they continue until their deadline, and
-// a holder that reconnects in time keeps its hold.
+// WithLossOnSuspend ends holds when the connection is lost. By default they continue until their deadline, and a holder
+// that reconnects in time keeps its hold.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the mutex; there is
-// none by default. It may have at most 100 bytes and should come from a small set, because each name has its
-// own metrics. It is not sent to ZooKeeper.
+// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the mutex; by default it has no
+// name. The name has at most 100 bytes and should come from a small set, because each name has its own metrics. It is
+// not sent to ZooKeeper.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance allows nested calls through this object: if the context of a call descends from a live hold of
-// the same client on the same path, the call returns another hold on the same contender at once. By default
-// Lock fails with ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with the context of one
-// hold are then inside together.
+// WithReentrance allows nested calls through this object: if the context of a call descends from a live hold of the
+// same client on the same path, the call returns another hold on the same contender at once. By default Lock fails with
+// ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with the context of one hold then hold the lock
+// together.
 //
-// The mutex is free once all holds on the contender have been released. They share one token, and end together
-// if they are lost. The other options are those of the mutex that was locked first.
+// The mutex is free once all holds on the contender have been released. They share one token, and end together if they
+// are lost. The other options are those of the mutex that was locked first.
 //
 // Source: Curator's InterProcessMutex, which counts by thread.
 func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
-// WithKazoo makes the mutex count the contenders of kazoo, so that Python programs can share it; default off.
-// kazoo must count those of this library too: pass extra_lock_patterns=["lock-"] to each Lock there. Without it
-// kazoo does not see them, and both hold the lock. Use the option in all programs on the path: a program
-// without it fails with ErrForeignContender when it meets a contender of kazoo.
+// WithKazoo makes the mutex count the contenders of kazoo, so that Python programs can share it; default off. kazoo
+// must count those of this library too: pass extra_lock_patterns=["lock-"] to each Lock there. Without it kazoo does
+// not see them, and both hold the lock. Use the option in all programs on the path: a program without it fails with
+// ErrForeignContender when it meets a contender of kazoo.
 //
 // A holder that uses kazoo cannot be revoked. A missing path is created as a plain node, not as a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// WithEagerHandOver lets a waiter prepare its turn before its predecessor leaves; default off. A waiter that is
-// not next watches the contender two ahead of it. When that one leaves, the waiter checks whether it is next,
+// WithEagerHandOver lets a waiter prepare for its grant before its predecessor leaves; default off. A waiter that is
+// not next watches the contender two ahead of it. When that contender leaves, the waiter checks whether it is next
 // while its predecessor still holds the lock. The event of the predecessor's end then grants it without another
 // request.
 //
-// This saves one round trip of each hand-over between more than two sessions, so it helps where servers are far
-// away and sections are short. It changes nothing if only two contend at a time or all are of one session. It
-// costs the servers more: a release wakes two clients instead of one, and a contended section takes about eight
-// requests instead of five. Who holds, and in which order, stays the same. Programs with and without the option
-// may share the path. Together with [WithKazoo] it has no effect.
+// This saves one round trip per hand-over between more than two sessions, so it helps where servers are far away and
+// sections are short. It changes nothing if only two contend at a time or all are of one session. It costs the servers
+// more: a release wakes two clients instead of one, and a contended section takes about eight requests instead of five.
+// Who holds, and in which order, stays the same. Programs with and without the option may share the path. Together with
+// [WithKazoo] it has no effect.
 func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
 
 // New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
@@ -84,55 +84,51 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 
 var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 
-// Lock waits until the caller holds the mutex, which is granted when all contenders ahead of it have left. If
-// the session ends in the meantime, the caller queues again in the next session, at the end of the queue. ctx
-// bounds the wait, not the hold; the hold's context carries the values of ctx.
-//
-// While the hold lasts, reads of the same client see everything that the previous holder wrote to ZooKeeper
-// before its hold ended: the server that answers has applied the end of that hold. If the previous hold was of
-// the same session, they see each of its writes that was answered.
+// Lock blocks until the caller holds the mutex, which is granted when all contenders ahead of it have left. If the
+// session ends in the meantime, the caller queues again in the next session, at the end of the queue. ctx bounds the
+// wait, not the hold; the hold's context carries the values of ctx. The package documentation describes what the
+// holder's reads see.
 //
 // On error the caller is out of the queue, and its node is deleted in the background.
 //
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live hold on the
-// same path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise
-// the error of the server.
+// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live hold on the same path,
+// unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the error of the
+// server.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return m.queue.Acquire(ctx, entry)
 }
 
-// TryLock is like [Mutex.Lock], but does not wait for other contenders. On error it leaves no node in
-// ZooKeeper, unless ctx ended first.
+// TryLock is like [Mutex.Lock], but does not wait for other contenders. On error it leaves no node in ZooKeeper, unless
+// ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if that is a hold that ctx descends
-// from; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if that is a hold that ctx descends from;
+// otherwise those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m.queue.Try(ctx, entry) }
 
-// Do locks the mutex, calls fn, and unlocks when fn returns or panics. The context of fn descends from the
-// hold, and is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the mutex was held
-// from the first statement of fn to the last.
+// Do locks the mutex, calls fn, and unlocks when fn returns or panics. The context of fn descends from the hold, and is
+// canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the mutex was held from the first
+// statement of fn to the last.
 //
-// Errors: the errors of Lock, in which case fn was not called; the error of fn, joined with a
-// [*zkrecipes.LostError] if the hold was lost before fn returned. A cancellation never hides a loss: of an
-// error that only reports the end of fn's context, nothing but the text is kept beside the loss.
+// Errors: the errors of Lock, in which case fn was not called; the error of fn, joined with a [*zkrecipes.LostError] if
+// the hold was lost before fn returned. A cancellation never hides a loss: an error that only reports the end of fn's
+// context is reduced to its text in the joined error.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, m.Lock, fn)
 }
 
-// Run is like [Mutex.Do], but starts over after each loss: it waits for fn to return, locks again, and calls fn
-// with the new hold, whose token is larger. fn must therefore be able to start again. If Run returns nil, the
-// mutex was held from the first statement of the last call of fn to its last.
+// Run is like [Mutex.Do], but starts over after each loss: it waits for fn to return, locks again, and calls fn with
+// the new hold, whose token is larger. fn must therefore be able to start again. If Run returns nil, the mutex was held
+// from the first statement of the last call of fn to its last.
 //
-// If a hold lasted less than a second, Run backs off before it locks again: 50 ms the first time, doubling each
-// time up to 5 s, with a random half more or less. A longer hold resets the back-off.
+// If a hold lasted less than a second, Run backs off before it locks again: 50 ms the first time, doubling each time up
+// to 5 s, with a random half more or less. A longer hold resets the back-off.
 //
-// An error of fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's
-// context.
+// An error of fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
 //
-// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
-// Lock but ErrAuthFailed, after which Run tries again with pauses.
+// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the
+// errors of Lock except ErrAuthFailed, after which Run retries with pauses.
 func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, m.Lock, fn)
 }
@@ -145,15 +141,15 @@ func (m *Mutex) Part() zkrecipes.Part {
 // Path returns the path of the mutex.
 func (m *Mutex) Path() string { return m.queue.Path() }
 
-// Queue returns the holder and the waiters in the order in which they are granted, no older than this call.
+// Queue returns the holder and the waiters in the order in which they are granted. The list is no older than this call.
 // The queue of a free mutex is empty, which is not an error.
 //
 // Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to release by closing the [zkrecipes.Hold.Revoked] channel of its hold. The holder
-// decides whether and when to release. It is not an error if there is no holder. The request replaces the data
-// of the holder, so [Mutex.Queue] no longer shows its name.
+// Revoke asks the holder to release by closing the [zkrecipes.Hold.Revoked] channel of its hold. The holder decides
+// whether and when to release. Without a holder, Revoke is a no-op. The request replaces the data of the holder, so
+// [Mutex.Queue] no longer shows its name.
 //
 // Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [Mutex.Queue].
 //

@@ -39,7 +39,7 @@ func lock(t testing.TB, m *mutex.Mutex) *zkrecipes.Hold {
 	return h
 }
 
-// pair runs a test in virtual time, with a server and the clients a and b on it.
+// pair runs a test in virtual time, with a server and its clients a and b.
 func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -98,7 +98,8 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 			_, err = srv.Create(path, nil, zktest.Container)
 		}
 		require.NoError(t, err)
-		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"), zktest.PersistentSequential)
+		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"),
+			zktest.PersistentSequential)
 		require.NoError(t, err)
 		m := newMutex(t, a)
 		waiter := bubble.Start(t.Context(), m.Lock)
@@ -113,12 +114,13 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 	})
 }
 
-// Curator has no Curator-like filter: a child named "0" blocks its mutex for ever.
+// Curator does not filter such children: a child named "0" blocks its mutex forever.
 func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		m := newMutex(t, c)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		synctest.Wait()
@@ -158,14 +160,14 @@ func TestLock_TwoSessions_OneHoldsAndReleasePassesOn(t *testing.T) {
 func TestLock_Cost_IsAsPromised(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
-		require.NoError(t, lock(t, m).Release(t.Context())) // the parents are there now
+		require.NoError(t, lock(t, m).Release(t.Context())) // creates the parents
 		synctest.Wait()
 		held := lock(t, m)
 		synctest.Wait()
 		require.Equal(t, []int64{srv.SessionOf("a")}, srv.Watchers(held.Path()), "the holder watches itself")
 		second := bubble.Start(t.Context(), other.Lock)
 		second.Waits(t)
-		// The heartbeats have begun; what follows takes no time, so none falls in between.
+		// The heartbeats have begun. What follows takes no time, so none of them falls in between.
 		sent := bubble.Requests(srv)
 		third := bubble.Start(t.Context(), other.Lock)
 		third.Waits(t)
@@ -220,7 +222,8 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 		require.ErrorAs(t, err, &busy)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		assert.Equal(t, zkrecipes.Participant{
-			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"), Since: busy.Holder.Since,
+			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"),
+			Since: busy.Holder.Since,
 		}, busy.Holder)
 		assert.WithinDuration(t, began, busy.Holder.Since, time.Second)
 		assert.Equal(t, 1, busy.Queue)
@@ -232,7 +235,7 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// Two tries can both see a free lock; the one that comes second must see that it does.
+// Two tries can both see a free lock. The one that comes second must notice that.
 func TestTryLock_OvertakenBetweenLookAndCreate_LeavesNothing(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
@@ -294,7 +297,7 @@ func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
 	})
 }
 
-// TestLock_InsideItsOwnHold: goroutines that have the context of a hold do not get in, and none waits for its own caller.
+// Goroutines that have the context of a hold do not acquire the lock, and none waits for its own caller.
 func TestLock_InsideItsOwnHold(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
@@ -338,7 +341,7 @@ func TestLock_InsideItsOwnHold(t *testing.T) {
 	})
 }
 
-// Curator grants nested locks from memory even when the lock is lost; and it leaves one watch behind, as we do.
+// Curator grants nested locks from memory even if the lock is lost. It leaves one watch behind, as we do.
 func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithReentrance())
@@ -347,7 +350,7 @@ func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 		sent := bubble.Requests(srv)
 		middle, err := m.Lock(outer.Context())
 		require.NoError(t, err)
-		inner, err := newMutex(t, a, mutex.WithReentrance()).TryLock(middle.Context()) // another value, on the same path
+		inner, err := newMutex(t, a, mutex.WithReentrance()).TryLock(middle.Context()) // another object, on the same path
 		require.NoError(t, err)
 		require.Zero(t, sent.Hits())
 		sent.Remove()
@@ -372,7 +375,7 @@ func TestLock_NotNested_AnotherGoroutineIsKeptOut(t *testing.T) {
 		outer := lock(t, m)
 		inner, err := m.Lock(outer.Context())
 		require.NoError(t, err)
-		_, err = m.TryLock(t.Context()) // the same Mutex, the same process, no hold in the context
+		_, err = m.TryLock(t.Context()) // the same Mutex, the same process, but no hold in the context
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		require.NoError(t, outer.Release(t.Context()))
 		_, err = m.TryLock(t.Context())
@@ -407,10 +410,11 @@ func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
 			_, err := other.TryLock(ctx)
 			require.ErrorIs(t, err, zkrecipes.ErrLocked)
 			require.Equal(t, "value", ctx.Value(key{}))
-			require.NoError(t, newMutex(t, a, mutex.WithReentrance()).Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
-				require.Equal(t, h.Token(), inner.Token())
-				return nil
-			}), "nested")
+			require.NoError(t,
+				newMutex(t, a, mutex.WithReentrance()).Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
+					require.Equal(t, h.Token(), inner.Token())
+					return nil
+				}), "nested")
 			require.NoError(t, h.Err())
 			return failed
 		})
@@ -457,7 +461,7 @@ func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
 	})
 }
 
-// Curator forgets the listener with every release: the second round is never notified.
+// Curator forgets the listener with every release, and never notifies the second round.
 func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
@@ -482,7 +486,7 @@ func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	})
 }
 
-// Curator's Revoker writes to waiters too; ours is notified as soon as it holds.
+// Curator's Revoker also writes to waiters. Ours is notified as soon as it holds.
 func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
@@ -535,7 +539,7 @@ func TestLocker_Locks(t *testing.T) {
 			t.Fatal("two inside")
 		default:
 		}
-		// After a loss, Unlock of the goroutine that lost must not end the hold of the other.
+		// After a loss, Unlock in the goroutine that lost must not end the hold of the other.
 		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("a"))[0]))
 		synctest.Wait()
 		l.Unlock()
@@ -548,7 +552,7 @@ func TestLocker_Locks(t *testing.T) {
 
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Fail(zktest.CodeNoAuth))
 		require.Panics(t, l.Lock)
-		l.Lock() // the one before holds nothing
+		l.Lock() // the previous one holds nothing
 		_, err = newMutex(t, b).TryLock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		l.Unlock()
@@ -690,7 +694,7 @@ func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
 		_, err := newMutex(t, b).TryLock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
 		bubble.Clean(t, srv, path)
-		require.NoError(t, srv.Delete(path)) // the way out that the error names
+		require.NoError(t, srv.Delete(path)) // as the error recommends
 		require.NoError(t, lock(t, m).Release(t.Context()))
 	})
 }
@@ -717,7 +721,7 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 		}
 		require.NoError(t, write("new"))
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(h.Path())) // in the last moment
+			require.NoError(t, srv.Delete(h.Path())) // at the last moment
 		}))
 		require.ErrorIs(t, write("stale"), zkrecipes.ErrFenced)
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
@@ -729,7 +733,7 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 
 func nothing(context.Context, *zkrecipes.Hold) error { return nil }
 
-// TestQueue_DataAndName: data are returned unchanged, and text is a name.
+// Data is returned unchanged, and is the name if it is text.
 func TestQueue_DataAndName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Holds, nested and looked at from all sides, of clients that come and go.
+// Holds and nested holds are inspected in every way while clients come and go.
 func TestLock_LookedAtWhileClientsComeAndGo(t *testing.T) {
 	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) {

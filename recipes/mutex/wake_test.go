@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// handOvers are the ways in which a lock is handed over, with how many clients a release may wake, and how many requests a
-// contended section may take.
+// handOvers are the ways in which a lock is handed over, with the number of clients that a release may wake, and of
+// requests that a contended section may take.
 var handOvers = []struct {
 	name     string
 	opts     []mutex.Option
@@ -31,7 +31,7 @@ var handOvers = []struct {
 	{"eager", []mutex.Option{mutex.WithEagerHandOver()}, 2, 8.2},
 }
 
-// count counts the requests that come while do runs, and until all goroutines rest, by what key makes of them.
+// count counts the requests that arrive while do runs, and until all goroutines rest, by the result of key.
 func count[K comparable](srv *zktest.Server, key func(zktest.Request) K, do func()) map[K]int {
 	var mu sync.Mutex
 	counts := map[K]int{}
@@ -47,7 +47,7 @@ func count[K comparable](srv *zktest.Server, key func(zktest.Request) K, do func
 	return counts
 }
 
-// A release wakes the next waiter, and none of the others: no event goes to them, and they send nothing.
+// A release wakes the next waiter and no other: the others receive no event, and send nothing.
 func TestRelease_WakesTheNextAlone(t *testing.T) {
 	for _, way := range handOvers {
 		t.Run(way.name, func(t *testing.T) {
@@ -57,11 +57,11 @@ func TestRelease_WakesTheNextAlone(t *testing.T) {
 				for i := range 8 {
 					m := newMutex(t, bubble.Dial(t, srv, fmt.Sprint("c", i)), way.opts...)
 					queue = append(queue, bubble.Start(t.Context(), m.Lock))
-					queue[i].Over() // it is in the queue, before the next
+					queue[i].Over() // it is in the queue, ahead of the next
 				}
 				for i := range queue {
 					holder := queue[i].Granted(t, 0)
-					time.Sleep(time.Minute) // all have read what they read in time
+					time.Sleep(time.Minute) // all have completed their reads
 					synctest.Wait()
 					me := srv.SessionOf(fmt.Sprint("c", i))
 					told := slices.DeleteFunc(srv.Watchers(holder.Path()), func(id int64) bool { return id == me })
@@ -78,8 +78,8 @@ func TestRelease_WakesTheNextAlone(t *testing.T) {
 	}
 }
 
-// What a contended section costs the server, by the kind of request, and how many there are in the time of a round trip. The test
-// shows it, and bounds the sum.
+// The test logs what a contended section costs the server, by kind of request, and how many sections fit into a round
+// trip. It bounds the sum of the requests.
 func TestLock_Contended_RequestsOfASection(t *testing.T) {
 	for _, way := range handOvers {
 		for _, crowd := range []struct{ clients, callers int }{{2, 1}, {4, 1}, {8, 1}, {16, 1}, {1, 16}} {
@@ -109,7 +109,7 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 							}()
 						}
 					}
-					time.Sleep(time.Second) // the shortcuts have begun
+					time.Sleep(time.Second) // the shortcuts are in use
 					synctest.Wait()
 					before := sections.Load()
 					kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(2 * time.Second) })
@@ -123,7 +123,8 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 						sum += kinds[op]
 						list = append(list, fmt.Sprintf("%.2f %v", float64(kinds[op])/n, op))
 					}
-					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip", name, float64(sum)/n, strings.Join(list, ", "), n/2000)
+					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip",
+						name, float64(sum)/n, strings.Join(list, ", "), n/2000)
 					require.LessOrEqual(t, float64(sum)/n, way.requests)
 				})
 			})

@@ -63,12 +63,12 @@ func ExampleNode_Watch() {
 	// there
 }
 
-// A restarted process takes the place of its predecessor, whose session has not expired yet.
+// A restarted process replaces the node of its predecessor, whose session has not expired yet.
 func ExampleWithReplace() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
-	_, err := client.Create(ctx, "/w1", []byte("host-7 run 1"), zk.FlagEphemeral) // by the predecessor
+	_, err := client.Create(ctx, "/w1", []byte("host-7 run 1"), zk.FlagEphemeral) // created by the predecessor
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -28,7 +28,9 @@ var blows = func() map[string]func(*zktest.Server) zktest.Action {
 		"timed out":     func(*zktest.Server) zktest.Action { return zktest.Fail(zktest.CodeOperationTimeout) },
 		"session moved": func(*zktest.Server) zktest.Action { return zktest.Fail(zktest.CodeSessionMoved) },
 	}
-	for when, at := range map[string]func(func(zktest.Request)) zktest.Action{"before": zktest.Before, "after": zktest.After} {
+	for when, at := range map[string]func(func(zktest.Request)) zktest.Action{
+		"before": zktest.Before, "after": zktest.After,
+	} {
 		for what, do := range map[string]func(*zktest.Server){
 			"expired":     func(srv *zktest.Server) { srv.Expire(srv.SessionOf("a")) },
 			"restarted":   func(srv *zktest.Server) { srv.Restart() },
@@ -44,8 +46,8 @@ var blows = func() map[string]func(*zktest.Server) zktest.Action {
 	return blows
 }()
 
-// TestEveryStep injects each blow at each request of the life of a node, one in each run. The node must be there with its
-// data soon after, and gone after Close.
+// TestEveryStep injects each blow at each request in the life of a node, one per run. Soon afterwards the node must
+// exist with its data, and it must be gone after Close.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	for name, blow := range blows {
@@ -78,7 +80,7 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 		require.NoError(t, n.Set(ctx, []byte{data}))
 		time.Sleep(2 * time.Second)
 	}
-	time.Sleep(3 * bubble.Timeout) // background work comes to rest
+	time.Sleep(3 * bubble.Timeout) // background work settles
 	requireNode(t, srv, n, "4")
 	require.NoError(t, n.Close(ctx))
 	time.Sleep(2 * bubble.Timeout)
@@ -87,8 +89,8 @@ func live(t *testing.T, srv *zktest.Server, m zktest.Match, blow zktest.Action) 
 	return rule.Hits() > 0
 }
 
-// TestRandom runs storms of faults, in which another client takes the path when it can. When the storm is over the node must be there
-// with the data that was set last.
+// TestRandom runs storms of faults during which another client takes the path when it can. After the storm the node
+// must exist with the data that was set last.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -105,10 +107,12 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	n := keepOf(t, a, "0")
 	l := follow(t, n)
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(2 * bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect, zktest.OpCreateContainer, zktest.OpPing}
+	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect,
+		zktest.OpCreateContainer, zktest.OpPing}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
-		func() zktest.Action { return zktest.Delay(soon()) }, func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
+		func() zktest.Action { return zktest.Delay(soon()) },
+		func() zktest.Action { return zktest.Fail(zktest.CodeThrottled) },
 	}
 	faults := []func() (undo func()){
 		func() func() {
@@ -141,7 +145,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		undo := faults[random.IntN(len(faults))]()
 		ctx, cancel := context.WithTimeout(t.Context(), soon())
 		data++
-		_ = n.Set(ctx, fmt.Append(nil, data)) // it counts all the same
+		_ = n.Set(ctx, fmt.Append(nil, data)) // it counts nevertheless
 		cancel()
 		time.Sleep(soon())
 		if undo != nil {

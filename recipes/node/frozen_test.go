@@ -20,20 +20,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// frozenServer has the address of the server in the environment of a process that TestFrozenProcess freezes.
+// frozenServer is the environment variable that gives the address of the server to a process that TestFrozenProcess
+// freezes.
 const frozenServer = "ZKRECIPES_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestFrozenProcess stops a process for longer than its session lives. When it resumes, its first check must not
-// report that the node exists, and the node is created again.
+// TestFrozenProcess stops a process for longer than its session lives. When the process resumes, its first check must
+// not report that the node exists, and the node is created again.
 func TestFrozenProcess(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		keepAndLook(t, addr)
 		return
 	}
 	t.Parallel()
-	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout), zktest.WithTickTime(100*time.Millisecond))
+	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout),
+		zktest.WithTickTime(100*time.Millisecond))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenProcess$")
 	child.Env = append(os.Environ(), frozenServer+"="+srv.Addr())
 	out, err := child.StdoutPipe()
@@ -55,8 +57,8 @@ func TestFrozenProcess(t *testing.T) {
 	require.Equal(t, []string{"state: said to be there false", "state: again"}, lines)
 }
 
-// keepAndLook keeps a node, stops its own process until the parent resumes it, and checks. It has one processor, so
-// hardly any other goroutine has run when it checks.
+// keepAndLook keeps a node, stops its own process until the parent resumes it, and checks. The process has one
+// processor, so hardly any other goroutine has run when it checks.
 func keepAndLook(t *testing.T, addr string) {
 	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout))
 	require.NoError(t, err)
@@ -69,12 +71,12 @@ func keepAndLook(t *testing.T, addr string) {
 	fmt.Println("there")
 	last := time.Now()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread runs on for a moment
+	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread continues to run for a moment
 		last = now
 	}
 	s := n.State()
 	fmt.Println("state: said to be there", s.Current && s.Czxid == first)
-	for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
+	for s := range n.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 		if s.Exists && s.Czxid > first {
 			fmt.Println("state: again")
 			return

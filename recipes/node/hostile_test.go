@@ -13,10 +13,9 @@ import (
 )
 
 // The number of the parent's children does not matter to a kept node, which reads only itself; see TestCost.
-// TestSession_ExpiresEachSecond shows the cost of sessions that expire every second, TestDeleted_InALoop that of
-// deletions in a loop.
+// TestSession_ExpiresEachSecond covers sessions that expire every second, and TestDeleted_InALoop deletions in a loop.
 
-// TestHostile_Megabyte: a node of nearly 1 MiB is kept, set and made again, and its data is sent once for each.
+// A node of nearly 1 MiB is kept, set and created again, and its data is sent once for each.
 func TestHostile_Megabyte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithHistory(0))
@@ -39,7 +38,7 @@ func TestHostile_Megabyte(t *testing.T) {
 	})
 }
 
-// TestHostile_DeletedTenThousandTimes: each time after it has stood for long, so that it is made again at once.
+// The node is deleted each time after it has existed for long, so it is created again at once.
 func TestHostile_DeletedTenThousandTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithHistory(0))

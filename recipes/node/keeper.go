@@ -14,32 +14,32 @@ import (
 
 // keeper maintains the node within one session.
 //
-// A node at the path is ours if this session owns it and its czxid is that of our create, or if the reply to a
-// create of this session was lost. No other object of the client creates nodes there; see client.Client.Claim.
-// Sets and deletes name the version that was read of such a node. ZooKeeper cannot compare a czxid, which
-// leaves one case: another client deletes our node and creates its own with the same version, between our read
-// and our write. Our nodes start at version 1, the nodes of others mostly at 0.
+// A node at the path is ours if this session owns it and its czxid is that of our create, or if the reply to a create
+// of this session was lost. No other Node of the client creates nodes there; see client.Client.Claim. Sets and deletes
+// name the version that was read of such a node. ZooKeeper cannot compare a czxid, which leaves one case: another
+// client deletes our node and creates its own with the same version, between our read and our write. Our nodes start at
+// version 1, the nodes of others mostly at 0.
 type keeper struct {
 	*Node
 	session *session.Session
 	czxid   int64          // of our node; 0 if there is none
-	seen    State          // what the newest reading said of our node
-	wrote   int            // the number of the data that it was given last
+	seen    State          // what the newest read reported about our node
+	wrote   int            // the number of the data that it was last given
 	doubt   bool           // a create may have been applied without an answer
-	taken   bool           // another session's node was there when we looked last
+	taken   bool           // the node of another session was there at the last read
 	look    *session.Watch // fires when what was read last has changed
 	hangups session.Hangups
 }
 
-// rounds bounds how often keep looks again before it pauses.
+// rounds bounds how often keep rereads before it pauses.
 const rounds = 8
 
-// keep makes sure that the node exists with our data. It returns the reading that says so.
+// keep ensures that the node exists with our data. It returns the reading that confirms this.
 //
-// Errors: ErrDeleted, errOverwritten or errUnsettled, all to be retried after a pause; *TakenError, with a
+// Errors: ErrDeleted, errOverwritten or errUnsettled, all of which are retried after a pause; *TakenError, with a
 // reading whose watch fires when the other node changes; the error of the server.
 func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
-	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
+	look := k.czxid != 0 || k.taken // if false, a create takes one round trip
 	for range rounds {
 		if !look {
 			if err := k.create(ctx, nil); err != nil {
@@ -90,8 +90,8 @@ func (k *keeper) owns(stat zk.Stat) bool {
 	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
 }
 
-// meet handles a node that is not ours: it deletes one of an earlier session of ours, and others if the caller
-// agrees. It returns nil if the path has to be read again.
+// meet handles a node that is not ours: it deletes one of an earlier session of ours, and others if the caller agrees.
+// It returns nil if the path has to be read again.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
 	if !k.client.WasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
@@ -112,7 +112,7 @@ func (k *keeper) isStill(ctx context.Context, czxid int64) (bool, error) {
 	return err == nil && exists && stat.Czxid == czxid, err
 }
 
-// create creates the node, in one transaction with the deletion of another if there is one. It also returns nil
+// create creates the node, in one transaction with the deletion of another one if instead is given. It also returns nil
 // if the path has to be read again.
 func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	data, number := k.desired()
@@ -135,7 +135,8 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 			k.made()
 			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
-		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
+		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists),
+			instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := remakes.MakeParents(ctx, k.session, k.path, err); err != nil {
@@ -147,13 +148,13 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	}
 }
 
-// write replaces the data of our node. It also returns nil if the path has to be read again: a reply was lost,
+// write replaces the data of our node. It also returns nil if the path has to be read again because a reply was lost,
 // or another client was faster.
 func (k *keeper) write(ctx context.Context, found, want []byte, number int, version int32) error {
 	if bytes.Equal(found, want) {
 		return nil // only the reading was not current
 	}
-	if number == k.wrote { // it had this data
+	if number == k.wrote { // it had this data before
 		k.wrote = 0
 		return &session.OpError{Op: "node", Path: k.path, Err: errOverwritten}
 	}
@@ -172,13 +173,13 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	return err
 }
 
-// watch waits until the node has to be read again: what was read has changed, or there is new data.
+// watch waits until the node has to be read again, because what was read has changed, or there is new data.
 func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
-	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
+	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller checks both
 }
 
-// remove deletes our node if there is one, including one of an earlier session. It retries until that is certain or
-// the session is over.
+// remove deletes our node if there is one, including one of an earlier session. It retries until that is certain or the
+// session is over.
 func (k *keeper) remove(ctx context.Context) {
 	k.since = time.Time{}
 	k.pauses.Reset()
@@ -190,7 +191,8 @@ func (k *keeper) remove(ctx context.Context) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			k.mu.Lock()
 			if k.stuck == nil {
-				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends", "path", k.path, "error", err)
+				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends",
+					"path", k.path, "error", err)
 			}
 			k.stuck = err
 			k.broadcast()
@@ -200,9 +202,9 @@ func (k *keeper) remove(ctx context.Context) {
 	}
 }
 
-// removeOnce reports whether no node of ours is left. If the reply to a create was lost, it reads behind a barrier,
-// so that no create is still in flight, and again after it has deleted a node: a server may have delayed the first of
-// two creates.
+// removeOnce reports whether no node of ours is left. If the reply to a create was lost, it reads behind a barrier, so
+// that no create is still in flight, and again after it has deleted a node, because a server may have delayed the first
+// of two creates.
 func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 	if k.doubt {
 		if err := k.session.Barrier(ctx); err != nil {

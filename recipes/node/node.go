@@ -21,14 +21,14 @@ import (
 
 // Node maintains one ephemeral node. It is safe for concurrent use.
 type Node struct {
-	// Its goroutine does all that is written in ZooKeeper; callers say what they want and wait.
+	// The goroutine of the Node does all writes to ZooKeeper; callers state what they want and wait.
 	client  *client.Client
 	path    string
 	refuse  bool
 	replace func([]byte, zk.Stat) bool
 	claim   *client.Claim
 	stop    context.CancelFunc
-	done    chan struct{} // closed when the removal is complete, or the session over
+	done    chan struct{} // closed when the removal is complete, or the session is over
 
 	mu      sync.Mutex
 	data    []byte
@@ -36,18 +36,18 @@ type Node struct {
 	written int           // the newest of them that the server has had
 	state   State         // its freshness is that of age
 	judged  int           // the newest data that state.Err can be about
-	age     *session.Age  // nil if no server says what state says
+	age     *session.Age  // nil if no server confirms the state
 	final   error         // why there will be no node any more
-	stuck   error         // why the server does not allow the removal
+	stuck   error         // why the server does not permit the removal
 	changed chan struct{} // closed, and replaced, when one of the above changes
 
-	set chan struct{} // holds one: there is new data
+	set chan struct{} // signals new data; has room for one
 
-	// Used only by the goroutine, see run.
-	trying int // the newest data when the present try began
+	// The fields below are used only by the goroutine, see run.
+	trying int // the newest data when the current attempt began
 	pauses *pause.Growing
-	since  time.Time // since when the present node has stood as it is to be; zero if it does not
-	stood  bool      // the node was there once
+	since  time.Time // since when the current node has existed as it should; zero if it does not
+	stood  bool      // the node existed once
 }
 
 // Option configures [New].
@@ -58,10 +58,9 @@ type config struct {
 	replace func(data []byte, stat zk.Stat) bool
 }
 
-// WithRefusal ends the Node if a node of another session occupies the path before the Node has ever created its
-// own; by default it waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and
-// nothing is created at the path any more. A node of an earlier session of the same client does not count as
-// another's.
+// WithRefusal ends the Node if a node of another session occupies the path before the Node has ever created its own; by
+// default it waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and nothing is created
+// at the path any more. A node of an earlier session of the same client does not count as another's.
 func WithRefusal() Option {
 	return func(c *config) error {
 		c.refuse = true
@@ -69,10 +68,10 @@ func WithRefusal() Option {
 	}
 }
 
-// WithReplace deletes the node of another session if replace returns true, in one transaction with the creation
-// of this one; by default Node waits until that node is gone. A restarted process then need not wait until the
-// session of its predecessor expires: it compares data that identifies its own node. replace is called on a
-// goroutine of the client and must not block.
+// WithReplace deletes the node of another session if replace returns true, in one transaction with the creation of this
+// one; by default Node waits until that node is gone. A restarted process then need not wait until the session of its
+// predecessor expires: it compares data that identifies its own node. replace is called on a goroutine of the client
+// and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if replace == nil {
@@ -83,14 +82,13 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	}
 }
 
-// New starts to maintain an ephemeral node with data at path, and does not wait for it. Missing parents are
-// created. The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
+// New starts to maintain an ephemeral node with data at path, and does not wait for it. Missing parents are created.
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
 //
 // If a closed Node of the same client is still removing its node at path, the new Node waits for that.
 //
-// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option; data
-// above [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node;
-// ErrClosed.
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option; data above
+// [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node; ErrClosed.
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
@@ -106,7 +104,7 @@ func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error
 	return n, nil
 }
 
-// open starts to maintain the node. The options are checked.
+// open starts to maintain the node. The options have been checked.
 func open(client *client.Client, path string, data []byte, cfg config) (*Node, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
@@ -148,7 +146,7 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 	return n, nil
 }
 
-// check returns the error of data that no server would accept. A delete may be part of the same transaction.
+// check returns an error if no server would accept data. A delete may be part of the same transaction.
 func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, data, 1, n.path) }
 
 // Path returns the path of the node.
@@ -161,7 +159,7 @@ func (n *Node) State() State {
 	return n.view()
 }
 
-// view is called with mu held.
+// view returns the current state. It is called with mu held.
 func (n *Node) view() State {
 	s := n.state
 	if n.age != nil {
@@ -170,10 +168,9 @@ func (n *Node) view() State {
 	return s
 }
 
-// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in
-// between.
+// Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
 //
-// The iteration ends as described in package zkrecipes, under "Conventions". Its error is ErrClosed, or a
+// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed, or a
 // *zkrecipes.TakenError with [WithRefusal].
 func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
@@ -191,7 +188,7 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 			}
 			n.mu.Unlock()
 			if final != nil {
-				now.Current = false // nothing looks any more
+				now.Current = false // nothing follows the node any more
 				yield(now, final)
 				return
 			}
@@ -200,7 +197,7 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 				if !yield(now, nil) {
 					return
 				}
-				continue // it may have changed meanwhile
+				continue // it may have changed in the meantime
 			}
 			select {
 			case <-changed:
@@ -212,7 +209,8 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	}
 }
 
-// lookAgain fires when the state has to be looked at again, although it has not changed; nil is never. Called with mu held.
+// lookAgain fires when the state has to be checked again although it has not changed; it may be nil. It is called with
+// mu held.
 func (n *Node) lookAgain() <-chan time.Time {
 	if n.age == nil {
 		return nil
@@ -220,19 +218,19 @@ func (n *Node) lookAgain() <-chan time.Time {
 	return time.After(n.age.LookAgain())
 }
 
-// Ready waits until the node exists.
+// Ready blocks until the node exists.
 //
-// Errors: the cause of ctx, with what the call was waiting for; the error of the server if it refuses the node,
-// which is retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
+// Errors: the cause of ctx, with what the call was waiting for; the error of the server if it refuses the node, which
+// is retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
 	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
 }
 
-// Set replaces the data, and waits until the server has had it, or the data of a later Set that replaced it.
-// After an error, the data is still set as soon as possible, unless it was too large or the Node is closed.
+// Set replaces the data, and blocks until the server has had it, or the data of a later Set that replaced it. After an
+// error, the data is still set as soon as possible, unless it was too large or the Node is closed.
 //
-// Errors: those of [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the
-// server's answer to this data, after the pause between two attempts.
+// Errors: those of [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the server's
+// answer to this data, after the pause between two attempts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
 	if err := n.check(data); err != nil {
 		return err
@@ -249,10 +247,10 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
-// Close deletes the node if it is the client's own, and waits until it is gone or its session is over. It is
+// Close deletes the node if it is the client's own, and blocks until it is gone or its session is over. It is
 // idempotent. Afterwards Ready, Set and Watch return ErrClosed.
 //
-// Errors: the cause of ctx; that the server does not permit the removal. In both cases the removal continues.
+// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
@@ -280,11 +278,11 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 }
 
-// await waits until isDone, which is called with mu held. What the server said about data before those with the
-// number is not an answer.
+// await blocks until isDone returns true; isDone is called with mu held. An answer of the server about data with a
+// lower number does not count.
 //
-// Errors: why the server refuses the node; why the Node has ended; the cause of ctx, with what the call was
-// waiting for.
+// Errors: why the server refuses the node; why the Node has ended; the cause of ctx, with what the call was waiting
+// for.
 func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)
@@ -313,7 +311,7 @@ func (n *Node) await(ctx context.Context, number int, isDone func() bool) error 
 	}
 }
 
-// inTheWay returns why the node is not known to be there with its data. Called with mu held.
+// inTheWay returns why the node is not known to exist with its data. It is called with mu held.
 func (n *Node) inTheWay() error {
 	switch s := n.view(); {
 	case s.Err != nil:
@@ -325,7 +323,7 @@ func (n *Node) inTheWay() error {
 	}
 }
 
-// broadcast wakes the callers that wait. Called with mu held.
+// broadcast wakes the callers that wait. It is called with mu held.
 func (n *Node) broadcast() {
 	close(n.changed)
 	n.changed = make(chan struct{})

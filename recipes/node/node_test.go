@@ -25,8 +25,8 @@ import (
 
 const path = "/app/workers/w1"
 
-// inBubble runs f with a server, in virtual time. Afterwards client a must have written and deleted only its own
-// nodes.
+// inBubble runs f with a server, in virtual time. Afterwards it checks that client a has written and deleted only its
+// own nodes.
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	})
 }
 
-// requireOnlyOurs requires that every set and delete of client a has hit an incarnation that client a had made, and that
-// it made one only when there was none.
+// requireOnlyOurs requires that every set and delete of client a applied to an incarnation that client a had created,
+// and that it created one only when there was none.
 func requireOnlyOurs(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	maker := ""
@@ -80,7 +80,7 @@ func ready(t *testing.T, n *node.Node) *node.Node {
 	return n
 }
 
-// requireNode requires that the node is there, with the data, in the session of client a.
+// requireNode requires that the node exists, with the data, in the session of client a.
 func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 	t.Helper()
 	synctest.Wait()
@@ -93,10 +93,11 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
+	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner,
+		Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
 }
 
-// foreign makes an ephemeral node of another client at the path, which also makes the parents.
+// foreign creates an ephemeral node of another client at the path, which also creates the parents.
 func foreign(t *testing.T, srv *zktest.Server, data string) *conn.Client {
 	t.Helper()
 	c := bubble.Dial(t, srv, "b")
@@ -104,7 +105,7 @@ func foreign(t *testing.T, srv *zktest.Server, data string) *conn.Client {
 	return c
 }
 
-// creates matches the transactions of client a that make the node.
+// creates matches the transactions of client a that create the node.
 func creates() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
 }
@@ -119,7 +120,7 @@ func follow(t *testing.T, n *node.Node) *log {
 	t.Helper()
 	l := &log{}
 	go func() {
-		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
+		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 			l.mu.Lock()
 			l.states = append(l.states, s)
 			l.mu.Unlock()
@@ -183,11 +184,11 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	})
 }
 
-// TestCost: one round trip to make it, one watch.
+// Creating the node takes one round trip and one watch.
 func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
-		require.NoError(t, ready(t, keepOf(t, c, "1")).Close(t.Context())) // makes the parents
+		require.NoError(t, ready(t, keepOf(t, c, "1")).Close(t.Context())) // creates the parents
 		const roundTrip = 10 * time.Millisecond
 		srv.SetLatency(roundTrip)
 		requests := bubble.Requests(srv)
@@ -232,7 +233,7 @@ func TestNode_IsOursWithItsData(t *testing.T) {
 	})
 }
 
-// TestCreate_ReplyLost: a node found in our session is ours, and no second one is created.
+// A node found in our session is ours, and no second one is created.
 func TestCreate_ReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +253,7 @@ func TestCreate_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestCreate_ReplyLost_SessionExpires: the node of the dead session is not mistaken for ours.
+// The node of the dead session is not mistaken for ours.
 func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -263,10 +264,10 @@ func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 			srv.Down()
 			close(down)
 		}))
-		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore()) // the node stays for long
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore()) // the node remains for long
 		n := keepOf(t, c, "1")
 		<-down
-		time.Sleep(bubble.Timeout + time.Second) // the client gives its session up
+		time.Sleep(bubble.Timeout + time.Second) // the client gives up its session
 		there, ok := srv.Node(path)
 		require.True(t, ok, "the server does not")
 		require.Equal(t, old, there.Stat.EphemeralOwner)
@@ -278,7 +279,7 @@ func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 	})
 }
 
-// TestSession_Expires: the node is back in the next session, at once.
+// The node is created again in the next session, at once.
 func TestSession_Expires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -295,7 +296,7 @@ func TestSession_Expires(t *testing.T) {
 	})
 }
 
-// TestSession_ExpiresEachSecond: no storm, and the node is there at the end.
+// The Node causes no storm of requests, and in the end its node exists.
 func TestSession_ExpiresEachSecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -311,8 +312,7 @@ func TestSession_ExpiresEachSecond(t *testing.T) {
 	})
 }
 
-// TestSession_OfBefore_IsReplaced: the servers still have the session that the client has given up. Its node is
-// replaced in one transaction.
+// The servers still have the session that the client has given up. Its node is replaced in one transaction.
 func TestSession_OfBefore_IsReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -320,7 +320,7 @@ func TestSession_OfBefore_IsReplaced(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore())
 		srv.Down()
 		time.Sleep(bubble.Timeout + time.Second)
-		srv.Up() // all sessions get a whole timeout
+		srv.Up() // each session gets a full timeout
 		ready(t, n)
 		require.NotEqual(t, old, n.State().Session)
 		requireNode(t, srv, n, "1")
@@ -331,7 +331,7 @@ func TestSession_OfBefore_IsReplaced(t *testing.T) {
 	})
 }
 
-// TestSession_OfBefore_IsReplacedAfterARefusal: until the next try Ready says what the server said.
+// Until the next attempt, Ready returns the error of the server.
 func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -339,17 +339,17 @@ func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
 		srv.Down()
 		time.Sleep(bubble.Timeout + time.Second)
 		replacing := creates()
-		replacing.Skip, replacing.Times = 1, 2 // the old node makes the first try fail; the second follows at once
+		replacing.Skip, replacing.Times = 1, 2 // the old node makes the first attempt fail; the second follows at once
 		srv.Intercept(replacing, zktest.Fail(zktest.CodeNoAuth))
-		srv.Up() // all sessions get a whole timeout
+		srv.Up() // each session gets a full timeout
 		require.ErrorIs(t, n.Ready(t.Context()), zk.ErrNoAuth)
 		time.Sleep(10 * time.Second)
 		requireNode(t, srv, n, "1")
 	})
 }
 
-// TestForeign_PersistentAfterAnAttemptWithoutASession: a server has ended a new session before it had an id. A
-// persistent node, whose owner is 0, is not ours because of that.
+// A server has ended a new session before it had an id. A persistent node, whose owner is 0, is not ours because of
+// that.
 func TestForeign_PersistentAfterAnAttemptWithoutASession(t *testing.T) {
 	for name, opts := range map[string][]node.Option{"wait": nil, "refuse": {node.WithRefusal()}} {
 		t.Run(name, func(t *testing.T) {
@@ -369,8 +369,8 @@ func TestForeign_PersistentAfterAnAttemptWithoutASession(t *testing.T) {
 	}
 }
 
-// TestSession_OfBefore_AnotherClientIsFaster: the servers expire the previous session, another client creates its
-// node, and the server that we read from does not know it yet. Both nodes have the same version.
+// The servers expire the previous session, another client creates its node, and the server that we read from does not
+// know that yet. Both nodes have the same version.
 func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
 	for name, next := range map[string]func(t *testing.T, n *node.Node){
 		"keep":  func(*testing.T, *node.Node) {},
@@ -411,7 +411,7 @@ func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
 	}
 }
 
-// TestDeleted_IsMadeAgain: by hand, once.
+// The node is deleted once, by hand.
 func TestDeleted_IsMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -425,7 +425,7 @@ func TestDeleted_IsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestDeleted_SessionEndsMeanwhile: the session ends before the node is made again in it. The next session makes the node.
+// The session ends before the node is created again in it. The node is created in the next session.
 func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := keep(t, srv, "1")
@@ -440,7 +440,7 @@ func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// TestDeleted_InALoop: no storm of requests, and every state is reported.
+// The Node causes no storm of requests, and every state is reported.
 func TestDeleted_InALoop(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -448,7 +448,7 @@ func TestDeleted_InALoop(t *testing.T) {
 		l := follow(t, n)
 		m := creates()
 		m.Times = -1
-		loop := srv.Intercept(m, zktest.After(func(zktest.Request) { _ = srv.Delete(path) })) // it may not have been made
+		loop := srv.Intercept(m, zktest.After(func(zktest.Request) { _ = srv.Delete(path) })) // it may not have been created
 		require.NoError(t, srv.Delete(path))
 		time.Sleep(10 * time.Minute)
 		require.Less(t, loop.Hits(), 300)
@@ -460,16 +460,17 @@ func TestDeleted_InALoop(t *testing.T) {
 	})
 }
 
-// TestOverwritten: another client writes our node.
+// Another client overwrites our node.
 func TestOverwritten(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		time.Sleep(time.Minute)
 		require.NoError(t, srv.Set(path, []byte("x")))
 		requireNode(t, srv, n, "1")
-		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.After(func(zktest.Request) {
-			require.NoError(t, srv.Set(path, []byte("x")))
-		}))
+		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.After(func(zktest.Request) {
+				require.NoError(t, srv.Set(path, []byte("x")))
+			}))
 		require.NoError(t, srv.Set(path, []byte("x")))
 		time.Sleep(10 * time.Minute)
 		there, _ := srv.Node(path)
@@ -484,8 +485,7 @@ func TestOverwritten(t *testing.T) {
 	})
 }
 
-// TestOverwritten_NowAndThen: once a minute is not a loop. The data is restored at once each time, and so is the node
-// after that.
+// An overwrite each minute is not a loop. The data is restored at once each time, and afterwards so is the node.
 func TestOverwritten_NowAndThen(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -500,7 +500,7 @@ func TestOverwritten_NowAndThen(t *testing.T) {
 	})
 }
 
-// TestEvents_WithoutACause: an event alone changes nothing.
+// An event alone changes nothing.
 func TestEvents_WithoutACause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -518,7 +518,7 @@ func TestEvents_WithoutACause(t *testing.T) {
 	})
 }
 
-// TestEvents_Lost: it looks by itself.
+// A Node whose event was lost rereads by itself.
 func TestEvents_Lost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -530,7 +530,7 @@ func TestEvents_Lost(t *testing.T) {
 	})
 }
 
-// TestDeleted_BeforeItIsWatched: the node has gone when the watch is to be set.
+// The node disappears before its watch can be set.
 func TestDeleted_BeforeItIsWatched(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
@@ -542,7 +542,7 @@ func TestDeleted_BeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// TestForeign_IsWaitedFor: the node of another session is left alone, and ours follows when it is gone.
+// The node of another session is left alone, and ours follows when it is gone.
 func TestForeign_IsWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := foreign(t, srv, "theirs")
@@ -568,7 +568,7 @@ func TestForeign_IsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestForeign_CostsNoWrites: what the other client does with its node costs only reads.
+// What the other client does with its node costs only reads.
 func TestForeign_CostsNoWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		foreign(t, srv, "theirs")
@@ -585,8 +585,7 @@ func TestForeign_CostsNoWrites(t *testing.T) {
 	})
 }
 
-// TestForeign_IsLoggedOnce: the other client writes to its node all the time. That is reported, but not logged each
-// time.
+// The other client writes to its node all the time. Each write is reported, but not logged.
 func TestForeign_IsLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		other := bubble.Dial(t, srv, "b")
@@ -607,7 +606,7 @@ func TestForeign_IsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestForeign_Close leaves the other's node.
+// TestForeign_Close checks that Close leaves the other client's node.
 func TestForeign_Close(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		foreign(t, srv, "theirs")
@@ -618,7 +617,7 @@ func TestForeign_Close(t *testing.T) {
 	})
 }
 
-// TestForeign_InOurSession: a node that the application creates at the path itself is not ours either.
+// A node that the application itself creates at the path is not ours either.
 func TestForeign_InOurSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -666,8 +665,8 @@ func TestForeign_Refused(t *testing.T) {
 	})
 }
 
-// TestForeign_RefusedInDoubt: the answer to the create was lost, and now there is another's node. A create that is still on its
-// way must not come after the end.
+// The answer to the create was lost, and now there is a node of another session. A create that is still in flight must
+// not take effect after the end.
 func TestForeign_RefusedInDoubt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -713,7 +712,7 @@ func TestForeign_Replaced(t *testing.T) {
 	})
 }
 
-// TestForeign_ReplacedAnotherIncarnation: the node that was agreed to has changed meanwhile, and is asked about again.
+// The node that replace agreed to has changed in the meantime, so replace is called again.
 func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -729,8 +728,8 @@ func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
 	})
 }
 
-// TestForeign_ReplacesBack: two processes believe that the node is theirs. Neither replaces the other's node without
-// a pause, which grows.
+// Two processes believe that the node is theirs. Neither replaces the other's node without a pause, and the pauses
+// grow.
 func TestForeign_ReplacesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -746,9 +745,11 @@ func TestForeign_ReplacesBack(t *testing.T) {
 	})
 }
 
-// TestRefused: the server does not allow the node, and later does.
+// The server does not permit the node, and later does.
 func TestRefused(t *testing.T) {
-	for want, code := range map[error]zktest.Code{zk.ErrNoAuth: zktest.CodeNoAuth, zkrecipes.CodeQuotaExceeded: zktest.CodeQuotaExceeded} {
+	for want, code := range map[error]zktest.Code{
+		zk.ErrNoAuth: zktest.CodeNoAuth, zkrecipes.CodeQuotaExceeded: zktest.CodeQuotaExceeded,
+	} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			m := creates()
 			m.Times = -1
@@ -767,8 +768,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefused_TooLarge: the server hangs up on a request above its jute.maxbuffer. Each time costs a connection, so that there are
-// pauses after the second.
+// The server hangs up on a request above its jute.maxbuffer. Each attempt costs a connection, so there are pauses after
+// the second.
 func TestRefused_TooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithMaxBuffer(70<<10))
@@ -794,7 +795,7 @@ func TestRefused_TooLarge(t *testing.T) {
 	})
 }
 
-// TestRefused_SessionExpires: the next try runs in the next session, and its node is known to be ours.
+// The next attempt runs in the next session, and its node is known to be ours.
 func TestRefused_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -808,12 +809,13 @@ func TestRefused_SessionExpires(t *testing.T) {
 	})
 }
 
-// TestState_EventDuringAPause: the server refuses the new data, so that the next try is after a pause. An event in that pause
-// says that the node may be gone, and the state says so at once.
+// The server refuses the new data, so the next attempt follows after a pause. An event in that pause means that the
+// node may be gone, and the state reports that at once.
 func TestState_EventDuringAPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "0"))
-		refused := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("1")), zk.ErrNoAuth)
 		time.Sleep(time.Minute) // the pauses have grown
 		synctest.Wait()
@@ -823,7 +825,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
-			for s := range n.Watch(ctx) { //nolint:errcheck // its error is not looked at
+			for s := range n.Watch(ctx) { //nolint:errcheck // its error does not matter
 				told <- s
 			}
 		}()
@@ -844,8 +846,8 @@ func TestState_EventDuringAPause(t *testing.T) {
 	})
 }
 
-// TestClose_CreateComesLate: the reply to a create was lost. The removal reads behind a barrier, and again after it
-// has deleted, because a slow server may have the first copy of a create that was sent again.
+// The reply to a create was lost. The removal reads behind a barrier, and again after it has deleted, because a slow
+// server may have the first copy of a create that was sent again.
 func TestClose_CreateComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -853,7 +855,8 @@ func TestClose_CreateComesLate(t *testing.T) {
 		srv.Intercept(creates(), zktest.DropRequest())
 		n := ready(t, keepOf(t, c, "1"))
 		synctest.Wait()
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency)) // that is none
+		// This transaction does not act as a barrier.
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency))
 		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
 			if barriers.Hits() == 0 {
@@ -873,7 +876,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 	})
 }
 
-// TestClose_DuringTheCreate: whatever becomes of the create, nothing is left.
+// Whatever becomes of the create, nothing is left.
 func TestClose_DuringTheCreate(t *testing.T) {
 	for name, action := range map[string]func(until <-chan struct{}) zktest.Action{
 		"late":       zktest.DelayUntil,
@@ -904,7 +907,7 @@ func TestClose_DuringTheCreate(t *testing.T) {
 	}
 }
 
-// TestClose_ReplyLost: the delete is looked at again.
+// The node is reread after the reply to the delete was lost.
 func TestClose_ReplyLost(t *testing.T) {
 	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -916,7 +919,7 @@ func TestClose_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestClose_OtherMeanwhile: another client has taken the path between the last look and Close.
+// Another client has taken the path between the last read and Close.
 func TestClose_OtherMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -931,7 +934,7 @@ func TestClose_OtherMeanwhile(t *testing.T) {
 	})
 }
 
-// TestClose_WhileCutOff returns with its context, or when the session is over.
+// TestClose_WhileCutOff checks that Close returns with its context, or when the session is over.
 func TestClose_WhileCutOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -948,11 +951,12 @@ func TestClose_WhileCutOff(t *testing.T) {
 	})
 }
 
-// TestClose_BetweenSessions returns at once. A Node that need not wait for a session is no reason to warn.
+// Close returns at once. A Node that need not wait for a session causes no warning.
 func TestClose_BetweenSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		n := ready(t, keepOf(t, a, "1"))
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
@@ -972,8 +976,7 @@ func TestClose_BetweenSessions(t *testing.T) {
 	})
 }
 
-// TestClose_OfTheSub: the Node gets no next session from a client made by Sub that was closed, so it ends with its
-// session.
+// The Node gets no next session from a closed client that was made by Sub, so it ends with its session.
 func TestClose_OfTheSub(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := bubble.Dial(t, srv, "a").Sub("/app")
@@ -996,12 +999,13 @@ func TestClose_OfTheSub(t *testing.T) {
 	})
 }
 
-// TestClose_NotAllowed reports it and continues. It is logged once.
+// Close reports that the removal is not permitted, and continues. It is logged once.
 func TestClose_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bubble.Buffer
 		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), "1"))
-		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
 		require.True(t, srv.Exists(path))
 		time.Sleep(time.Second)
@@ -1014,19 +1018,20 @@ func TestClose_NotAllowed(t *testing.T) {
 	})
 }
 
-// TestClose_CannotBeRead: a reading that fails does not say that the node is gone.
+// A read that fails does not mean that the node is gone.
 func TestClose_CannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
-		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		require.NoError(t, n.Close(t.Context()))
 		require.Equal(t, 1, failed.Hits())
 		require.False(t, srv.Exists(path))
 	})
 }
 
-// TestClose_AfterARefusal: the pauses between tries to create the node have grown. Those between tries to remove it
-// start again from the shortest.
+// The pauses between attempts to create the node have grown. Those between attempts to remove it start at the shortest
+// one.
 func TestClose_AfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		m := creates()
@@ -1034,27 +1039,29 @@ func TestClose_AfterARefusal(t *testing.T) {
 		srv.Intercept(m, zktest.Fail(zktest.CodeNoAuth))
 		n := keep(t, srv, "1")
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		began := time.Now()
 		require.NoError(t, n.Close(t.Context()))
 		require.Less(t, time.Since(began), 100*time.Millisecond)
 	})
 }
 
-// TestClose_NodeHasStood: a node that stood is made again at once. To remove it is tried again after a pause.
+// A node that has existed for long is created again at once. Its removal is retried after a pause.
 func TestClose_NodeHasStood(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		time.Sleep(time.Minute)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists},
+			zktest.Fail(zktest.CodeRuntimeInconsistency))
 		began := time.Now()
 		require.NoError(t, n.Close(t.Context()))
 		require.Positive(t, time.Since(began))
 	})
 }
 
-// TestCredentialsRefused: the servers refuse the client for a while. The state says so, and the node is created when
-// they accept it.
+// The servers refuse the client for a while. The state reports that, and the node is created when they accept the
+// client.
 func TestCredentialsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p")), "1"))
@@ -1068,7 +1075,7 @@ func TestCredentialsRefused(t *testing.T) {
 	})
 }
 
-// TestReplace_NoSync: what the server has read may be old, so nothing is deleted without an answer to the sync.
+// What the server has read may be old, so nothing is deleted without an answer to the sync.
 func TestReplace_NoSync(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b := bubble.Dial(t, srv, "b")
@@ -1084,7 +1091,7 @@ func TestReplace_NoSync(t *testing.T) {
 	})
 }
 
-// TestSet_NodeOfAnotherSession: another session replaces the node just before the data are set. Its node keeps its data.
+// Another session replaces the node just before the data is set. Its node keeps its data.
 func TestSet_NodeOfAnotherSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -1102,7 +1109,7 @@ func TestSet_NodeOfAnotherSession(t *testing.T) {
 	})
 }
 
-// TestSet_ReplyLost: the same bytes may be written twice, and no others.
+// The same bytes may be written twice, but no others.
 func TestSet_ReplyLost(t *testing.T) {
 	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1114,12 +1121,13 @@ func TestSet_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSet_NotAllowed: the node is there, with the data that it had.
+// The node exists, with its previous data.
 func TestSet_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		l := follow(t, n)
-		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), zkrecipes.CodeQuotaExceeded)
 		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
@@ -1133,11 +1141,12 @@ func TestSet_NotAllowed(t *testing.T) {
 	})
 }
 
-// TestSet_AfterARefusal: the server has refused other data. What it says of these is what counts.
+// The server has refused other data. Its answer to this data counts.
 func TestSet_AfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
-		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2}, zktest.Fail(zktest.CodeQuotaExceeded))
+		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), zkrecipes.CodeQuotaExceeded)
 		<-quota.Done()
 		synctest.Wait()
@@ -1149,7 +1158,7 @@ func TestSet_AfterARefusal(t *testing.T) {
 	})
 }
 
-// TestSet_WhileCutOff: the data takes effect even if the call gives up.
+// The data takes effect even if the call gives up.
 func TestSet_WhileCutOff(t *testing.T) {
 	for _, expires := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1172,7 +1181,7 @@ func TestSet_WhileCutOff(t *testing.T) {
 	}
 }
 
-// TestSet_LastWins: of many in flight together.
+// Of many calls in flight together, the last one wins.
 func TestSet_LastWins(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -1194,7 +1203,7 @@ func TestSet_LastWins(t *testing.T) {
 	})
 }
 
-// TestState_SaysHowOldItIs: not current as soon as the connection is gone, and as of the last answer.
+// The state stops being current as soon as the connection is gone, and is as of the last answer.
 func TestState_SaysHowOldItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -1217,7 +1226,7 @@ func TestState_SaysHowOldItIs(t *testing.T) {
 	})
 }
 
-// TestState_Silence: no answer comes, and the connection is not closed either.
+// No answer arrives, but the connection is not closed either.
 func TestState_Silence(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
@@ -1234,12 +1243,12 @@ func TestState_Silence(t *testing.T) {
 	})
 }
 
-// TestWatch_SlowReader gets the newest state.
+// TestWatch_SlowReader checks that a slow reader gets the newest state.
 func TestWatch_SlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := keep(t, srv, "1")
 		var told []node.State
-		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
+		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error does not matter
 			told = append(told, s)
 			if len(told) == 2 {
 				break
@@ -1264,7 +1273,7 @@ func TestWatch_SlowReader(t *testing.T) {
 	})
 }
 
-// TestWatch_AnotherReason: the node is missing before and after, and the caller learns each reason.
+// The node is missing before and after, and the caller learns each reason.
 func TestWatch_AnotherReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
@@ -1281,7 +1290,7 @@ func TestWatch_AnotherReason(t *testing.T) {
 	})
 }
 
-// TestNew_WhileTheNodeBeforeIsRemoved: the client would mistake one for the other, because the session owns both.
+// The client would mistake one for the other, because the session owns both.
 func TestNew_WhileTheNodeBeforeIsRemoved(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")
@@ -1305,7 +1314,7 @@ func TestNew_WhileTheNodeBeforeIsRemoved(t *testing.T) {
 	})
 }
 
-// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+// The root of a client made by Sub is a node like any other, and missing at first.
 func TestRootOfASub(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := bubble.Dial(t, srv, "a").Sub("/app/workers/w1")
@@ -1324,7 +1333,7 @@ func TestRootOfASub(t *testing.T) {
 	})
 }
 
-// TestSet_VersionWraps: the node gets its data, and goes at the end, over the data version that servers take for any.
+// The node gets its data, and is deleted at the end, across the data version that servers treat as any version.
 func TestSet_VersionWraps(t *testing.T) {
 	for _, version := range []int32{-2, -1} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {

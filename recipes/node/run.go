@@ -11,8 +11,8 @@ import (
 )
 
 // run is the goroutine of a Node: it keeps the node in one session after another. ctx ends with the Node, client with
-// the client. It is not [client.Client.InSessions], because after refused credentials and after each end of a session
-// it reports the state of the node.
+// the client. It does not use [client.Client.InSessions], because it reports the state of the node after refused
+// credentials and after each end of a session.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
 		_, n.trying = n.desired()
@@ -31,8 +31,8 @@ func (n *Node) run(ctx, client context.Context) {
 	}
 }
 
-// awaitClaim waits until the previous Node, which was closed, has removed its node. A Node that is closed itself
-// waits too, because the next one waits only for it.
+// awaitClaim waits until the previous Node, which was closed, has removed its node. A Node that is itself closed waits
+// too, because the next one waits only for it.
 func (n *Node) awaitClaim(client context.Context) {
 	before := n.claim.Before()
 	if before == nil {
@@ -45,7 +45,7 @@ func (n *Node) awaitClaim(client context.Context) {
 	}
 }
 
-// serve keeps the node in one session. It reports false if there is to be no node in the next one.
+// serve keeps the node in one session. It returns false if there must be no node in the next one.
 func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	k := &keeper{Node: n, session: s}
 	for {
@@ -71,7 +71,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 				n.final = err
 				n.mu.Unlock()
 				if k.doubt {
-					k.remove(client) // a create may still be on its way
+					k.remove(client) // a create may still be in flight
 				}
 				return false
 			}
@@ -86,23 +86,25 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 // failed reports and logs why the node does not exist, or does not have its data.
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
-		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Exists, "error", err)
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data",
+			"path", n.path, "there", seen.Exists, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)
 }
 
-// sameReason reports whether err needs no log line after was. The data of the node that another client has at the
+// sameReason reports whether err needs no new log line after was. The data of the node that another client has at the
 // path may change all the time, and so may the number of bytes of a session that is full.
 func sameReason(was, err error) bool {
 	var before, now *zkrecipes.TakenError
 	if errors.As(was, &before) && errors.As(err, &now) {
 		return before.Czxid == now.Czxid
 	}
-	return was != nil && (was.Error() == err.Error() || errors.Is(was, zkrecipes.ErrSessionFull) && errors.Is(err, zkrecipes.ErrSessionFull))
+	return was != nil && (was.Error() == err.Error() ||
+		errors.Is(was, zkrecipes.ErrSessionFull) && errors.Is(err, zkrecipes.ErrSessionFull))
 }
 
-// end is the last that the goroutine does.
+// end is the last step of the goroutine.
 func (n *Node) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +123,7 @@ func (n *Node) desired() ([]byte, int) {
 	return n.data, n.wanted
 }
 
-// tell records a state, the session that it was read in, and the number of the data that the server has had.
+// tell records a state, the reading that it comes from, and the number of the data that the server has had.
 func (n *Node) tell(s State, r *session.Age, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,7 +131,7 @@ func (n *Node) tell(s State, r *session.Age, written int) {
 	n.broadcast()
 }
 
-// outdated notes that what the state says may be over.
+// outdated records that the state may no longer be true.
 func (n *Node) outdated() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,8 +140,8 @@ func (n *Node) outdated() {
 	n.broadcast()
 }
 
-// sleep waits before the next try: not at all if the node stood for long. If the watch fires meanwhile, the state is no longer
-// current. What has changed is looked up after the pause: an event must not make it shorter.
+// sleep waits before the next attempt, but not if the node has existed for long. If the watch fires in the meantime,
+// the state is no longer current. What has changed is read after the pause, because an event must not shorten it.
 func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Watch) {
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
@@ -169,7 +171,7 @@ func (n *Node) made() {
 	n.since, n.stood = time.Now(), true
 }
 
-// Pauses before a node is made again. They grow, unless the node stood for the time steady before it went.
+// These are the pauses before a node is created again. They grow, unless the node existed for the time steady before.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second

@@ -10,19 +10,19 @@ import (
 type State struct {
 	// Exists reports that the node existed at AsOf. A node of another session does not count.
 	Exists bool
-	// Czxid is the incarnation of the node; 0 if there is none.
+	// Czxid identifies the incarnation of the node; 0 if there is none.
 	Czxid int64
 	// Session is the session that owns the node; 0 if there is none.
 	Session int64
 	zkrecipes.Freshness
-	// Err is why the node does not exist, or does not have the data that was set last; nil if neither is the
-	// case. It matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner),
-	// zkrecipes.ErrLost if the session has ended, zkrecipes.ErrClosed if the Node is closed, or the error of the
-	// server. Other errors are meant for people only.
+	// Err is why the node does not exist, or does not have the data that was set last; nil if neither is the case. It
+	// matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the
+	// session has ended, zkrecipes.ErrClosed if the Node is closed, or the error of the server. Other errors are meant
+	// for people only.
 	Err error
 }
 
-// same reports whether a caller that has seen s need not see now.
+// same reports whether now contains nothing new for a caller that has seen s.
 func (s State) same(now State) bool {
 	text := func(err error) string {
 		if err == nil {
@@ -36,7 +36,7 @@ func (s State) same(now State) bool {
 // ErrDeleted reports that another client has deleted the node, which is being created again.
 var ErrDeleted = errors.New("deleted by another client")
 
-// The other reasons why the node does not exist, apart from answers of the server.
+// These are the other reasons why the node does not exist, apart from answers of the server.
 var (
 	errOverwritten = errors.New("another client has written its data")
 	errUnsettled   = errors.New("changes whenever it is looked at")
@@ -45,7 +45,7 @@ var (
 	errNoAnswer    = errors.New("not connected")
 )
 
-// isRefusal reports whether err is an answer of the server that no waiting changes.
+// isRefusal reports whether err is an answer of the server that waiting does not change.
 func isRefusal(err error) bool {
 	for _, passing := range []error{
 		zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errOverwritten, errUnsettled, errNotYet, errLeaving, errNoAnswer,

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// BenchmarkRWLock is one section; one in ten writes.
+// BenchmarkRWLock measures one section. One in ten writes.
 func BenchmarkRWLock(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {

@@ -19,12 +19,13 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 		l := newLock(t, a, rwlock.WithKazoo())
 		release(t, held(t, t.Context(), l.Lock))
 		kazoo := func(name string) string {
-			node, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
+			node, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b"+name, nil,
+				zk.FlagEphemeral|zk.FlagSequence)
 			require.NoError(t, err)
 			return node
 		}
 		reader := kazoo("__rlock__")
-		first := held(t, t.Context(), l.RLock) // beside kazoo's reader
+		first := held(t, t.Context(), l.RLock) // together with kazoo's reader
 		ours := bubble.Start(t.Context(), l.Lock)
 		ours.Waits(t)
 		writer := kazoo("__lock__")
@@ -40,14 +41,14 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 		require.Equal(t, []bool{false, false, true, true, false}, writes)
 		require.Equal(t, []bool{true, true, false, false, false}, holds)
 		require.ErrorContains(t, l.Revoke(t.Context()), reader)
-		<-first.Revoked() // ours is asked anyway
+		<-first.Revoked() // ours is asked nevertheless
 
 		release(t, first)
 		ours.Waits(t)
 		require.NoError(t, srv.Delete(reader))
 		h := ours.Granted(t, 0)
 		second.Waits(t)
-		inner := held(t, h.Context(), l.RLock) // a downgrade, with kazoo's writer behind
+		inner := held(t, h.Context(), l.RLock) // a downgrade, ahead of kazoo's writer
 		release(t, h)
 		second.Waits(t)
 		release(t, inner)
@@ -58,7 +59,7 @@ func TestWithKazoo_ReadersShareAndWritersExclude(t *testing.T) {
 	})
 }
 
-// TestWithoutKazoo_ContenderOfKazoo_IsRefused: a reader of kazoo excludes writers, and would not see ours.
+// A reader of kazoo excludes writers, and would not see ours.
 func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
 	for _, name := range []string{"__rlock__", "__lock__"} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {

@@ -32,8 +32,10 @@ func newLock(t testing.TB, c *conn.Client, opts ...rwlock.Option) *rwlock.RWLock
 	return l
 }
 
-// held acquires what must be free.
-func held(t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold { //nolint:revive // t goes first
+// held acquires a lock that must be free.
+func held( //nolint:revive // t goes first
+	t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error),
+) *zkrecipes.Hold {
 	t.Helper()
 	return bubble.Start(ctx, acquire).Granted(t, 0)
 }
@@ -50,8 +52,8 @@ func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.C
 	})
 }
 
-// Curator's golden dump: write held (data d), another writer and a reader queued, then the downgrade, whose node is
-// plainly ephemeral and has the writer's own digits.
+// Curator's golden dump: a write hold (data d), another writer and a reader in the queue, then the downgrade, whose
+// node is plainly ephemeral and has the writer's own digits.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a, rwlock.WithData([]byte("d")))
@@ -103,7 +105,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 	})
 }
 
-// CURATOR-621: an older Curator lets the queued writer in when the write lock is released.
+// CURATOR-621: an older Curator grants the queued writer when the write lock is released.
 func TestDowngrade_QueuedWriter_StaysOutUntilTheReaderHasLeft(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine, other := newLock(t, a), newLock(t, b)
@@ -146,7 +148,7 @@ func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
 	})
 }
 
-// The write hold ends between the check and the reader's node: a writer may have been granted, so the reader must not
+// The write hold ends between the check and the reader's node. A writer may have been granted, so the reader must not
 // be.
 func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zktest.Server, *zkrecipes.Hold){
@@ -170,8 +172,8 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 					end(t, srv, writer)
 				}()
 				if name == "released" {
-					// The delete waits behind the create that is held back; the operator's does not.
-					synctest.Wait() // the hold has ended by its release, and not by what the operator does
+					// The delete waits behind the create that is held back, but the operator's delete does not.
+					synctest.Wait() // the hold has ended by its release, not by the operator's delete
 					assert.NoError(t, srv.Delete(writer.Path()))
 				}
 				h := next.Granted(t, 0)
@@ -190,7 +192,8 @@ func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)
 		writer := held(t, t.Context(), mine.Lock)
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"},
+			zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		next := bubble.Start(t.Context(), newLock(t, b).Lock)
 		next.Waits(t)
 		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
@@ -219,7 +222,7 @@ func TestRLock_WithoutTheContextOfTheWriter_Waits(t *testing.T) {
 	})
 }
 
-// Curator waits for ever.
+// Curator waits forever.
 func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
@@ -230,14 +233,15 @@ func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
 			require.ErrorContains(t, err, path)
 		}
-		require.ErrorIs(t, l.Do(reader.Context(), func(context.Context, *zkrecipes.Hold) error { return nil }), zkrecipes.ErrUpgrade)
+		require.ErrorIs(t, l.Do(reader.Context(), func(context.Context, *zkrecipes.Hold) error { return nil }),
+			zkrecipes.ErrUpgrade)
 		require.Zero(t, sent.Hits())
 		release(t, reader)
 		release(t, held(t, context.WithoutCancel(reader.Context()), l.Lock))
 	})
 }
 
-// TestLock_InsideItsOwnHold: a writer excludes the goroutines that have its context. Readers exclude none.
+// A writer excludes the goroutines that have its context. Readers exclude none.
 func TestLock_InsideItsOwnHold(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
@@ -400,7 +404,8 @@ func TestDowngrade_ReaderDeletedByHand_IsMadeAgain(t *testing.T) {
 	})
 }
 
-// The next writer, who has been in line before the downgrade, is not stale at a resource that has seen its token.
+// The next writer, which was in the queue before the downgrade, is not stale at a resource that has seen the token of
+// the downgraded reader.
 func TestDowngrade_HasTheTokenOfItsPlace(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		gate := fence.New(fence.NewMemory())
@@ -422,7 +427,7 @@ func TestDowngrade_HasTheTokenOfItsPlace(t *testing.T) {
 	})
 }
 
-// The same connection and the same path on the server, by another name.
+// The same connection and the same path on the server, under another name.
 func TestDowngrade_ThroughSub(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		sub, err := a.Sub("/app")
@@ -525,7 +530,8 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 	})
 }
 
-// Curator's testBasic, longer: eight clients, a tenth of them writing, with cuts and restarts, and downgrades.
+// This is a longer version of Curator's testBasic: eight clients, a tenth of them writers, with cuts, restarts and
+// downgrades.
 func TestLock_ReadersAndWriters_AreSound(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() || bubble.Race {
@@ -566,7 +572,7 @@ func readersAndWriters(t *testing.T, random *rand.Rand) {
 				op := rec.CallRead(who)
 				acquire := l.RLock
 				if write {
-					// The call of a reader that never was: every op needs an end.
+					// The reader was never granted, but every op needs an end.
 					op.Failed()
 					op, acquire = rec.Call(who, 1), l.Lock
 				}
@@ -647,7 +653,7 @@ func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
 	})
 }
 
-// A reader waits for no reader, so only what cannot be granted inside a hold of another client is refused.
+// A reader waits for no reader, so only what cannot be granted inside a hold of another client fails.
 func TestLock_ThroughTwoClients_WouldWaitForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -713,7 +719,8 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	})
 }
 
-// The lock was deleted with its writer, who is not notified. Another writer has the same number in the new one.
+// The lock was deleted together with its writer, which is not notified. Another writer has the same number in the new
+// one.
 func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)
@@ -723,7 +730,8 @@ func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 		require.NoError(t, srv.Delete(writer.Path()))
 		require.NoError(t, srv.Delete(path))
 		other := held(t, t.Context(), newLock(t, b).Lock)
-		require.Equal(t, writer.Path()[len(writer.Path())-10:], other.Path()[len(other.Path())-10:], "or this test shows nothing")
+		require.Equal(t, writer.Path()[len(writer.Path())-10:], other.Path()[len(other.Path())-10:],
+			"or this test shows nothing")
 		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
 		reader.Waits(t)
 		release(t, other)
@@ -732,8 +740,8 @@ func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 	})
 }
 
-// The session of the writer is lost to the client, and the server keeps it for a while. The place goes with it, so a reader of
-// the next session does not take it.
+// The client has lost the session of the writer, but the server keeps it for a while. The place belongs to that
+// session, so a reader of the next session does not take it.
 func TestDowngrade_SessionOfTheWriterLives_OnTheServerAlone_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		mine := newLock(t, a)
@@ -765,11 +773,11 @@ func TestDowngrade_SessionOfTheWriterLives_OnTheServerAlone_Waits(t *testing.T) 
 	})
 }
 
-// A reader at the place of a writer that waits itself does not hold.
+// A reader at the place of a writer that is itself waiting does not hold the lock.
 func TestQueue_ReaderAtThePlaceOfAWaitingWriter_Waits(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
-		release(t, held(t, t.Context(), l.Lock)) // makes the parents
+		release(t, held(t, t.Context(), l.Lock)) // creates the parents
 		for _, name := range []string{"__WRIT__0000000001", "__WRIT__0000000002", "__READ__0000000002"} {
 			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
 			require.NoError(t, err)
@@ -803,7 +811,8 @@ func TestDoAndRDo_WithoutTheLock_DoNotRunTheBody(t *testing.T) {
 		l := newLock(t, b)
 		for _, do := range []func(context.Context, func(context.Context, *zkrecipes.Hold) error) error{l.Do, l.RDo} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			require.ErrorIs(t, do(ctx, func(context.Context, *zkrecipes.Hold) error { t.Error("it runs"); return nil }), context.DeadlineExceeded)
+			require.ErrorIs(t, do(ctx, func(context.Context, *zkrecipes.Hold) error { t.Error("it runs"); return nil }),
+				context.DeadlineExceeded)
 			cancel()
 		}
 	})

@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// These are about a caller that takes its leases in the transaction that gives up the door.
+// These tests cover callers that take their leases in the transaction that gives up the door.
 
 var together = zktest.Match{Op: zktest.OpMulti, Path: "lease-"}
 
-// regular is a semaphore that has been used before, and so watches what it has to.
+// regular returns a semaphore that has been used before, and therefore has set the watches that it needs.
 func regular(t *testing.T, c *conn.Client, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
 	s := newSemaphore(t, c, limit, opts...)
@@ -38,7 +38,7 @@ func regular(t *testing.T, c *conn.Client, limit int, opts ...semaphore.Option) 
 	return s
 }
 
-// foreign makes a node of another client's.
+// foreign creates a node that belongs to another client.
 func foreign(t *testing.T, srv *zktest.Server, path string) string {
 	t.Helper()
 	node, err := srv.Create(path, nil, zktest.PersistentSequential)
@@ -56,7 +56,8 @@ func TestAcquire_Alone_IsSixRequestsAndTwoRoundTrips(t *testing.T) {
 			require.Empty(t, srv.Children(locks), "the door is open")
 			require.Len(t, srv.Children(leases), n)
 			release(t, h)
-			require.Equal(t, 6+n, sent.Hits(), "contender and two lists, leases for the door and a list, release; and the watches on the leases")
+			require.Equal(t, 6+n, sent.Hits(),
+				"contender and two lists, leases for the door and a list, release; and the watches on the leases")
 			sent.Remove()
 
 			const trip = 10 * time.Millisecond
@@ -73,7 +74,7 @@ func TestAcquire_Alone_IsSixRequestsAndTwoRoundTrips(t *testing.T) {
 	})
 }
 
-// TestAcquire_BehindOneAtTheDoor: a waiter at the door counts the leases when it is woken.
+// A waiter at the door counts the leases when it is woken.
 func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
 	before := func(do func(srv *zktest.Server) error) func(*testing.T, *zktest.Server) zktest.Action {
 		return func(t *testing.T, srv *zktest.Server) zktest.Action {
@@ -113,8 +114,8 @@ func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestAcquire_LeasesMadePastTheDoor: between the count and the transaction another client makes leases without holding the
-// door, as a client of Curator's does that repeats a create in its next session.
+// Between the count and the transaction another client creates leases without holding the door, as a Curator client
+// does that repeats a create in its next session.
 func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
 	for name, c := range map[string]struct {
 		made  int
@@ -178,17 +179,18 @@ func TestAcquire_CancelledWhileDoorAndLeasesChange_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAcquire_DoorUsedInBetween_WaitsInside: the leases were counted before others had taken some. A caller that gave up
-// the door on that count would lose its place in the queue.
+// The leases are counted before others take some. A caller that gave up the door on the basis of that count would lose
+// its place in the queue.
 func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 3)
 		var others []string
-		ahead := foreign(t, srv, locks+"/lock-")                                                       // a has not heard of it, and counts beside its create
+		// Client a does not know of this contender, and counts while its own create is in flight.
+		ahead := foreign(t, srv, locks+"/lock-")
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.HoldReply(time.Second)) // until it has counted
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases}, zktest.After(func(zktest.Request) {
 			others = append(others, foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-"))
-			require.NoError(t, srv.Delete(ahead)) // takes two and leaves the door
+			require.NoError(t, srv.Delete(ahead)) // takes two leases and leaves the door
 		}))
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lock-", Times: -1}, zktest.Forbid())
 		try := bubble.Start(t.Context(), of(s, 2))
@@ -203,8 +205,8 @@ func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 	})
 }
 
-// TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind: one that gives up the door and has to count again does not count
-// the leases of the one behind it, who has come in meanwhile and waits inside.
+// A caller that gives up the door and has to count again does not count the leases of the caller behind it, which has
+// passed the door in the meantime and waits inside.
 func TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind(t *testing.T) {
 	for name, fault := range map[string]func(*testing.T, *zktest.Server){
 		"answer lost": func(_ *testing.T, srv *zktest.Server) {
@@ -212,11 +214,12 @@ func TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind(t *testing.T) {
 		},
 		"busy ensemble, slow link": func(t *testing.T, srv *zktest.Server) {
 			t.Helper()
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"}, zktest.Before(func(zktest.Request) {
-				for range 50 {
-					foreign(t, srv, "/elsewhere-")
-				}
-			}))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"},
+				zktest.Before(func(zktest.Request) {
+					for range 50 {
+						foreign(t, srv, "/elsewhere-")
+					}
+				}))
 			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + leases + "$", Skip: 1},
 				zktest.Delay(10*time.Millisecond))
 		},
@@ -244,8 +247,7 @@ func TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind(t *testing.T) {
 	}
 }
 
-// TestAcquire_CountedBeforeTheHolderOfTheDoorPassed: the one just ahead gives up, and is not the holder of the door, who
-// passes before the line is listed.
+// The contender just ahead gives up, but it is not the holder of the door. The holder passes before the line is listed.
 func TestAcquire_CountedBeforeTheHolderOfTheDoorPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
@@ -266,7 +268,7 @@ func TestAcquire_CountedBeforeTheHolderOfTheDoorPassed(t *testing.T) {
 		third := bubble.Start(t.Context(), of(s, 1)) // lists, for 10 ms
 		time.Sleep(7 * ms)
 		taken := []string{foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-")}
-		require.NoError(t, srv.Delete(holder)) // takes 2 and leaves the door
+		require.NoError(t, srv.Delete(holder)) // takes two leases and leaves the door
 		time.Sleep(time.Second)
 		require.False(t, first.Over(), "wants 2, 1 is there")
 		require.False(t, second.Over(), "has overtaken the first")
@@ -321,7 +323,7 @@ func TestAcquire_RoundTrips(t *testing.T) {
 					return took(began, try)
 				}
 				require.Equal(t, c.behind, behind(s, 0))
-				behind(s, 50) // the numbers show too little where there is much other traffic: it learns that
+				behind(s, 50) // the numbers reveal too little when there is much other traffic, and it learns that
 				require.Equal(t, c.busy, behind(s, 50))
 				require.Equal(t, c.behind, behind(newSemaphore(t, client, 5, c.opts...), 0), "without a watch on the parent yet")
 			})
@@ -329,8 +331,10 @@ func TestAcquire_RoundTrips(t *testing.T) {
 	}
 }
 
-// far is a connection whose answers take a while, however many are on their way.
-func far(dial func(context.Context, string, string) (net.Conn, error), trip time.Duration) func(context.Context, string, string) (net.Conn, error) {
+// far returns a dialer whose connections delay each answer by trip, however many are in flight.
+func far(
+	dial func(context.Context, string, string) (net.Conn, error), trip time.Duration,
+) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := dial(ctx, network, addr)
 		if err != nil {
@@ -361,7 +365,7 @@ func far(dial func(context.Context, string, string) (net.Conn, error), trip time
 			defer func() { _ = mine.Close() }()
 			for c := range chunks {
 				time.Sleep(time.Until(c.due))
-				_, _ = mine.Write(c.data) // a closed pipe ends the reader, and so this
+				_, _ = mine.Write(c.data) // a closed pipe ends the reader, and with it this
 			}
 		}()
 		return near, nil
@@ -389,8 +393,8 @@ func TestLimitNode_LoweredBeforeTheLeasesAreMade_IsRespected(t *testing.T) {
 	})
 }
 
-// ZOOKEEPER-710: the create of a contender at the door that was sent again may be executed late as well. The late node goes
-// with the contender that counts.
+// ZOOKEEPER-710: a create of a contender at the door that was sent twice may also be executed late. The late node is
+// removed together with the contender that counts.
 func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		others, mine := regular(t, b, 2), regular(t, a, 2)
@@ -398,7 +402,8 @@ func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 		inside, giveUp := context.WithCancel(t.Context())
 		ahead := bubble.Start(inside, of(others, 2))
 		ahead.Waits(t)
-		lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"}, zktest.DropRequest())
+		lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"},
+			zktest.DropRequest())
 		waiter := bubble.Start(t.Context(), of(mine, 1))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, lost.Hits())
@@ -420,8 +425,8 @@ func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 	})
 }
 
-// The transaction that takes the leases and gives up the door is executed late, when it has been looked for, and before it
-// is sent again: the second finds the door gone.
+// The transaction that takes the leases and gives up the door is executed late: after it was looked for, and before it
+// is sent again. The second copy finds the door gone.
 func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 1)
@@ -433,9 +438,8 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 		}}, zktest.DropRequest())
 		barrier := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Proceed())
 		gate := make(chan struct{})
-		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$", Where: func(zktest.Request) bool {
-			return barrier.Hits() > 0
-		}}, zktest.HoldReplyUntil(gate))
+		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$",
+			Where: func(zktest.Request) bool { return barrier.Hits() > 0 }}, zktest.HoldReplyUntil(gate))
 		try := bubble.Start(t.Context(), of(s, 1))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, searched.Hits())
@@ -458,8 +462,8 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 	})
 }
 
-// The create of the door is sent again, and its first copy executed when the transaction that takes the leases has deleted
-// the door: no other client would remove it.
+// The create of the door is sent again, and its first copy is executed after the transaction that takes the leases has
+// deleted the door. No other client would remove the late node.
 func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 2)
@@ -481,8 +485,8 @@ func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 		require.NoError(t, srv.Delete(quits)) // the first count sets the watch on the parent of the leases again
 		waiter.Waits(t)
 
-		// Its own door is deleted in the transaction. What it then does to see that nothing is left is held up, until the
-		// late copy is on its way behind it.
+		// Its own door is deleted in the transaction. The request by which it then ensures that nothing is left is
+		// delayed until the late copy has been sent behind it.
 		gate := make(chan struct{})
 		swap := srv.Intercept(together, zktest.Proceed())
 		removal := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + locks + "/"}, zktest.DelayUntil(gate))
@@ -507,15 +511,16 @@ func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 	})
 }
 
-// The limit is read when the caller is first at the door, not before.
+// The limit is read once the caller is first at the door, and no earlier.
 func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/limit"
 		s := newSemaphore(t, a, 12, semaphore.WithLimitNode(node))
 		held := acquire(t, newSemaphore(t, b, 12, semaphore.WithLimitNode(node)), 10)
-		create := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"}, zktest.Before(func(zktest.Request) {
-			assert.NoError(t, srv.Set(node, []byte{0, 0, 0, 10})) // 10 and 1 were within 12
-		}))
+		create := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"},
+			zktest.Before(func(zktest.Request) {
+				assert.NoError(t, srv.Set(node, []byte{0, 0, 0, 10})) // 10 and 1 were within 12
+			}))
 		_, err := s.TryAcquire(t.Context(), 1)
 		require.Equal(t, 1, create.Hits())
 		var busy *zkrecipes.BusyError
@@ -526,11 +531,11 @@ func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 	})
 }
 
-// A client that died at the door stays there until its session expires. A try does not wait for that, although all
-// leases are free.
+// The node of a client that died at the door stays there until its session expires. TryAcquire does not wait for that,
+// although all leases are free.
 func TestTryAcquire_BehindADeadClientAtTheDoor_IsBusyAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // makes the parents
+		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // creates the parents
 		synctest.Wait()
 		dead := foreign(t, srv, locks+"/lock-")
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -545,7 +550,7 @@ func TestTryAcquire_BehindADeadClientAtTheDoor_IsBusyAtOnce(t *testing.T) {
 	})
 }
 
-// The event of the limit node is lost. The waiter reads the limit again in bounded time.
+// The event of the limit node is lost. The waiter rereads the limit in bounded time.
 func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/limit"
@@ -561,11 +566,12 @@ func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
 	})
 }
 
-// A waiter at the door gets an event that is not a departure, and its list is late. The leases are counted behind
-// that list, so it keeps its place when the client ahead has taken leases in the meantime.
+// A waiter at the door gets an event that is not a departure, and its list arrives late. The leases are counted after
+// that list, so it keeps its place even if the client ahead has taken leases in the meantime.
 func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 	for name, late := range map[string]zktest.Action{
-		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),
+		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second),
+		"lost": zktest.DropReply(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
@@ -577,7 +583,7 @@ func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 				second.Waits(t)
 				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks}, late)
 				require.NoError(t, srv.Set(ahead, []byte("something else")))
-				time.Sleep(5 * time.Millisecond) // a has asked, and has no answer yet
+				time.Sleep(5 * time.Millisecond) // a has sent its request, and has no answer yet
 				taken := []string{foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-")}
 				require.NoError(t, srv.Delete(ahead))
 				time.Sleep(5 * time.Second)
@@ -595,7 +601,7 @@ func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 	}
 }
 
-// The node of the door takes room in the transaction that makes the leases.
+// The node of the door takes up room in the transaction that creates the leases.
 func TestAcquire_JustFits_HoweverTheDoorIsPassed(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		bad := 0
@@ -626,7 +632,7 @@ func TestAcquire_JustFits_HoweverTheDoorIsPassed(t *testing.T) {
 	})
 }
 
-// A caller that waits for leases needs no proof, and reads no more than has changed.
+// A caller that waits for leases needs no proof, and reads only what has changed.
 func TestAcquire_WaitingInside_Cost(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/limit"
@@ -652,8 +658,9 @@ func TestAcquire_WaitingInside_Cost(t *testing.T) {
 		require.Equal(t, 1, sent.Hits(), "the leases")
 		sent.Remove()
 
-		// The door is given up behind the grant.
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Path: "^" + locks}, zktest.Delay(time.Second))
+		// The door is given up after the grant.
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Path: "^" + locks},
+			zktest.Delay(time.Second))
 		release(t, two)
 		h := waiting.Granted(t, 0)
 		require.Len(t, srv.Children(locks), 1)
@@ -666,7 +673,7 @@ func TestAcquire_WaitingInside_Cost(t *testing.T) {
 	})
 }
 
-// The event of the door is lost, and the door with it. The waiter finds out in bounded time, and lets the next one pass.
+// The event of the door is lost, and so is the door. The waiter finds out in bounded time, and lets the next one pass.
 func TestAcquire_DoorLostWithoutAnEvent_TakesItsLeasesBack(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := acquire(t, newSemaphore(t, b, 3), 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestErrors_NameTheSemaphoreTheHolderAndThePlace: wherever the caller waits. The holders together are the first place.
+// Wherever the caller waits, the error names the place. All holders together are the first place.
 func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 	for layout, opts := range map[string][]semaphore.Option{"Curator's": nil, "kazoo's": {semaphore.WithKazoo()}} {
 		t.Run(layout, func(t *testing.T) {
@@ -34,7 +34,9 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 				labels := []string{"b", "c", "d"}
 				for _, label := range labels {
 					s := of(label)
-					waiting = append(waiting, bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }))
+					waiting = append(waiting, bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) {
+						return s.Acquire(ctx, 1)
+					}))
 					time.Sleep(time.Second)
 				}
 				_, err := of("e").TryAcquire(t.Context(), 1)
@@ -58,12 +60,12 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 	}
 }
 
-// traced sends how acquisitions end.
+// traced sends the outcome of each acquisition to ends.
 func traced(ends chan<- zkrecipes.AcquireEnd) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { ends <- a }})
 }
 
-// TestErrors_BehindADeadClientAtTheDoor: if enough leases are left, the holders of the others do not matter.
+// If enough leases are left, the door counts rather than the holders of the other leases.
 func TestErrors_BehindADeadClientAtTheDoor(t *testing.T) {
 	node := []semaphore.Option{semaphore.WithLimitNode("/limit")} // holds 3
 	for name, c := range map[string]struct {
@@ -108,7 +110,7 @@ func TestErrors_BehindADeadClientAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestErrors_NoLeaseIsKnownToBeInTheWay: the first at the door is.
+// If no lease is known to block the caller, the error names the first at the door.
 func TestErrors_NoLeaseIsKnownToBeInTheWay(t *testing.T) {
 	for name, arrange := range map[string]func(t *testing.T, srv *zktest.Server, held *zkrecipes.Hold){
 		"the limit cannot be read": func(_ *testing.T, srv *zktest.Server, _ *zkrecipes.Hold) {
@@ -136,7 +138,7 @@ func TestErrors_NoLeaseIsKnownToBeInTheWay(t *testing.T) {
 	}
 }
 
-// TestErrors_ForeignContenderAtTheDoor: no option lets another recipe share the door.
+// No option allows another recipe to share the door.
 func TestErrors_ForeignContenderAtTheDoor(t *testing.T) {
 	for _, name := range []string{"_c_x-latch-", "x__lock__"} {
 		pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
@@ -151,7 +153,7 @@ func TestErrors_ForeignContenderAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestErrors_ClientClosed: the path is that of the semaphore.
+// The path in the error is that of the semaphore.
 func TestErrors_ClientClosed(t *testing.T) {
 	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2)

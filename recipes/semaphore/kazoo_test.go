@@ -17,7 +17,7 @@ import (
 
 const kazooDoor = path + "-__lock__"
 
-// kazooLease makes the node of a lease of kazoo; the caller plays its part at the door.
+// kazooLease creates the node of a kazoo lease; the caller acts for kazoo at the door.
 func kazooLease(t *testing.T, c *conn.Client, name string) string {
 	t.Helper()
 	node, err := c.Create(t.Context(), path+"/"+name, []byte("py"), zk.FlagEphemeral)
@@ -27,7 +27,8 @@ func kazooLease(t *testing.T, c *conn.Client, name string) string {
 
 func kazooAtDoor(t *testing.T, c *conn.Client) string {
 	t.Helper()
-	node, err := c.Create(t.Context(), kazooDoor+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+	node, err := c.Create(t.Context(), kazooDoor+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", nil,
+		zk.FlagEphemeral|zk.FlagSequence)
 	require.NoError(t, err)
 	return node
 }
@@ -76,8 +77,8 @@ func TestWithKazoo_BothCountTheLeasesOfTheOther(t *testing.T) {
 	})
 }
 
-// kazoo counts and creates in two requests. A client without the door may slip in between; ours then returns its
-// lease.
+// kazoo counts and creates in two requests. A client that skips the door may create a lease in between; ours then gives
+// its lease back.
 func TestWithKazoo_LeaseOfKazooComesWithoutTheDoor(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, python *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithKazoo())

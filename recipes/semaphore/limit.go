@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// limit is a number, or a node that holds one.
+// limit is a fixed number, or the path of a node that holds one.
 type limit struct {
 	seed  int
 	node  string // empty: the seed is the limit
@@ -37,8 +37,8 @@ func checkLimit(n int) error {
 	return nil
 }
 
-// look returns the current limit and a watch that fires when it may have changed, which is nil if the limit is
-// fixed. It creates the node if it is missing.
+// look returns the current limit and a watch that fires when it may have changed; the watch is nil if the limit is
+// fixed. look creates the node if it is missing.
 func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *session.Watch, err error) {
 	switch {
 	case l.kazoo != "":
@@ -57,8 +57,8 @@ func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *s
 	return n, changed, err
 }
 
-// agree returns an error if kazoo's node holds another limit. It creates the node if it is missing. Like kazoo,
-// it ignores text that is not a number.
+// agree returns an error if kazoo's node holds another limit. It creates the node if it is missing. Like kazoo, it
+// ignores text that is not a number.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	return ensured(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), func() error {
 		data, _, err := s.Get(ctx, l.kazoo)
@@ -89,8 +89,7 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 	}
 }
 
-// Limit returns the limit, no older than this call. If the limit node is missing, it is the limit given to
-// [New].
+// Limit returns the limit, no older than this call. If the limit node is missing, that is the limit given to [New].
 //
 // Errors: a limit node whose data is text, or less than four bytes; otherwise the error of the server.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
@@ -103,7 +102,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return s.readLimit(ctx)
 }
 
-// readLimit is Limit, but only as new as the last read of the client.
+// readLimit is like Limit, but its result is only as new as the client's last read.
 func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
@@ -118,15 +117,15 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 	return decode(s.limit.node, data)
 }
 
-// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the
-// limit grants waiters at once. Lowering it revokes no lease: waiters wait until enough leases are released.
-// With a limit of 0, every caller waits until it is raised again.
+// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the limit
+// grants waiters at once. Lowering it revokes no lease: waiters wait until enough leases are released. With a limit of
+// 0, every caller waits until it is raised again.
 //
 // SetLimit reads the node first, so the client must be allowed to read it.
 //
-// Errors: at once, a negative limit, one whose four bytes are ASCII text, or no limit node; ErrUnknownOutcome
-// if a reply was lost and the node is missing or has another limit, so that it cannot be determined whether
-// this call had set it; otherwise the error of the server.
+// Errors: at once, a negative limit, one whose four bytes are ASCII text, or a semaphore without a limit node;
+// ErrUnknownOutcome if a reply was lost and the node is missing or has another limit, so that it cannot be determined
+// whether this call had set it; otherwise the error of the server.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
@@ -146,19 +145,21 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 
 func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }
 
-// decode reads the first four bytes, as Curator does. It rejects text, because "1000" would be a limit of
-// 825,241,648.
+// decode reads the first four bytes, as Curator does. It rejects text, because "1000" would be a limit of 825,241,648.
 func decode(path string, data []byte) (int, error) {
 	switch {
 	case isText(data):
-		return 0, fmt.Errorf("%s holds the text %q: want a number of four bytes, big-endian: set it with SetLimit or zkr limit", path, data[:min(len(data), 20)])
+		return 0, fmt.Errorf(
+			"%s holds the text %q: want a number of four bytes, big-endian: set it with SetLimit or zkr limit",
+			path, data[:min(len(data), 20)])
 	case len(data) < 4:
-		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian: set it with SetLimit or zkr limit", path, len(data))
+		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian: set it with SetLimit or zkr limit",
+			path, len(data))
 	}
 	return int(int32(binary.BigEndian.Uint32(data))), nil
 }
 
-// checkStored returns an error if a node must not hold the limit.
+// checkStored returns an error if a limit node must not hold n.
 func checkStored(n int) error {
 	switch {
 	case n < 0 || n > math.MaxInt32:
@@ -170,7 +171,8 @@ func checkStored(n int) error {
 	}
 }
 
-// isText reports whether the bytes of a number, the first four, are ASCII text. As numbers, such bytes are above 150 million.
+// isText reports whether the first four bytes of data are ASCII text. Read as a number, such bytes are above 150
+// million.
 func isText(data []byte) bool {
 	data = data[:min(len(data), 4)]
 	return len(data) > 0 && !slices.ContainsFunc(data, func(b byte) bool {

@@ -39,7 +39,7 @@ func newSemaphore(t testing.TB, c *conn.Client, limit int, opts ...semaphore.Opt
 	return s
 }
 
-// of returns an acquisition of n leases.
+// of returns a function that acquires n leases.
 func of(s *semaphore.Semaphore, n int) func(context.Context) (*zkrecipes.Hold, error) {
 	return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }
 }
@@ -66,7 +66,8 @@ func clean(t testing.TB, srv *zktest.Server) {
 	bubble.Clean(t, srv, path, "locks", "leases")
 }
 
-// Curator's golden dump: limit 2, two held (data me), one waits with its lease made, one is queued behind it.
+// Curator's golden dump: the limit is 2, two leases are held (data me), one caller waits with its lease created, and
+// one is queued behind it.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newSemaphore(t, a, 2, semaphore.WithData([]byte("me")))
@@ -94,7 +95,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		}
 		assert.ElementsMatch(t, []string{
 			"0000000000=me", "0000000001=me", "0000000002=127.0.0.1", // leases
-			"0000000002=127.0.0.1", "0000000003=127.0.0.1", // locks: one number for every acquisition before
+			"0000000002=127.0.0.1", "0000000003=127.0.0.1", // locks; every acquisition so far took one number
 		}, got)
 		holders, err := mine.Holders(t.Context())
 		require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 	})
 }
 
-// What Curator calls InterProcessSemaphoreMutex.
+// With a limit of 1, the semaphore is Curator's InterProcessSemaphoreMutex.
 func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
@@ -202,7 +203,7 @@ func TestAcquire_InOrder_NoCallerPassesAWaiterThatWantsMore(t *testing.T) {
 		first, second := acquire(t, s, 1), acquire(t, s, 1)
 		greedy := bubble.Start(t.Context(), of(newSemaphore(t, b, 3), 3))
 		greedy.Waits(t)
-		small := bubble.Start(t.Context(), of(s, 1)) // there is one
+		small := bubble.Start(t.Context(), of(s, 1)) // one lease is free
 		small.Waits(t)
 		release(t, first)
 		greedy.Waits(t)
@@ -254,7 +255,7 @@ func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// A try that meets others who are just taking theirs may be refused. The first at the door is not.
+// A try that meets others that are just taking their leases may be refused, but the first at the door is not.
 func TestTryAcquire_AllAtOnce_AreWithinTheLimit(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
@@ -311,7 +312,8 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
 		})
-		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked, "it does not wait, though there is enough as far as it can see")
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked,
+			"it does not wait, though there is enough as far as it can see")
 		require.Len(t, srv.Children(locks), 1)
 		close(gate)
 		release(t, h)
@@ -406,7 +408,7 @@ func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
 	}
 }
 
-// Curator's testAcquireAfterLostServer (CURATOR-335): the server goes between the lease and the listing.
+// Curator's testAcquireAfterLostServer (CURATOR-335): the server disappears between the lease and the listing.
 func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -527,7 +529,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2})) // as Java would
 		h := second.Granted(t, 0)
 
-		// Lowering revokes no lease, and lets no waiter in until enough have left.
+		// Lowering the limit revokes no lease, and grants no waiter until enough leases have been released.
 		require.NoError(t, s.SetLimit(t.Context(), 1))
 		synctest.Wait()
 		require.NoError(t, first.Err())
@@ -539,7 +541,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		release(t, h)
 		release(t, third.Granted(t, 0))
 
-		// More than the limit is waited for, since it may be raised.
+		// A request for more than the limit waits, because the limit may be raised.
 		require.NoError(t, s.SetLimit(t.Context(), 258))
 		n, _ = srv.Node(node)
 		require.Equal(t, []byte{0, 0, 1, 2}, n.Data)
@@ -551,7 +553,8 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 	})
 }
 
-// TestHolders_AreThoseThatWereGranted: whatever the waiter inside has, and whoever else its session has granted.
+// Holders lists the leases that were granted, whatever leases the first waiter has, and whatever else its session
+// holds.
 func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	for name, opts := range map[string][]semaphore.Option{
 		"fixed": nil, "kazoo's": {semaphore.WithKazoo()}, "limit node": {semaphore.WithLimitNode("/limit")},
@@ -575,15 +578,17 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 				two, three, one := acquire(t, mine, 2), acquire(t, others, 3), acquire(t, mine, 1)
 				is(two, two, three, three, three, one)
 				ctx, cancel := context.WithCancel(t.Context())
-				inside := bubble.Start(ctx, of(mine, 3)) // the session that holds two leases, and one
+				inside := bubble.Start(ctx, of(mine, 3)) // its session holds two leases, and it waits for one more
 				inside.Waits(t)
 				behind := bubble.Start(t.Context(), of(others, 4))
 				behind.Waits(t)
 				is(two, two, three, three, three, one)
 				release(t, one)
 				is(two, two, three, three, three)
-				if name == "limit node" { // which cannot be read: the door says who waits
-					refused := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")}, zktest.Fail(zktest.CodeNoAuth))
+				if name == "limit node" { // the limit cannot be read, so the waiters are read at the door
+					refused := srv.Intercept(
+						zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", From: zktest.Label("b")},
+						zktest.Fail(zktest.CodeNoAuth))
 					is(two, two, three, three, three)
 					require.Equal(t, 1, refused.Hits())
 				}
@@ -603,8 +608,7 @@ func TestHolders_AreThoseThatWereGranted(t *testing.T) {
 	}
 }
 
-// TestLimitNode_OfText_IsRefused: what an operator types in zkCli. Read as four bytes, any of it would admit
-// everybody.
+// An operator types text in zkCli. If it were read as four bytes, any of it would grant everyone.
 func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", nil, zktest.Persistent)
@@ -638,7 +642,7 @@ func TestLimitNode_OfText_IsRefused(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ToZero_StopsGrants: holders keep their leases, and waiters are granted once the limit is raised.
+// Holders keep their leases, and waiters are granted once the limit is raised.
 func TestSetLimit_ToZero_StopsGrants(t *testing.T) {
 	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
 		with := semaphore.WithLimitNode("/limit")
@@ -668,7 +672,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 		_, err = s.TryAcquire(t.Context(), 1)
 		require.ErrorContains(t, err, "/limit holds 1 bytes")
 		clean(t, srv)
-		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: the first four count
+		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: only the first four count
 		release(t, acquire(t, s, 2))
 		require.NoError(t, srv.Set("/limit", []byte{255, 255, 255, 255}))
 		waiter := bubble.Start(t.Context(), of(s, 1))
@@ -678,7 +682,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ReplyLostAndSetByOthers: an existing limit does not show that it is ours.
+// That the node holds the requested limit does not show that this call set it.
 func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -694,7 +698,7 @@ func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	})
 }
 
-// TestSetLimit_Refused: even if the limit is the requested one, and if the node cannot be created.
+// The error is returned even if the limit is already the requested one, or if the node cannot be created.
 func TestSetLimit_Refused(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
@@ -710,13 +714,14 @@ func TestSetLimit_Refused(t *testing.T) {
 	})
 }
 
-// TestLimitNode_CannotBeMade: a call does not try for ever.
+// A call does not retry forever.
 func TestLimitNode_CannotBeMade(t *testing.T) {
 	for _, opt := range []semaphore.Option{semaphore.WithLimitNode("/limit"), semaphore.WithKazoo()} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 			s := newSemaphore(t, a, 2, opt)
 			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeNoNode))
-			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^(/limit|" + path + ")$", Times: 3}, zktest.Fail(zktest.CodeNoAuth))
+			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^(/limit|" + path + ")$", Times: 3},
+				zktest.Fail(zktest.CodeNoAuth))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := s.Acquire(ctx, 1)
@@ -726,7 +731,7 @@ func TestLimitNode_CannotBeMade(t *testing.T) {
 	}
 }
 
-// TestLimitNode_CannotBeRead: the error is the server's.
+// If the limit node cannot be read, the error is the server's.
 func TestLimitNode_CannotBeRead(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		fixed, err := newSemaphore(t, a, 2).Limit(t.Context())
@@ -749,13 +754,14 @@ func TestLimitNode_CannotBeRead(t *testing.T) {
 	})
 }
 
-// TestLimitNode_CannotBeReadAgain: the limit was changed, and the server refuses to return it. Nothing is granted on
-// the old one, and nothing is left behind.
+// The limit was changed, and the server refuses to return it. Nothing is granted on the old limit, and nothing is left
+// behind.
 func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	const node = "/limit"
 	change := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + node + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + node + "$"},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 9}))
 	}
 	for name, inside := range map[string]bool{"as the door is given up": false, "while waiting inside": true} {
@@ -781,7 +787,7 @@ func TestLimitNode_CannotBeReadAgain(t *testing.T) {
 	}
 }
 
-// TestAcquire_LeasesCannotBeCountedAgain: the limit has changed as well, and was read. That is not a count.
+// The limit has changed as well and has been read, but that does not replace the count.
 func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
 	const node = "/limit"
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -795,12 +801,13 @@ func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
 	})
 }
 
-// TestLimitNode_Lowered_IsNoReasonToWarn: the leases were within the limit when they were granted.
+// The leases were within the limit when they were granted.
 func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		s := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
 		h := acquire(t, s, 3)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
@@ -812,7 +819,7 @@ func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestTryAcquire_LimitIsZero: there is no holder to name.
+// With a limit of zero, the error names no holder.
 func TestTryAcquire_LimitIsZero(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
@@ -825,12 +832,13 @@ func TestTryAcquire_LimitIsZero(t *testing.T) {
 	})
 }
 
-// TestAcquire_AllLeasesOut_IsNoReasonToWarn: only more than the limit is.
+// All leases being held causes no warning; only more leases than the limit does.
 func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		_, err := newSemaphore(t, a, 3).TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
@@ -840,22 +848,24 @@ func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn: who waits for others to go has its leases already.
+// A caller that waits for others to leave already has its lease nodes.
 func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
 		bubble.Start(t.Context(), of(newSemaphore(t, bubble.Dial(t, srv, "c"), 3), 2)).Waits(t)
 		s := newSemaphore(t, a, 3)
 		_, err := s.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		// It gives up once the leases have been counted.
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks}, zktest.Before(func(zktest.Request) {
-			srv.Refuse(zktest.Label("c"))
-			srv.Expire(srv.SessionOf("c"))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks},
+			zktest.Before(func(zktest.Request) {
+				srv.Refuse(zktest.Label("c"))
+				srv.Expire(srv.SessionOf("c"))
+			}))
 		_, err = s.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		synctest.Wait()
@@ -864,7 +874,7 @@ func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
-// TestAcquire_LimitIsZero_NamesNoHolder: the caller is in nobody's way but its own.
+// Only the limit blocks the caller, so the error names no holder.
 func TestAcquire_LimitIsZero_NamesNoHolder(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
@@ -914,7 +924,7 @@ func TestRevokeAndQueue(t *testing.T) {
 	})
 }
 
-// A list without those at the door is not the queue.
+// A list that lacks those at the door is not the queue.
 func TestQueue_DoorCannotBeRead(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 3)
@@ -930,7 +940,7 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
-		// Curator's trySet returns false, and the value is set.
+		// Curator's trySet returns false here, although the value is set.
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
 		require.NoError(t, s.SetLimit(t.Context(), 5))
 		limit, err := s.Limit(t.Context())
@@ -941,7 +951,7 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 	})
 }
 
-// TestSetLimit_AnotherMakesTheNode: between the reading and the write. The newest limit counts.
+// Another client creates the node between the read and the write. The newest limit counts.
 func TestSetLimit_AnotherMakesTheNode(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
@@ -960,7 +970,8 @@ func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		a := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 5), 4)
 		s := newSemaphore(t, a, 3)
 		for range 2 {
@@ -1010,7 +1021,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, bad.says)
 			require.ErrorContains(t, err, "semaphore: ")
 		}
-		if above := uint(math.MaxInt32) + 1; math.MaxInt > math.MaxInt32 { // an int of 32 bits holds no such limit
+		if above := uint(math.MaxInt32) + 1; math.MaxInt > math.MaxInt32 { // an int of 32 bits cannot hold such a limit
 			_, err := semaphore.New(a, path, int(above)) //nolint:gosec // it fits
 			require.ErrorContains(t, err, "limit 2147483648")
 		}
@@ -1020,7 +1031,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		require.ErrorContains(t, err, "client is nil")
 		s := newSemaphore(t, a, 3)
 		for _, n := range []int{0, -1, 4} {
-			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){"Acquire": s.Acquire, "TryAcquire": s.TryAcquire} {
+			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){
+				"Acquire": s.Acquire, "TryAcquire": s.TryAcquire,
+			} {
 				_, err := call(t.Context(), n)
 				require.ErrorContains(t, err, fmt.Sprintf("acquire %s: n is %d", path, n), name)
 			}
@@ -1048,7 +1061,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 	})
 }
 
-// Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, under faults.
+// Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, with faults.
 func TestAcquire_RandomQuantities_NeverAboveTheLimitAndInOrder(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() || bubble.Race {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCost counts what doc.go says: requests, watches and nodes, of members and of shards.
+// TestCost counts the requests, watches and nodes that doc.go promises for members and shards.
 func TestCost(t *testing.T) {
 	inFleet(t, 100, func(f *fleet) {
 		f.join("a")
@@ -20,8 +20,8 @@ func TestCost(t *testing.T) {
 		f.pass(time.Minute)
 		watches, _ := f.srv.Watches()
 		nodes := len(f.srv.Tree(path))
-		// A member watches its own node, the plan, and in the election its own candidate or the one before it. The second one there watches
-		// both. The leader watches the list of the members, and each of them.
+		// A member watches its own node, the plan and, in the election, its own candidate or the one ahead of it. The
+		// second candidate watches both. The leader watches the list of members, and each of them.
 		require.Equal(f, 2*3+1+(1+1)+100, watches, "one for each shard, three for each member")
 		require.Equal(f, 3+2*2+2*100+2, nodes, "two for each shard: the lock and its holder")
 
@@ -29,7 +29,8 @@ func TestCost(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 34, "b": 33, "c": 33})
 		f.pass(time.Second)
 		t.Logf("a third member takes 33 of 100 shards: %d requests", all.Hits())
-		require.Less(f, all.Hits(), 33*8+60, "a waiter that is told of the release asks no more, one that came too late for that looks")
+		require.Less(f, all.Hits(), 33*8+60,
+			"a waiter that is told of the release asks no more, one that came too late for that looks")
 		all.Remove()
 
 		quiet := map[string]int{}

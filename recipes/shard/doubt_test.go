@@ -34,12 +34,14 @@ func TestWithSettle_NoneAndAStrategyThatNeverRests(t *testing.T) {
 	}
 }
 
-// TestRecall_LockThatCannotBeRead: a leader that asks the locks does without the answer of one that it may not read.
+// A leader that reads the locks does without those that it may not read.
 func TestRecall_LockThatCannotBeRead(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a, b := f.join("a"), f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
-		f.srv.Intercept(zktest.Match{Path: "/own/s001$", Where: func(r zktest.Request) bool { return strings.HasPrefix(r.Op.String(), "getChildren") }, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.srv.Intercept(zktest.Match{Path: "/own/s001$", Where: func(r zktest.Request) bool {
+			return strings.HasPrefix(r.Op.String(), "getChildren")
+		}, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 		before := f.owners()
 		f.depose()
 		require.NoError(f, f.srv.Delete(path+"/plan"))
@@ -58,23 +60,25 @@ func TestRecall_LockThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_OverWhileItSettles: from then on the leader waits only for the settling.
+// From then on the leader waits only for the members to settle.
 func TestReturnGrace_OverWhileItSettles(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		m := f.prepare("b")
-		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":10}}`)))
+		require.NoError(f,
+			m.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":10}}`)))
 		var calls atomic.Int64
-		m.shards, _ = shard.New(m.client, path, shard.WithID("b"), shard.WithSettle(settle, 10*settle), shard.WithStrategy(func(now shard.Situation) map[string]string {
-			calls.Add(1)
-			return shard.Sticky(now)
-		}))
+		m.shards, _ = shard.New(m.client, path, shard.WithID("b"), shard.WithSettle(settle, 10*settle),
+			shard.WithStrategy(func(now shard.Situation) map[string]string {
+				calls.Add(1)
+				return shard.Sticky(now)
+			}))
 		m.run(shard.List(f.shards...))
 		f.requireServed(2*settle, map[string]int{"b": 2})
 		require.Less(f, calls.Load(), int64(20))
 	})
 }
 
-// TestRun_FunctionReleases: a function that releases its hold is called again under the next one.
+// A function that releases its hold is called again under the next one.
 func TestRun_FunctionReleases(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a")

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// requireRunning requires that Run of no member has ended.
+// requireRunning requires that Run has not returned for any of the members.
 func (f *fleet) requireRunning(members ...*mate) {
 	f.Helper()
 	synctest.Wait()
@@ -45,13 +45,13 @@ func (f *fleet) team(from shard.Source) []*mate {
 	return all
 }
 
-// gone ends the session of a member at once, and keeps it away.
+// gone ends the session of a member at once, and keeps the member away.
 func (f *fleet) gone(m *mate) {
 	f.srv.Refuse(zktest.Label(m.label))
 	f.expire(f.srv.SessionOf(m.label))
 }
 
-// What a leader may not read ended its member, and then the next leader, until nobody served.
+// An unreadable node used to end the member that led, and then each next leader, until no member served any more.
 func TestLeader_MayNotRead(t *testing.T) {
 	for name, match := range map[string]zktest.Match{
 		"the set":         {Op: zktest.OpGetData, Path: "/shards$"},
@@ -91,7 +91,8 @@ func TestLeader_MayNotRead(t *testing.T) {
 func TestLeader_GivesWay(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "/members$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.requireServed(10*time.Second, map[string]int{"a": 3, "b": 3})
 		f.requireLogged("a", "level=ERROR", "this leader cannot go on", "id=a", "/members forbids read")
@@ -100,11 +101,12 @@ func TestLeader_GivesWay(t *testing.T) {
 	})
 }
 
-// A leader that may no longer write the plan ends no member that serves. TestRun_NotAllowed is about the first plan.
+// A leader that may no longer write the plan ends no member that serves. TestRun_NotAllowed covers the first plan.
 func TestLeader_MayNotWrite(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		forbidden := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		forbidden := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		f.gone(all[2])
 		f.pass(5 * time.Minute)
 		f.requireRunning(all[:2]...)
@@ -116,7 +118,7 @@ func TestLeader_MayNotWrite(t *testing.T) {
 	})
 }
 
-// TestMember_ServerFault: one error of a server ends no member, wherever it comes.
+// A single error of a server ends no member, whichever request it answers.
 func TestMember_ServerFault(t *testing.T) {
 	const systemError zktest.Code = -1
 	for name, match := range map[string]zktest.Match{
@@ -149,18 +151,24 @@ func TestMember_ServerFault(t *testing.T) {
 	}
 }
 
-// TestMember_MayNotReadThePlan: one that never could ends, and says why, so that the others get its shards. One that could keeps what it has.
+// A member that could never read the plan ends with the reason, so that the others get its shards. One that could read
+// it before keeps what it has.
 func TestMember_MayNotReadThePlan(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		all := f.team(shard.List(f.shards...))
-		f.srv.Intercept(zktest.Match{From: zktest.Label("d"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("d"), Op: zktest.OpGetData, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		d := f.join("d")
 		<-d.ended
 		require.ErrorContains(f, d.err, "get "+path+"/plan")
 		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2, "c": 2})
 
-		forbidden := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		asks := f.srv.Intercept(zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+		forbidden := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
+		asks := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("b"), Path: path + "/own/", Op: zktest.OpMulti, Times: -1},
+			zktest.Proceed())
 		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"b":["s000","s001","s002","s003","s004","s005"]}}`)))
 		f.pass(time.Minute)
 		require.Zero(f, asks.Hits(), "it does not know the present plan")
@@ -172,20 +180,22 @@ func TestMember_MayNotReadThePlan(t *testing.T) {
 	})
 }
 
-// TestRun_CredentialsAreRefused: the session and its holds end, and Run continues when the servers accept them again.
+// The session and its holds end, and Run continues once the servers accept the credentials again.
 func TestRun_CredentialsAreRefused(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.prepare("a")
 		require.NoError(f, a.client.Close())
 		var err error
-		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithAuth("digest", "u:p"),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
 		require.NoError(f, err)
 		a.shards, err = shard.New(a.client, path, shard.WithID("a"), shard.WithSettle(settle, 10*settle))
 		require.NoError(f, err)
 		a.run(shard.List(f.shards...))
 		b := f.join("b")
 		f.requireServed(3*settle, map[string]int{"a": 2, "b": 2})
-		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
+			zktest.Fail(zktest.CodeAuthFailed))
 		f.srv.Cut(zktest.Label("a"))
 		f.pass(30 * time.Second)
 		require.Positive(f, refused.Hits())
@@ -196,7 +206,7 @@ func TestRun_CredentialsAreRefused(t *testing.T) {
 	})
 }
 
-// When the source failed and the leader went, the next one had no set of shards, and repaired nothing.
+// If the source failed and the leader left, the next leader used to have no set of shards, and repaired nothing.
 func TestSource_FailsForTheNextLeader(t *testing.T) {
 	fails := func(context.Context) ([]string, error) { return nil, errors.New("no catalog") }
 	waits := func(ctx context.Context) ([]string, error) {
@@ -204,13 +214,14 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	for name, source := range map[string]struct {
-		broken func(context.Context) ([]string, error) // nil is a node
+		broken func(context.Context) ([]string, error) // nil: the source is a node
 		harm   func(f *fleet) error
 		log    string
 	}{
-		"a function fails":    {fails, nil, "cannot be had"},
-		"a function waits":    {waits, nil, ""},
-		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) }, "cannot be read"},
+		"a function fails": {fails, nil, "cannot be had"},
+		"a function waits": {waits, nil, ""},
+		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
+			"cannot be read"},
 		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,19 +257,19 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	}
 }
 
-// TestSource_FailsAndThePlanHasNamesThatCannotBe: such names are not shards, even if the set is known only from the
-// plan.
+// Such names are not shards, even if the set is known only from the plan.
 func TestSource_FailsAndThePlanHasNamesThatCannotBe(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		m := f.prepare("a")
-		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["odd/name","s000"]},"nobody":[".."]}`)))
+		require.NoError(f, m.client.CreateAll(f.Context(), path+"/plan",
+			[]byte(`{"owners":{"x":["odd/name","s000"]},"nobody":[".."]}`)))
 		m.run(shard.Node())
 		f.requireServed(2*settle, map[string]int{"a": 1})
 		require.JSONEq(f, `{"owners":{"a":["s000"]}}`, f.planned())
 	})
 }
 
-// TestSource_TellsInTime: a leader whose source soon yields the set does not plan for the set of the last plan.
+// A leader whose source yields the set soon does not plan for the set of the last plan.
 func TestSource_TellsInTime(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a")
@@ -272,10 +283,11 @@ func TestSource_TellsInTime(t *testing.T) {
 	})
 }
 
-// A plan above the jute.maxbuffer of the servers cost the client its connection again and again.
+// A plan above the jute.maxbuffer of the servers used to cost the client its connection again and again.
 func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000), zktest.WithHistory(5000))
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithMaxBuffer(100_000),
+			zktest.WithHistory(5000))
 		f := newFleet(t, 3000, srv)
 		for i := range f.shards {
 			f.shards[i] = fmt.Sprintf("a-rather-long-name-of-a-shard-%06d", i)
@@ -288,7 +300,8 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 		f.pass(5*time.Minute + 10*time.Second)
 		require.InDelta(f, 3+5, connects.Hits(), 1, "two tries, one each minute")
 		f.requireRunning(a)
-		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan", "bytes=1", "again=1m0s", "jute.maxbuffer")
+		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "path="+path+"/plan",
+			"bytes=1", "again=1m0s", "jute.maxbuffer")
 		f.shards = f.shards[:10]
 		names.Store(&f.shards)
 		f.requireServed(5*time.Second, map[string]int{"a": 10})
@@ -297,10 +310,11 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 	})
 }
 
-// TestPlan_CannotBeWritten: what a server refuses is tried every five seconds, whatever else happens.
+// A plan that a server refuses is retried every five seconds, whatever else happens.
 func TestPlan_CannotBeWritten(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
-		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		refused := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1},
+			zktest.Fail(zktest.CodeQuotaExceeded))
 		a := f.join("a")
 		f.pass(settle)
 		b := f.join("b")
@@ -316,14 +330,15 @@ func TestPlan_CannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestMember_CannotSayWhatItIs: a member whose node cannot be written keeps trying, and reports why others do not
-// know that it is leaving.
+// A member whose node cannot be written keeps trying, and reports why others do not know that it is leaving.
 func TestMember_CannotSayWhatItIs(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.join("a")
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
-		refused := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := f.srv.Intercept(
+			zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Path: "/members/a$", Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		leaving, cancel := context.WithTimeout(f.Context(), 10*time.Second)
 		defer cancel()
 		require.ErrorIs(f, a.shards.Leave(leaving), context.DeadlineExceeded)
@@ -338,7 +353,7 @@ func TestMember_CannotSayWhatItIs(t *testing.T) {
 	})
 }
 
-// TestWorker_LockCannotBeHad: a lock that a member may not take counts as a failure, and the shard goes to another one.
+// A lock that a member may not acquire counts as a failure, and the shard goes to another member.
 func TestWorker_LockCannotBeHad(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Path: "/own/s000/", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -351,7 +366,7 @@ func TestWorker_LockCannotBeHad(t *testing.T) {
 	})
 }
 
-// TestRun_CannotJoin: a member that may not make its node ends, and says why.
+// Run returns the reason if a member may not create its node.
 func TestRun_CannotJoin(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/members/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -362,7 +377,7 @@ func TestRun_CannotJoin(t *testing.T) {
 	})
 }
 
-// TestRecall_ServerFault: a leader that cannot ask who holds what writes no plan. The next one asks, and nothing moves.
+// A leader that cannot find out who holds what writes no plan. The next one can, and nothing moves.
 func TestRecall_ServerFault(t *testing.T) {
 	for name, match := range map[string]zktest.Match{
 		"the list of locks": {Op: zktest.OpGetChildren2, Path: "/own$"},
@@ -373,7 +388,7 @@ func TestRecall_ServerFault(t *testing.T) {
 				f.join("a")
 				f.requireServed(2*settle, map[string]int{"a": 4})
 				f.join("b")
-				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has others than in a plan from nothing
+				f.requireServed(2*settle, map[string]int{"a": 2, "b": 2}) // each has other shards than in a plan made from nothing
 				before, planned, started := f.owners(), f.planned(), f.started()
 				fault := f.srv.Intercept(match, zktest.Fail(zktest.CodeMarshallingError))
 				require.NoError(f, f.srv.Delete(path+"/plan"))
@@ -388,7 +403,7 @@ func TestRecall_ServerFault(t *testing.T) {
 	}
 }
 
-// TestOwners_CannotReadThePlan: only the error is returned.
+// Owners returns only the error.
 func TestOwners_CannotReadThePlan(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a")
@@ -400,7 +415,7 @@ func TestOwners_CannotReadThePlan(t *testing.T) {
 	})
 }
 
-// TestPlan_GarbledAsItIsWritten: the leader reads what has become of its plan, and writes it again at once.
+// The leader reads back its plan, finds it garbled, and writes it again at once.
 func TestPlan_GarbledAsItIsWritten(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a")

@@ -30,28 +30,28 @@ const (
 	settle = time.Second
 )
 
-// fleet is members in virtual time, and what they have served.
+// fleet is a set of members in virtual time, and what they have served.
 type fleet struct {
 	*testing.T
 	srv    *zktest.Server
 	shards []string
 	start  time.Time
-	tracer *zkrecipes.Tracer // of all clients; nil is none
-	diary  *shard.Tracer     // of all members; nil is none
+	tracer *zkrecipes.Tracer // of all clients; may be nil
+	diary  *shard.Tracer     // of all members; may be nil
 	log    journal
 
 	mu      sync.Mutex
 	members map[string]*mate
 	rec     map[string]*check.Recorder // by shard
-	serving map[string]*mate           // the member whose function runs now, by shard
-	ops     map[string]*check.Op       // what is recorded of the holds that are held, by path
-	taken   map[string]bool            // paths of holds that the server has ended by itself
+	serving map[string]*mate           // the member whose function is running, by shard
+	ops     map[string]*check.Op       // what is recorded of the current holds, by path
+	taken   map[string]bool            // paths of holds that the server has ended on its own
 	starts  int                        // of functions
-	stops   int                        // that are running now although their context has ended
+	stops   int                        // functions that are running although their context has ended
 	most    int                        // the most of them at a time
 }
 
-// journal is the warnings and errors that the clients have logged.
+// journal collects the warnings and errors that the clients have logged.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -63,7 +63,7 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// requireLogged requires a line of a member that has all the words.
+// requireLogged requires a line of a member that contains all the words.
 func (f *fleet) requireLogged(label string, words ...string) {
 	f.Helper()
 	synctest.Wait()
@@ -82,7 +82,7 @@ func (f *fleet) requireLogged(label string, words ...string) {
 type mate struct {
 	*fleet
 	id     string
-	label  string // of its client: another one for each life of a member
+	label  string // of its client; each life of a member has a new one
 	client *conn.Client
 	shards *shard.Shards
 	stop   context.CancelFunc
@@ -103,7 +103,7 @@ func names(n int) []string {
 	return list
 }
 
-// inFleet runs f with n shards, in virtual time. Afterwards no shard had two holds at a time.
+// inFleet runs f with n shards, in virtual time. Afterwards it checks that no shard had two holds at a time.
 func inFleet(t *testing.T, n int, f func(f *fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func newFleet(t *testing.T, n int, srv *zktest.Server) *fleet {
 	}
 }
 
-// end ends all members that run, and closes their clients.
+// end ends all running members, and closes their clients.
 func (f *fleet) end() {
 	f.Helper()
 	for _, m := range f.members {
@@ -142,15 +142,17 @@ func (f *fleet) judge() {
 		holds, err := rec.Holds()
 		require.NoError(f, err)
 		require.NoError(f, check.Exclusion(holds, 1), name)
-		holds = slices.DeleteFunc(holds, func(h check.Hold) bool { return h.To == h.From }) // the server had ended it by itself
-		slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From)) })
+		// The server had ended the others on its own.
+		holds = slices.DeleteFunc(holds, func(h check.Hold) bool { return h.To == h.From })
+		slices.SortFunc(holds,
+			func(a, b check.Hold) int { return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From)) })
 		for i := 1; i < len(holds); i++ {
 			require.LessOrEqual(f, holds[i-1].From, holds[i].From, "%s: the tokens of later holds are larger", name)
 		}
 	}
 }
 
-// prepare returns a member with its own client, which does not run yet.
+// prepare returns a member with its own client that is not running yet.
 func (f *fleet) prepare(id string, opts ...shard.Option) *mate {
 	f.Helper()
 	return f.prepareAs(id, id, opts...)
@@ -162,11 +164,12 @@ func (f *fleet) logger(label string) *slog.Logger {
 
 func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	f.Helper()
-	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
+	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label),
+		conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
 	if f.tracer != nil {
 		options = append(options, conn.WithTracer(f.tracer))
 	}
-	c, err := conn.New(f.srv.Addr(), options...) // it does not wait for the server, which may be down
+	c, err := conn.New(f.srv.Addr(), options...) // does not wait for the server, which may be down
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() }) // never fails
 	if f.diary != nil {
@@ -177,7 +180,8 @@ func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 		<-ctx.Done()
 		return nil
 	}
-	m.shards, err = shard.New(m.client, path, append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
+	m.shards, err = shard.New(m.client, path,
+		append([]shard.Option{shard.WithID(id), shard.WithSettle(settle, 10*settle)}, opts...)...)
 	require.NoError(f, err)
 	return m
 }
@@ -200,7 +204,7 @@ func (m *mate) run(from shard.Source) {
 		defer close(m.ended)
 		m.err = m.shards.Run(ctx, from, m.record)
 	}()
-	synctest.Wait() // it is a member, unless its id is taken
+	synctest.Wait() // it is a member now, unless its id is taken
 }
 
 // record is the function that serves a shard.
@@ -262,7 +266,7 @@ func (f *fleet) load() map[string]int {
 	return n
 }
 
-// owners returns who serves what.
+// owners returns which member serves each shard.
 func (f *fleet) owners() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -285,13 +289,14 @@ func (f *fleet) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// requireServed requires that each shard is served within d, by members with so many shards.
+// requireServed requires that each shard is served within d, by members with the given numbers of shards.
 func (f *fleet) requireServed(within time.Duration, want map[string]int) {
 	f.Helper()
-	f.await(within, func() bool { return f.isServed() && maps.Equal(want, f.load()) }, func() string { return fmt.Sprint(f.load()) })
+	f.await(within, func() bool { return f.isServed() && maps.Equal(want, f.load()) },
+		func() string { return fmt.Sprint(f.load()) })
 }
 
-// await waits for a condition, and looks often.
+// await waits for a condition, and checks it often.
 func (f *fleet) await(within time.Duration, is func() bool, what func() string) {
 	f.Helper()
 	for end := time.Now().Add(within); ; f.pass(within / 1000) {
@@ -303,10 +308,10 @@ func (f *fleet) await(within time.Duration, is func() bool, what func() string) 
 	}
 }
 
-// crash cuts a member off for good, without a word. Its session ends by itself.
+// crash cuts a member off for good, without notice. Its session expires.
 func (f *fleet) crash(m *mate) { f.srv.Stall(zktest.Label(m.label), zktest.Both) }
 
-// expire makes the server end the session of a client before its time, so that no deadline holds.
+// expire makes the server end the session of a client early, so that deadlines do not protect anything.
 func (f *fleet) expire(session int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -334,7 +339,7 @@ func (f *fleet) planned() string {
 	return string(n.Data)
 }
 
-// writers returns who has changed the plan.
+// writers returns the clients that have changed the plan.
 func (f *fleet) writers() (list []string) {
 	for _, txn := range f.srv.History() {
 		for _, c := range txn.Changes {

@@ -18,35 +18,35 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// leader is one term. It writes the plan again when the members, the shards or the plan itself have changed.
+// leader is one term. It rewrites the plan when the members, the shards or the plan itself have changed.
 type leader struct {
 	*Shards
 	term *election.Term
 
-	members []attendant // nil if they are not known yet
-	shards  []string    // nil if they are not known yet
-	last    plan        // what the next plan follows on
+	members []attendant // nil if not known yet
+	shards  []string    // nil if not known yet
+	last    plan        // the plan that the next one builds on
 	at      value.Version
 	known   bool // last and at are known
 	written bool // last is in the node
 
-	began   time.Time            // when the term did
-	came    time.Time            // when a member came last, as far as this one knows
-	settled time.Time            // when the members or the plan changed last
+	began   time.Time            // when the term began
+	came    time.Time            // when a member last joined, as far as this leader knows
+	settled time.Time            // when the members or the plan last changed
 	wrote   time.Time            // when it wrote a plan; zero if there was news since
-	pending time.Time            // since when another plan would be better; zero if none would
+	pending time.Time            // since when another plan would be better; zero if none would be
 	resumes time.Time            // when it may write again, after a plan that could not be written
 	hangups session.Hangups      // under its plans
-	missing map[string]time.Time // members that restart, and since when they are not there
+	missing map[string]time.Time // members that restart, and since when they have been missing
 }
 
-// never is how long a leader waits that waits only for a change.
+// never is how long a leader waits if it waits only for a change.
 const never = 24 * time.Hour
 
-// lead is one term. If this member cannot continue as the leader, it waits, and then lets another one lead, which may
-// be allowed to read what this one is not.
+// lead runs one term. If this member cannot continue as the leader, it waits, and then lets another member lead, which
+// may be permitted to read what this one is not.
 //
-// Errors: why the term has ended; what ends the member.
+// Errors: why the term has ended; the error that ends the member.
 func (m *member) lead(ctx context.Context, t *election.Term) error {
 	err := m.planIn(ctx, t)
 	if ctx.Err() != nil || !m.survives(err) {
@@ -69,7 +69,7 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	for {
 		again, err := l.act(ctx)
 		switch {
-		case ctx.Err() != nil: // also if a write has failed with the term, so that its outcome is unknown
+		case ctx.Err() != nil: // even if a write has failed with the term, so that its outcome is unknown
 			return context.Cause(ctx)
 		case err != nil:
 			return err
@@ -88,8 +88,11 @@ func (m *member) planIn(ctx context.Context, t *election.Term) error {
 	}
 }
 
-// feed passes on what a sequence yields, on a goroutine that feeds waits for. The error of the sequence goes to fail.
-func feed[T any](ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error]) <-chan T {
+// feed passes on what a sequence yields, on a goroutine that feeds waits for. It passes the error of the sequence to
+// fail.
+func feed[T any](
+	ctx context.Context, feeds *sync.WaitGroup, fail context.CancelCauseFunc, all iter.Seq2[T, error],
+) <-chan T {
 	next := make(chan T)
 	feeds.Go(func() {
 		for x, err := range all {
@@ -112,7 +115,7 @@ func (l *leader) seeMembers(view group.View) {
 		return // a newer one follows
 	}
 	before := l.members
-	isNone := func(m group.Member) bool { return m.Session == 0 } // no process stands behind a node that stays
+	isNone := func(m group.Member) bool { return m.Session == 0 } // a node without a session has no process behind it
 	view.Members = slices.DeleteFunc(view.Members, isNone)
 	l.members, l.settled, l.wrote = attendants(view), time.Now(), time.Time{}
 	for _, m := range l.members {
@@ -123,18 +126,19 @@ func (l *leader) seeMembers(view group.View) {
 }
 
 func (l *leader) seePlan(view value.View[plan]) {
-	if view.Current && (!l.known || !view.Version.Exists() || view.Version.Mzxid > l.at.Mzxid) { // else it was read since
+	// Otherwise the plan has been read since.
+	if view.Current && (!l.known || !view.Version.Exists() || view.Version.Mzxid > l.at.Mzxid) {
 		l.learn(view.Value, view.Version, view.Err)
 	}
 }
 
-// learn takes in what the node of the plan holds.
+// learn records what the node of the plan contains.
 func (l *leader) learn(p plan, at value.Version, err error) {
 	if err != nil {
 		l.log.Error("shard: the plan cannot be read, another one is written", "path", l.plan.Path(), "error", err)
 	}
 	l.last, l.at, l.known = p, at, true
-	l.written = true // unless there is nothing to start from: then recall makes up for it
+	l.written = true // unless there is nothing to start from, in which case recall makes up for it
 }
 
 func (l *leader) seeShards(names []string) {
@@ -149,9 +153,9 @@ func (l *leader) seeShards(names []string) {
 	}
 }
 
-// act writes the next plan if there is one, and it is time for it. It returns when to look again.
+// act writes the next plan if there is one and it is due. It returns when to check again.
 //
-// Errors: why the term has ended; what the server said, if no other try could help.
+// Errors: why the term has ended; the error of the server if retrying could not help.
 func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 	for l.members != nil && l.known {
 		if wait := l.awaitShards(); wait > 0 {
@@ -181,11 +185,11 @@ func (l *leader) act(ctx context.Context) (again time.Duration, err error) {
 	return never, nil
 }
 
-// sourceLimit is how long a leader waits for its source before it takes the shards of the plan.
+// sourceLimit is how long a leader waits for its source before it uses the shards of the plan.
 const sourceLimit = time.Second
 
-// awaitShards returns how long to wait for the source; 0 if the shards are known. If the source fails, those of the plan stay.
-// Otherwise nobody would get the shards of a member that has gone.
+// awaitShards returns how long to wait for the source, or 0 if the shards are known. If the source fails, the shards of
+// the plan are kept, because otherwise the shards of a member that has gone would stay without an owner.
 func (l *leader) awaitShards() (wait time.Duration) {
 	if l.shards != nil {
 		return 0
@@ -193,11 +197,13 @@ func (l *leader) awaitShards() (wait time.Duration) {
 	if wait := time.Until(l.began.Add(sourceLimit)); wait > 0 {
 		return wait
 	}
-	names := slices.DeleteFunc(l.last.names(), func(name string) bool { return session.ValidateName("shard", name) != nil })
+	names := slices.DeleteFunc(l.last.names(),
+		func(name string) bool { return session.ValidateName("shard", name) != nil })
 	if len(names) == 0 {
 		return never
 	}
-	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays", "path", l.path, "shards", len(names))
+	l.log.Warn("shard: the source has not told the set of shards yet, that of the plan stays",
+		"path", l.path, "shards", len(names))
 	l.shards = names
 	return 0
 }
@@ -206,7 +212,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 // write without a pause.
 const breath = 100 * time.Millisecond
 
-// due returns when a plan is written.
+// due returns the time at which to write a plan.
 func (l *leader) due(urgent bool) time.Time {
 	soonest, latest := l.settled.Add(l.quiet), l.pending.Add(l.most)
 	if latest.Before(soonest) {
@@ -223,7 +229,7 @@ func (l *leader) due(urgent bool) time.Time {
 }
 
 // recall makes up for a missing plan: members that hold shards keep them. A lock that this client may not read counts
-// as free: otherwise no leader could plan, and a wrong plan only costs time.
+// as free, because otherwise no leader could plan, and a wrong plan only costs time.
 func (l *leader) recall(ctx context.Context) error {
 	locked, err := l.client.Children(ctx, l.child("own"))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -250,7 +256,7 @@ func (l *leader) recall(ctx context.Context) error {
 	return nil
 }
 
-// roster returns the input of the next plan, and how long the grace of restarting members lasts.
+// roster returns the input of the next plan, and how much of the grace of restarting members is left.
 func (l *leader) roster() (r roster, left time.Duration) {
 	r = roster{shards: l.shards, members: l.members, over: map[string]bool{}, pins: l.pins, strategy: l.strategy}
 	present := map[string]bool{}
@@ -279,16 +285,16 @@ func (l *leader) roster() (r roster, left time.Duration) {
 	return r, left
 }
 
-// The pauses of a leader.
+// These are the pauses of a leader.
 const (
 	tryAgain = 5 * time.Second // after an error that may pass
-	hungUp   = time.Minute     // after a plan on which servers hang up: each try costs the client its connection
+	hungUp   = time.Minute     // after a plan on which servers hang up: each attempt costs the client its connection
 )
 
-// write writes a plan in the term, and reads what has become of it. A leader that was deposed changes nothing. After an error that may
-// pass, it sets when to try again.
+// write writes a plan in the term, and reads back what has become of it. A leader that was deposed changes nothing.
+// After an error that may pass, write sets when to try again.
 //
-// Errors: as of act.
+// Errors: those of act.
 func (l *leader) write(ctx context.Context, next plan) error {
 	size, err := l.checkSize(next)
 	var op zkrecipes.Op
@@ -303,7 +309,8 @@ func (l *leader) write(ctx context.Context, next plan) error {
 	case err == nil:
 		l.settled, l.wrote, l.pending = time.Now(), time.Now(), time.Time{}
 		moves := next.moves(l.last)
-		l.log.Info("shard: a plan is written", "path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
+		l.log.Info("shard: a plan is written",
+			"path", l.path, "shards", len(l.shards), "members", len(l.members), "moves", moves)
 		l.tellPlan(next, moves)
 	case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrFenced):
 		return err
@@ -311,9 +318,11 @@ func (l *leader) write(ctx context.Context, next plan) error {
 		return fmt.Errorf("write the plan %s: %w", l.plan.Path(), err)
 	case errors.Is(err, zkrecipes.ErrTooLarge):
 		l.resumes = time.Now().Add(hungUp)
-		l.log.Error("shard: the plan is too large, the last one stays", "path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
+		l.log.Error("shard: the plan is too large, the last one stays",
+			"path", l.plan.Path(), "bytes", size, "again", hungUp, "error", err)
 		return nil
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zkrecipes.ErrUnknownOutcome):
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode),
+		errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		l.log.Info("shard: the plan has changed meanwhile, or may have", "path", l.plan.Path(), "error", err)
 	default:
 		l.resumes = time.Now().Add(tryAgain)

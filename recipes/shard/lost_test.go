@@ -24,8 +24,8 @@ func (f *fleet) lock(name string) string {
 	return own + "/" + f.srv.Children(own)[0]
 }
 
-// TestLost_SoonAgainAndAgain: holds that are lost soon are not failures of the function. They used to share its
-// pause, which grew up to 30 s, so the shard waited although nothing was wrong any more.
+// Holds that are lost soon are not failures of the function. They used to share its pause, which grew up to 30 s, so
+// the shard waited although nothing was wrong any more.
 func TestLost_SoonAgainAndAgain(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(1))
@@ -46,7 +46,7 @@ func TestLost_SoonAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestLost_LongHoldBeginsAnew: a hold that was not lost soon ends the row of those that were. The next pause is the first one again.
+// A hold that lasted ends the series of holds that were lost soon. The next pause is the first one again.
 func TestLost_LongHoldBeginsAnew(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a")
@@ -74,8 +74,8 @@ func TestLost_LongHoldBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestLost_FunctionKnowsFirst: a fence may report a loss to a function before the server does. That is not a failure
-// of the function, and the next hold does not wait for it. Each such loss used to count and lengthen the pause.
+// A fence may report a loss to a function before the server does. That is not a failure of the function, and the next
+// hold does not wait for it. Each such loss used to count, and lengthened the pause.
 func TestLost_FunctionKnowsFirst(t *testing.T) {
 	for name, says := range map[string]struct {
 		err    error
@@ -96,7 +96,7 @@ func TestLost_FunctionKnowsFirst(t *testing.T) {
 				a.run(shard.List(f.shards...))
 				f.requireServed(2*settle, map[string]int{"a": 1})
 				for range 8 {
-					f.pass(2 * time.Second) // the hold is not lost soon
+					f.pass(2 * time.Second) // this hold is not lost soon
 					f.srv.Stall(zktest.Label("a"), zktest.FromServer)
 					require.NoError(f, f.srv.Delete(f.lock("s000")))
 					refused <- struct{}{}
@@ -115,8 +115,8 @@ func TestLost_FunctionKnowsFirst(t *testing.T) {
 	}
 }
 
-// TestLost_AfterLong: a function that has run for a minute has succeeded, even if its hold is lost then. Its next
-// failure used to be followed by the long pause of earlier ones.
+// A function that has run for a minute has succeeded, even if its hold is then lost. Its next failure used to be
+// followed by the long pause of earlier ones.
 func TestLost_AfterLong(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(100))
@@ -137,7 +137,7 @@ func TestLost_AfterLong(t *testing.T) {
 	})
 }
 
-// said returns what a member says of itself.
+// said returns what a member announces about itself.
 func (f *fleet) said(id string) string {
 	n, _ := f.srv.Node(path + "/members/" + id)
 	return string(n.Data)

@@ -17,17 +17,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// member is one call of Run. Its goroutines are: one that follows the plan, one that waits to leave (if [WithLeave] says so), one that campaigns and leads, one that stops workers,
-// one that says in the group what has changed, and a worker for each shard.
+// member is one call of Run. Its goroutines are one that follows the plan, one that waits to leave (with [WithLeave]),
+// one that campaigns and leads, one that stops workers, one that announces changes to the group, and a worker for each
+// shard.
 type member struct {
 	*Shards
 	from  Source
 	serve func(context.Context, *Shard) error
-	ctx   context.Context         //nolint:containedctx // of the work: it ends when this member has to stop, and its cause says why
-	stop  context.CancelCauseFunc // ends ctx
-	over  chan struct{}           // closed when Run is about to return
+	// ctx is the context of the work. It ends when this member must stop, and its cause is the reason.
+	ctx  context.Context         //nolint:containedctx // see above
+	stop context.CancelCauseFunc // ends ctx
+	over chan struct{}           // closed when Run is about to return
 
-	gate   chan struct{} // one worker at a time goes to its lock
+	gate   chan struct{} // one worker at a time contends for its lock
 	passed int           // how many have; guarded by gate
 
 	workers    sync.WaitGroup
@@ -35,50 +37,49 @@ type member struct {
 
 	mu         sync.Mutex
 	kept       *group.Membership
-	joined     time.Time // when it did; written before the other goroutines start
+	joined     time.Time // when it joined; written before the other goroutines start
 	presence   presence
-	says, said int                // count what presence has been, and what the server has had
-	current    bool               // the plan that was read last is the present one
+	says, said int                // count the states of presence, and those that the server has had
+	current    bool               // the plan that was read last is current
 	generation int64              // of that plan
 	given      []string           // the shards that it gives to the id of this member
-	taken      bool               // another session has the id, so that they are not for this member
+	taken      bool               // another session has the id, so they are not for this member
 	mine       map[string]bool    // the shards assigned to this member
-	expected   bool               // it announces that this member will return
+	expected   bool               // the plan announces that this member will return
 	at         map[string]*worker // the newest worker of each shard, until it has ended
-	moved      []string           // shards whose workers are to be stopped, in this order
-	stopped    bool               // no worker starts any more
+	moved      []string           // shards whose workers must be stopped, in this order
+	stopped    bool               // no more workers start
 	changed    chan struct{}      // closed, and replaced, when one of the above changes
 }
 
-// errDrained is the cause of the end of a member that has left.
+// errDrained is the cause for a member that ends because it has left.
 var errDrained = errors.New("the member has left")
 
-// Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run takes the
-// lock and calls serve in a goroutine. The context of serve ends when the plan takes the shard away (the cause
-// is [ErrMoved]), when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned,
-// unless [WithDrainLimit] says otherwise, so a function that stops with its context has stopped before the next
-// owner starts.
+// Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run acquires the lock and
+// calls serve in a goroutine. The context of serve ends when the plan takes the shard away (the cause is [ErrMoved]),
+// when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned, or once the limit of
+// [WithDrainLimit] has passed, so a function that stops with its context has stopped before the next owner starts.
 //
-// If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time,
-// doubling each time up to 30 s, with a random half more or less. A call that lasted a minute resets the pause.
-// If serve returns an error as many times in a row as [WithGiveUp] says, Run gives the shard away: another
-// member gets it, and this one does not for five minutes. If all members have given a shard away, it stays
-// where it is, and Run keeps trying. Failures are logged. If serve panics, the program ends.
+// If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time, doubling each
+// time up to 30 s, with a random half more or less. A call that lasted a minute resets the pause. If serve returns an
+// error as many times in a row as [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one
+// does not for five minutes. If all members have given a shard away, it stays where it is, and Run keeps trying.
+// Failures are logged. If serve panics, the program ends.
 //
-// Losing a hold is not a failure: Run takes the lock again. If a hold was lost within a second, Run first waits
+// Losing a hold is not a failure: Run acquires the lock again. If a hold was lost within a second, Run first waits for
 // 50 ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
 //
-// When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave]
-// they are handed over one after another, as by [Shards.Leave]. Run returns when all functions have returned. A Shards can have only one Run at
-// a time.
+// When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave] they are
+// handed over one after another, as by [Shards.Leave]. Run returns when all functions have returned. A Shards can have
+// only one Run at a time.
 //
-// If the plan or the members cannot be read or written, Run logs that and tries again while the functions
-// continue. Another member leads in the meantime, if it can.
+// If the plan or the members cannot be read or written, Run logs that and tries again while the functions continue.
+// Another member leads in the meantime, if it can.
 //
-// Errors: the cause of ctx; nil after Leave, or if everything was handed over within the time of
-// WithLeave; at once, a nil serve, an invalid source, or another Run of the
-// same object; ErrClosed; the error of the server when the member joined; zk.ErrNoAuth, ErrForeignContender or
-// ErrSequenceExhausted, as long as there was no plan. When Run returns, all functions have stopped.
+// Errors: the cause of ctx; nil after Leave, or if everything was handed over within the time of WithLeave; at once, a
+// nil serve, an invalid source, or another Run of the same object; ErrClosed; the error of the server when the member
+// joined; zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as there was no plan. When Run returns,
+// all functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -110,7 +111,7 @@ func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Co
 	return nil
 }
 
-// enter registers the member that runs. It reports false if there is another one.
+// enter registers the running member. It returns false if there already is one.
 func (s *Shards) enter(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,12 +128,12 @@ func (s *Shards) exit() {
 	s.member = nil
 }
 
-// Leave makes a running member hand over its shards and leave: its functions are stopped one after another,
-// while the others continue, and the next owner of each shard starts when its function has stopped. Then Run
-// returns nil. Leave waits for that. Without a running member it is a no-op.
+// Leave makes a running member hand over its shards and leave: its functions are stopped one after another, while the
+// others continue, and the next owner of each shard starts when its function has stopped. Then Run returns nil. Leave
+// blocks until that has happened. Without a running member it is a no-op.
 //
-// If the plan cannot be changed, the member keeps its shards. ctx bounds the wait: after an error, leaving
-// continues until the context of Run ends.
+// If the plan cannot be changed, the member keeps its shards. ctx bounds the wait: after an error, leaving continues
+// until the context of Run ends.
 //
 // Errors: the cause of ctx.
 func (s *Shards) Leave(ctx context.Context) error {
@@ -154,7 +155,7 @@ func (s *Shards) Leave(ctx context.Context) error {
 func (m *member) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept == nil { // it is not there yet
+	if m.kept == nil { // it has not joined yet
 		m.stop(errDrained)
 		return
 	}
@@ -202,7 +203,7 @@ func (m *member) run(ctx context.Context) error {
 	return context.Cause(m.ctx)
 }
 
-// join joins the group. A process that has the id already is waited for.
+// join joins the group. If another process has the id, join waits for it to leave.
 func (m *member) join() error {
 	data, err := json.Marshal(m.presence)
 	if err != nil {
@@ -210,7 +211,8 @@ func (m *member) join() error {
 	}
 	kept, err := m.group.Join(m.ctx, m.id, data)
 	if errors.Is(err, zkrecipes.ErrTaken) {
-		m.log.Warn("shard: another session has the id of this member, which waits until that has ended", "path", m.path, "id", m.id, "error", err)
+		m.log.Warn("shard: another session has the id of this member, which waits until that has ended",
+			"path", m.path, "id", m.id, "error", err)
 		kept, err = m.group.Join(m.ctx, m.id, data, group.WithWait())
 	}
 	if err != nil && m.ctx.Err() != nil {
@@ -225,38 +227,40 @@ func (m *member) join() error {
 	return nil
 }
 
-// persist calls f again, after a pause, as long as the member survives that it fails.
+// persist calls f again, after a pause, for as long as the member survives the errors of f.
 func (m *member) persist(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
 		if ctx.Err() != nil || !m.survives(err) {
 			return err
 		}
-		m.log.Error("shard: a member keeps what it has, and tries again", "path", m.path, "id", m.id, "after", tryAgain, "error", err)
-		_ = session.Sleep(ctx, tryAgain) // f looks
+		m.log.Error("shard: a member keeps what it has, and tries again",
+			"path", m.path, "id", m.id, "after", tryAgain, "error", err)
+		_ = session.Sleep(ctx, tryAgain) // f checks ctx
 	}
 }
 
-// survives reports whether a member continues after an error. Its functions do no harm meanwhile, because they have
-// their locks, and an error that all members get, one after another, would leave nobody to serve. A member that has
-// never seen a plan ends if the servers refuse what it needs: that is a mistake in its configuration, which Run
-// reports at once.
+// survives reports whether a member continues after an error. Its functions do no harm in the meantime, because they
+// have their locks, and an error that all members get, one after another, would leave no member that serves. A member
+// that has never seen a plan ends if the servers refuse what it needs, because that is a mistake in its configuration,
+// which Run reports at once.
 func (m *member) survives(err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case errors.Is(err, zkrecipes.ErrClosed):
 		return false
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender), errors.Is(err, zkrecipes.ErrSequenceExhausted):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zkrecipes.ErrForeignContender),
+		errors.Is(err, zkrecipes.ErrSequenceExhausted):
 		return m.generation > 0
 	}
 	return true
 }
 
-// farewell is how long each step of a member takes at most that goes while it is not connected.
+// farewell bounds each step of a member that leaves while it is not connected.
 const farewell = time.Second
 
-// depart leaves the group. If this member restarts, the plan must say so first.
+// depart leaves the group. If this member restarts, the plan must announce that first.
 func (m *member) depart(ctx context.Context, restarts bool) {
 	m.mu.Lock()
 	leaving := m.presence.Leaving // its shards move, even if the time was too short to hand over all of them
@@ -267,21 +271,22 @@ func (m *member) depart(ctx context.Context, restarts bool) {
 		m.mu.Unlock()
 		waiting, cancel := context.WithTimeout(ctx, farewell)
 		defer cancel()
-		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 }) // if not, the shards move
+		// If this fails, the shards move.
+		_ = m.await(waiting, func() bool { return m.expected || m.current && len(m.mine) == 0 })
 	}
 	waiting, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	_ = m.kept.Close(waiting) // it continues
+	_ = m.kept.Close(waiting) // the removal continues in the background
 }
 
-// say changes what this member says of itself. Called with mu held.
+// say changes what this member announces about itself. It is called with mu held.
 func (m *member) say(change func(*presence)) {
 	change(&m.presence)
 	m.says++
 	m.broadcast()
 }
 
-// announce writes what this member says of itself, again and again.
+// announce writes what this member announces about itself, each time that it changes.
 func (m *member) announce(ctx context.Context) {
 	for ctx.Err() == nil && m.await(ctx, func() bool { return m.said != m.says }) == nil {
 		m.mu.Lock()
@@ -295,7 +300,7 @@ func (m *member) announce(ctx context.Context) {
 			if ctx.Err() == nil && !errors.Is(err, zkrecipes.ErrClosed) {
 				m.log.Error("shard: what this member says of itself cannot be written", "path", m.path, "id", m.id, "error", err)
 			}
-			_ = session.Sleep(ctx, farewell) // the loop looks
+			_ = session.Sleep(ctx, farewell) // the loop checks ctx
 			continue
 		}
 		m.mu.Lock()
@@ -305,7 +310,7 @@ func (m *member) announce(ctx context.Context) {
 	}
 }
 
-// isDrained reports whether a member that leaves has no shards any more. Called with mu held.
+// isDrained reports whether a member that leaves has no more shards. It is called with mu held.
 func (m *member) isDrained() bool {
 	return m.presence.Leaving && (m.taken || m.said == m.says && m.current) && len(m.mine) == 0 && len(m.at) == 0
 }
@@ -317,7 +322,7 @@ func (m *member) close() {
 	m.stopped = true
 }
 
-// follow follows the plan. Without a present one no worker goes to its lock.
+// follow follows the plan. Without a current plan no worker contends for its lock.
 func (m *member) follow(ctx context.Context) error {
 	for view, err := range m.plan.Watch(ctx) {
 		if err != nil {
@@ -329,8 +334,8 @@ func (m *member) follow(ctx context.Context) error {
 	return nil
 }
 
-// adopt does what the plan says. If the plan is missing or cannot be read, everything stays as it is until the leader has written
-// another one.
+// adopt applies the plan. If the plan is missing or cannot be read, everything stays as it is until the leader has
+// written another one.
 func (m *member) adopt(view value.View[plan]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -349,10 +354,10 @@ func (m *member) adopt(view value.View[plan]) {
 	m.assign()
 }
 
-// keepID follows the node of this member. If another session takes the id, after a session that has ended or a deletion by hand, the
-// shards of the id are for the other one.
+// keepID follows the node of this member. If another session takes the id, after a session that has ended or a deletion
+// by hand, the shards of the id belong to that session.
 func (m *member) keepID(ctx context.Context) {
-	for state := range m.kept.Watch(ctx) { //nolint:errcheck // the end of the membership is that of the member
+	for state := range m.kept.Watch(ctx) { //nolint:errcheck // if the membership ends, the member ends too
 		taken := errors.Is(state.Err, zkrecipes.ErrTaken)
 		m.mu.Lock()
 		if taken && !m.taken {
@@ -366,7 +371,7 @@ func (m *member) keepID(ctx context.Context) {
 	}
 }
 
-// assign starts and stops workers. Called with mu held.
+// assign starts and stops workers. It is called with mu held.
 func (m *member) assign() {
 	m.mine = map[string]bool{}
 	if !m.taken {
@@ -384,7 +389,7 @@ func (m *member) assign() {
 	slices.Sort(m.moved)
 }
 
-// await waits until is, which is called with mu held.
+// await blocks until is returns true. is is called with mu held.
 //
 // Errors: the cause of ctx.
 func (m *member) await(ctx context.Context, is func() bool) error {
@@ -403,7 +408,7 @@ func (m *member) await(ctx context.Context, is func() bool) error {
 	}
 }
 
-// broadcast is called with mu held.
+// broadcast wakes all callers of await. It is called with mu held.
 func (m *member) broadcast() {
 	close(m.changed)
 	m.changed = make(chan struct{})

@@ -18,7 +18,7 @@ type plan struct {
 	Away map[string]int64 `json:"away,omitempty"`
 }
 
-// newPlan returns the plan for shards that are sorted.
+// newPlan returns the plan for shards, which must be sorted.
 func newPlan(shards []string, owners map[string]string, away map[string]int64) plan {
 	p := plan{Owners: map[string][]string{}, Away: away}
 	for _, shard := range shards {
@@ -42,22 +42,23 @@ func (p plan) byShard() map[string]string {
 	return owners
 }
 
-// names returns all shards, sorted.
+// names returns the names of all shards, sorted.
 func (p plan) names() []string {
 	names := slices.Clone(p.Nobody)
 	for _, shards := range p.Owners {
 		names = append(names, shards...)
 	}
 	slices.Sort(names)
-	return slices.Compact(names) // a plan that was written by hand may name one twice
+	return slices.Compact(names) // a plan that was written by hand may name a shard twice
 }
 
-// same reports whether both plans say the same in the same words.
+// same reports whether both plans are the same, including the order of their names.
 func (p plan) same(other plan) bool {
-	return maps.EqualFunc(p.Owners, other.Owners, slices.Equal[[]string]) && slices.Equal(p.Nobody, other.Nobody) && maps.Equal(p.Away, other.Away)
+	return maps.EqualFunc(p.Owners, other.Owners, slices.Equal[[]string]) && slices.Equal(p.Nobody, other.Nobody) &&
+		maps.Equal(p.Away, other.Away)
 }
 
-// moves counts the shards whose owner in p is another one than in last, or none.
+// moves counts the shards that have another owner in p than in last, or none any more.
 func (p plan) moves(last plan) (n int) {
 	owners := p.byShard()
 	for shard, id := range last.byShard() {
@@ -68,53 +69,53 @@ func (p plan) moves(last plan) (n int) {
 	return n
 }
 
-// presence is what a member says of itself, as the data of its node.
+// presence is what a member announces about itself, as the data of its node.
 type presence struct {
 	Weight int `json:"weight"`
-	// Leaving says that the member wants to lose its shards, and then goes.
+	// Leaving announces that the member wants to lose its shards, and then leaves.
 	Leaving bool `json:"leaving,omitempty"`
-	// Back says that the member restarts, and for how many milliseconds its shards wait for it.
+	// Back announces that the member restarts, and for how many milliseconds its shards wait for it.
 	Back int64 `json:"back,omitempty"`
 	// Refuses are the shards that the member has given away because its function failed, sorted.
 	Refuses []string `json:"refuses,omitempty"`
 }
 
-// attendant is a present member.
+// attendant is a member that is present.
 type attendant struct {
 	id string
 	presence
 }
 
-// attendants returns the members of a group. What a client wrote by hand is a member of weight 1.
+// attendants returns the members of a group. A node that a client wrote by hand is a member of weight 1.
 func attendants(view group.View) []attendant {
 	members := make([]attendant, 0, len(view.Members))
 	for _, m := range view.Members {
 		a := attendant{id: m.ID}
-		_ = json.Unmarshal(m.Data, &a.presence) // as above
+		_ = json.Unmarshal(m.Data, &a.presence) // see above
 		members = append(members, a)
 	}
 	return members
 }
 
-// weight is one that a strategy can work with.
+// weight returns a weight that a strategy can work with.
 func (a attendant) weight() int { return min(max(1, a.Weight), maxWeight) }
 
-// isCandidate reports whether a member may get shards: it neither goes nor restarts.
+// isCandidate reports whether a member may get shards, because it neither leaves nor restarts.
 func (a attendant) isCandidate() bool { return !a.Leaving && a.Back == 0 }
 
-// roster is what a plan is made from.
+// roster is the input of a plan.
 type roster struct {
 	shards   []string        // sorted
-	members  []attendant     // first the one that has been there the longest
+	members  []attendant     // the oldest first
 	over     map[string]bool // members that restart, and have not returned in time
-	complete bool            // no member has come for a while, so no more are expected
+	complete bool            // no member has joined for a while, so no more are expected
 	pins     map[string]string
 	strategy Strategy
 }
 
-// next returns the plan that follows on the last one. It is urgent if something waits for it: a shard that nobody serves any more,
-// or a member that wants to go. If only the balance has changed, it is not. Nor is it if no member has a shard while members still join,
-// because then all of them have just started, or if there is nobody to serve.
+// next returns the plan that follows last. The plan is urgent if something waits for it: a shard that is no longer
+// served, or a member that wants to leave. It is not urgent if only the balance has changed, if no member can serve, or
+// if no member has a shard while members still join, because then all of them have just started.
 func (r roster) next(last plan) (next plan, urgent bool) {
 	owners, away := last.byShard(), r.away(last)
 	now := Situation{Owners: owners, Pins: r.pins}
@@ -145,7 +146,7 @@ func (r roster) next(last plan) (next plan, urgent bool) {
 	return next, r.isUrgent(last, next)
 }
 
-// maxAway is the most that [WithReturnGrace] allows, in milliseconds. What is written by hand may say more.
+// maxAway is the most that [WithReturnGrace] allows, in milliseconds. A plan that was written by hand may have more.
 var maxAway = maxReturnGrace.Milliseconds()
 
 // away returns the members whose shards wait for them.

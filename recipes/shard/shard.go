@@ -38,15 +38,15 @@ type Shards struct {
 	member *member // while Run runs
 }
 
-// Shard is one shard while this process has it. It is a hold on the lock of the shard, which no other member
-// has at the same time. Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those
-// of all previous owners of the shard.
+// Shard is a shard that this process has: a hold on the lock of the shard, which no other member has at the same time.
+// Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those of all previous owners of the
+// shard.
 type Shard struct {
 	*zkrecipes.Hold
-	// Name of the shard.
+	// Name is the name of the shard.
 	Name string
-	// Generation of the plan that this member had last read when the function was called: the transaction that
-	// wrote it. It grows with each plan.
+	// Generation identifies the plan that this member had last read when the function was called: it is the id of the
+	// transaction that wrote the plan, and grows with each plan.
 	Generation int64
 }
 
@@ -63,17 +63,16 @@ type config struct {
 	strategy    Strategy
 	quiet, most time.Duration
 	returnGrace time.Duration
-	leaveLimit  time.Duration // 0 is no leaving
-	drainLimit  time.Duration // 0 is none
+	leaveLimit  time.Duration // 0: does not leave
+	drainLimit  time.Duration // 0: no limit
 	giveUp      int
 	tracerName  string
 	tracers     []*Tracer
 }
 
-// WithID sets the id of the member, which is the name of its node; the default is the identity of the client
-// with a random suffix. A process that has the same id after a restart gets the same shards. Run waits until
-// the session of its predecessor has ended. Two processes with one id are a mistake: the second one waits, and
-// logs that.
+// WithID sets the id of the member, which is the name of its node; the default is the identity of the client with a
+// random suffix. A process that has the same id after a restart gets the same shards. Run waits until the session of
+// its predecessor has ended. Do not give two processes the same id: the second one waits, and logs that.
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
@@ -81,8 +80,8 @@ func WithID(id string) Option {
 	}
 }
 
-// WithWeight sets the member's share relative to other members; the default is 1, the maximum 1000. A member of
-// weight 2 gets twice as many shards as one of weight 1.
+// WithWeight sets the member's share relative to other members; the default is 1, the maximum 1000. A member of weight
+// 2 gets twice as many shards as one of weight 1.
 func WithWeight(weight int) Option {
 	return func(c *config) error {
 		if weight < 1 || weight > maxWeight {
@@ -95,8 +94,8 @@ func WithWeight(weight int) Option {
 
 const maxWeight = 1000
 
-// WithPins assigns shards to particular members, by id, while these are present; there are no pins by default.
-// The leader's pins count, so give all members the same ones.
+// WithPins assigns shards to particular members, by id, while these are present; by default there are no pins. Only the
+// leader's pins count, so give all members the same ones.
 func WithPins(member map[string]string) Option {
 	return func(c *config) error {
 		c.pins = maps.Clone(member)
@@ -104,8 +103,8 @@ func WithPins(member map[string]string) Option {
 	}
 }
 
-// WithStrategy sets how shards are divided among members; the default is [Sticky]. The leader's strategy
-// counts, so give all members the same one. A strategy that keeps less in place than Sticky stops more work.
+// WithStrategy sets how shards are divided among members; the default is [Sticky]. Only the leader's strategy counts,
+// so give all members the same one. A strategy that keeps less in place than Sticky stops more work.
 func WithStrategy(s Strategy) Option {
 	return func(c *config) error {
 		if s == nil {
@@ -116,10 +115,10 @@ func WithStrategy(s Strategy) Option {
 	}
 }
 
-// WithSettle sets for how long the set of members must be stable before the leader moves shards only for
-// balance, and how long it waits at most; the defaults are 1 s and 10 s. Members that are started together
-// therefore cause one plan. If a shard is not served, the leader does not wait, unless no member has a shard
-// and one has joined within quiet, so that more may follow. The time also counts from the last plan.
+// WithSettle sets for how long the set of members must be stable before the leader moves shards only for balance, and
+// the longest time for which it waits; the defaults are 1 s and 10 s. Members that are started together therefore cause
+// one plan. If a shard is not served, the leader does not wait, unless no member has a shard and one has joined within
+// quiet, so that more may follow. The time also counts from the last plan.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -130,11 +129,10 @@ func WithSettle(quiet, most time.Duration) Option {
 	}
 }
 
-// WithReturnGrace declares that this member restarts after the context of Run ends, and reserves its shards for
-// it for d; the default is 0, which lets others take them at once, and the maximum an hour. A rolling restart
-// then moves no shard. It needs [WithID]. The time starts when the member's node has gone, and starts again if
-// the leader changes. Nobody serves these shards in the meantime. After [Shards.Leave] or a crash, the shards
-// move at once.
+// WithReturnGrace announces that this member restarts after the context of Run ends, and reserves its shards for it for
+// d; the default is 0, which lets others have them at once, and the maximum is an hour. A rolling restart then moves no
+// shard. It requires [WithID]. The time starts when the member's node is gone, and starts again if the leader changes.
+// These shards are not served in the meantime. After [Shards.Leave] or a crash, the shards move at once.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > maxReturnGrace {
@@ -147,10 +145,10 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
-// WithLeave makes the member leave in order when the context of Run ends, as [Shards.Leave] does: its shards are
-// handed over one after another, for at most d, and their functions continue meanwhile. What has not been handed
-// over by then stops at once. By default all functions stop at once. With WithLeave their contexts have no
-// deadline of the context of Run. It cannot be combined with [WithReturnGrace], which keeps the shards.
+// WithLeave makes the member leave in order when the context of Run ends, as [Shards.Leave] does: its shards are handed
+// over one after another, for at most d, and their functions continue in the meantime. Functions of shards that have
+// not been handed over by then stop at once. By default all functions stop at once. With WithLeave their contexts do
+// not have the deadline of the context of Run. It cannot be combined with [WithReturnGrace], which keeps the shards.
 func WithLeave(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -161,10 +159,10 @@ func WithLeave(d time.Duration) Option {
 	}
 }
 
-// WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit:
-// the shard is released only after the function has returned. After the limit the lock is released while the
-// function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but
-// whatever else it does may overlap with the work of the next owner.
+// WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit: the
+// shard is released only after the function has returned. Once the limit has passed, the lock is released even if the
+// function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but whatever
+// else it does may overlap with the work of the next owner.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -186,8 +184,8 @@ func WithGiveUp(failures int) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the shards, their locks
-// and the election of the leader; there is none by default. It is not sent to ZooKeeper.
+// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the shards, their locks and the
+// election of the leader; by default they have no name. It is not sent to ZooKeeper.
 func WithTracerName(name string) Option {
 	return func(c *config) error {
 		c.tracerName = name
@@ -208,7 +206,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 		errs = append(errs, errors.New("WithReturnGrace needs WithID: want an id that is the same after the restart"))
 	}
 	if s.returnGrace > 0 && s.leaveLimit > 0 {
-		errs = append(errs, errors.New("WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
+		errs = append(errs, errors.New(
+			"WithReturnGrace and WithLeave: one keeps the shards, and the other hands them over: want one of the two"))
 	}
 	switch {
 	case c == nil:
@@ -216,7 +215,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	case session.ValidatePath(path) != nil:
 		errs = append(errs, session.ValidatePath(path))
 	case path == "/" && (*client.Client)(c).Abs(path) == "/":
-		errs = append(errs, errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
+		errs = append(errs,
+			errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
 	default:
 		errs = append(errs, s.open())
 	}
@@ -226,7 +226,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	return s, nil
 }
 
-// open creates the recipes that this one uses.
+// open creates the recipes that Shards uses.
 func (s *Shards) open() (err error) {
 	if s.id == "" {
 		s.id = strings.ReplaceAll(s.client.Identity(), "/", "-") + "-" + rand.Text()[:8]
@@ -251,7 +251,7 @@ func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "
 
 // lock returns the mutex of a shard. Its contenders have the id of the member as data.
 //
-// Errors: an invalid name, which a plan that was written by hand may have.
+// Errors: an invalid name, which a plan that was written by hand may contain.
 func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
 	if err := session.ValidateName("shard", shard); err != nil {
 		return nil, err
@@ -269,8 +269,11 @@ func (s *Shards) Path() string { return s.path }
 // ID returns the id of this member.
 func (s *Shards) ID() string { return s.id }
 
-// Run is [New] and [Shards.Run] in one call.
-func Run(ctx context.Context, c *conn.Client, path string, from Source, serve func(ctx context.Context, s *Shard) error, opts ...Option) error {
+// Run creates a [Shards] with [New] and calls its [Shards.Run].
+func Run(
+	ctx context.Context, c *conn.Client, path string, from Source,
+	serve func(ctx context.Context, s *Shard) error, opts ...Option,
+) error {
 	s, err := New(c, path, opts...)
 	if err != nil {
 		return err

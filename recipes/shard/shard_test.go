@@ -54,7 +54,7 @@ func TestRun_Crash(t *testing.T) {
 	})
 }
 
-// TestRun_ShortOutage: a member that is away for less than its deadline keeps what it has.
+// A member that is away for less than its deadline keeps what it has.
 func TestRun_ShortOutage(t *testing.T) {
 	inFleet(t, 10, func(f *fleet) {
 		a := f.join("a")
@@ -71,8 +71,7 @@ func TestRun_ShortOutage(t *testing.T) {
 	})
 }
 
-// TestRun_WasAway: a member that was away for longer than its session does not acquire a lock before it knows the
-// present plan.
+// A member that was away for longer than its session does not acquire a lock before it knows the current plan.
 func TestRun_WasAway(t *testing.T) {
 	inFleet(t, 10, func(f *fleet) {
 		f.join("a")
@@ -90,9 +89,9 @@ func TestRun_WasAway(t *testing.T) {
 	})
 }
 
-// TestLeave_HandsOver: a member stops its functions one after the other, and the next owner of each shard starts in that instant.
+// A member stops its functions one after another, and the next owner of each shard starts at that instant.
 func TestLeave_HandsOver(t *testing.T) {
-	const each = 12 // more than eight: a map may keep fewer in their order by chance
+	const each = 12 // more than eight: a map may keep fewer in order by chance
 	inFleet(t, 2*each, func(f *fleet) {
 		f.join("a")
 		f.requireServed(2*settle, map[string]int{"a": 2 * each})
@@ -121,7 +120,7 @@ func TestLeave_HandsOver(t *testing.T) {
 	})
 }
 
-// TestWithLeave_HandsOver: when the context of Run ends, the shards are handed over one after the other.
+// When the context of Run ends, the shards are handed over one after another.
 func TestWithLeave_HandsOver(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		f.join("a")
@@ -138,7 +137,7 @@ func TestWithLeave_HandsOver(t *testing.T) {
 	})
 }
 
-// TestWithLeave_TimeIsTooShort: what has not been handed over in time stops at once, and Run says why.
+// What has not been handed over in time stops at once, and Run returns the reason.
 func TestWithLeave_TimeIsTooShort(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -155,7 +154,7 @@ func TestWithLeave_TimeIsTooShort(t *testing.T) {
 	})
 }
 
-// TestWithLeave_CutOff: nobody can take the shards, so the member stops when its time is over.
+// No member can take over the shards, so the member stops when its time is over.
 func TestWithLeave_CutOff(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a", shard.WithLeave(2*time.Second))
@@ -170,7 +169,7 @@ func TestWithLeave_CutOff(t *testing.T) {
 	})
 }
 
-// TestLeave_SlowFunction: one function that takes long does not hold up the others.
+// A slow function does not hold up the others.
 func TestLeave_SlowFunction(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		b := f.join("b")
@@ -212,7 +211,7 @@ func TestRun_ContextEnds(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_RollingRestart: each member restarts in its turn, the leader among them, and nothing moves.
+// Each member restarts once, including the leader, and nothing moves.
 func TestReturnGrace_RollingRestart(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		ids := []string{"a", "b", "c"}
@@ -239,7 +238,7 @@ func TestReturnGrace_RollingRestart(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_Disconnected: a member that cannot say that it restarts ends all the same.
+// A member that cannot announce that it restarts ends nevertheless.
 func TestReturnGrace_Disconnected(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a", shard.WithReturnGrace(time.Minute))
@@ -252,7 +251,7 @@ func TestReturnGrace_Disconnected(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_WithoutShards: nothing is kept for a member that has none, so it waits for nothing.
+// Nothing is reserved for a member without shards, so it waits for nothing.
 func TestReturnGrace_WithoutShards(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		f.join("a")
@@ -266,7 +265,7 @@ func TestReturnGrace_WithoutShards(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_Ends: a member that does not return loses its shards when its time is over.
+// A member that does not return loses its shards when its time is over.
 func TestReturnGrace_Ends(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -285,8 +284,8 @@ func TestReturnGrace_Ends(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_AfterLeave: a member that leaves does not return, even if its context ends before everything is
-// handed over. Its shards used to wait for it, and nobody served them.
+// A member that leaves does not return, even if its context ends before everything is handed over. Its shards used to
+// wait for it, and were not served.
 func TestReturnGrace_AfterLeave(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -301,7 +300,7 @@ func TestReturnGrace_AfterLeave(t *testing.T) {
 	})
 }
 
-// TestGiveUp: a function that fails is called again, ever later. Then another member gets the shard, for five minutes.
+// A function that fails is called again, with growing pauses. Then another member gets the shard, for five minutes.
 func TestGiveUp(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a, b := f.prepare("a", shard.WithGiveUp(3)), f.prepare("b", shard.WithGiveUp(3))
@@ -335,7 +334,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// TestGiveUp_Nowhere: a shard that fails on all members stays, and is tried on.
+// A shard that fails on all members stays where it is, and its function is retried.
 func TestGiveUp_Nowhere(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		for _, id := range []string{"a", "b"} {
@@ -352,7 +351,7 @@ func TestGiveUp_Nowhere(t *testing.T) {
 	})
 }
 
-// TestRun_FunctionReturns: a function that returns without an error is called again, and has not failed.
+// A function that returns without an error has not failed, and is called again.
 func TestRun_FunctionReturns(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(1))
@@ -365,7 +364,7 @@ func TestRun_FunctionReturns(t *testing.T) {
 	})
 }
 
-// TestPlan_Deleted: nothing stops, and the leader writes the plan again, as it is.
+// Nothing stops, and the leader writes the plan again unchanged.
 func TestPlan_Deleted(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -382,15 +381,16 @@ func TestPlan_Deleted(t *testing.T) {
 			require.Equal(f, before, f.planned())
 		}
 		require.Equal(f, 12, f.started())
-		require.NoError(f, f.srv.Set(path+"/plan", []byte("{}"))) // which says that nobody has anything
+		require.NoError(f, f.srv.Set(path+"/plan", []byte("{}"))) // this plan assigns nothing
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
-		require.NoError(f, f.srv.Set(path+"/plan", []byte(`{"owners":{"a":["s000","s000","odd/name","s001"],"b":["s000"],"nobody":["s002"]}}`)))
+		require.NoError(f, f.srv.Set(path+"/plan",
+			[]byte(`{"owners":{"a":["s000","s000","odd/name","s001"],"b":["s000"],"nobody":["s002"]}}`)))
 		f.requireServed(3*settle, map[string]int{"a": 6, "b": 6})
 		require.Equal(f, 12, strings.Count(f.planned(), `"s0`), f.planned())
 	})
 }
 
-// TestPlan_DeletedAndNewLeader: the next leader has no plan to start from, and reads the locks.
+// The next leader has no plan to start from, and reads the locks.
 func TestPlan_DeletedAndNewLeader(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
@@ -410,14 +410,15 @@ func TestPlan_DeletedAndNewLeader(t *testing.T) {
 	})
 }
 
-// TestPlan_DeposedLeader: the plan of a leader that has lost its term while it wrote does not land.
+// The plan of a leader that loses its term while it writes is not applied.
 func TestPlan_DeposedLeader(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		f.join("a")
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
 		before := f.planned()
-		deposed := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(zktest.Request) { f.depose() }))
+		deposed := f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(zktest.Request) { f.depose() }))
 		f.join("c")
 		f.requireServed(3*settle, map[string]int{"a": 4, "b": 4, "c": 4})
 		require.Equal(f, 1, deposed.Hits())
@@ -426,14 +427,15 @@ func TestPlan_DeposedLeader(t *testing.T) {
 	})
 }
 
-// TestPlan_TermEndsMeanwhile: a leader whose session ends during a write does not know the outcome of its plan, and
-// its term ends. Run does not report that as an error.
+// A leader whose session ends during a write does not know the outcome of its plan, and its term ends. Run does not
+// report that as an error.
 func TestPlan_TermEndsMeanwhile(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		a := f.join("a")
 		f.join("b")
 		f.requireServed(2*settle, map[string]int{"a": 6, "b": 6})
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(r zktest.Request) { f.expire(r.Session) }))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(r zktest.Request) { f.expire(r.Session) }))
 		f.join("c")
 		f.pass(2 * settle)
 		f.requireServed(bubble.Timeout, map[string]int{"a": 4, "b": 4, "c": 4})
@@ -445,7 +447,7 @@ func TestPlan_TermEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// TestPlan_ReplyLost: a leader that does not know whether its plan has landed looks.
+// A leader that does not know whether its plan was applied reads it.
 func TestPlan_ReplyLost(t *testing.T) {
 	for name, lost := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
@@ -502,7 +504,7 @@ func TestSource_Func(t *testing.T) {
 		require.Equal(f, map[string]int{"a": 2}, f.load())
 		say(nil, errors.New("no catalog"))
 		f.pass(time.Minute)
-		say(nil, nil) // a set that is empty stops nothing
+		say(nil, nil) // an empty set stops nothing
 		f.pass(time.Minute)
 		require.Equal(f, map[string]int{"a": 2}, f.load())
 		say(f.shards, nil)
@@ -511,7 +513,7 @@ func TestSource_Func(t *testing.T) {
 	})
 }
 
-// TestSource_List: the list is as it was when it was given.
+// List copies its arguments.
 func TestSource_List(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		names := slices.Clone(f.shards)
@@ -523,13 +525,13 @@ func TestSource_List(t *testing.T) {
 	})
 }
 
-// TestSource_FuncIsRunning: Run returns after it.
+// Run returns after the function of Func.
 func TestSource_FuncIsRunning(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a, goOn := f.prepare("a"), make(chan struct{})
 		a.run(shard.Func(time.Minute, func(context.Context) ([]string, error) {
 			if time.Since(f.start) > time.Minute {
-				<-goOn // it does not look at its context
+				<-goOn // it does not check its context
 			}
 			return f.shards, nil
 		}))
@@ -547,8 +549,7 @@ func TestSource_FuncIsRunning(t *testing.T) {
 	})
 }
 
-// TestDrainLimit: without a limit the next owner waits for a function that keeps running; with one, its hold is
-// ended.
+// Without a limit the next owner waits for a function that keeps running; with one, the hold of that function is ended.
 func TestDrainLimit(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 40 * time.Second, 5 * time.Second: 5 * time.Second} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -601,7 +602,7 @@ func TestOptions_PinsAndWeights(t *testing.T) {
 	})
 }
 
-// TestWithStrategy: members follow the strategy, even if it omits shards.
+// Members follow the strategy, even if it omits shards.
 func TestWithStrategy(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a", shard.WithStrategy(func(now shard.Situation) map[string]string {
@@ -612,11 +613,11 @@ func TestWithStrategy(t *testing.T) {
 	})
 }
 
-// A strategy that never comes to rest costs a plan in each time of settling. Before, the leader wrote plans without a pause.
+// A strategy that never settles costs one plan per settle time. Leaders used to write plans without a pause.
 func TestWithStrategy_ThatNeverRests(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.SetWriteLatency(time.Millisecond)
-		restless := shard.WithStrategy(func(now shard.Situation) map[string]string { // the shards go to who has none
+		restless := shard.WithStrategy(func(now shard.Situation) map[string]string { // the shards go to whoever has none
 			to := now.Members[0].ID
 			if now.Owners[now.Shards[0]] == to && len(now.Members) > 1 {
 				to = now.Members[1].ID
@@ -676,12 +677,13 @@ func TestViews(t *testing.T) {
 			told = append(told, fmt.Sprintf("%d current=%t bad=%t", len(v.Shards), v.Current, v.Err != nil))
 		}
 		require.Equal(f, []string{
-			"0 current=true bad=false", "2 current=true bad=false", "0 current=true bad=true", "0 current=false bad=true", "0 current=true bad=true",
+			"0 current=true bad=false", "2 current=true bad=false", "0 current=true bad=true",
+			"0 current=false bad=true", "0 current=true bad=true",
 		}, told)
 	})
 }
 
-// TestRun_IDIsTaken: a process that was started again waits until the session of its predecessor has ended.
+// A process that was restarted waits until the session of its predecessor has ended.
 func TestRun_IDIsTaken(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.join("a")
@@ -702,8 +704,7 @@ func TestRun_IDIsTaken(t *testing.T) {
 	})
 }
 
-// TestRun_IDIsTakenFromIt: a process that loses its id to another one stops, even if both live. Two with one id would
-// wait for each other.
+// A process that loses its id to another one stops, even if both are alive. Two with one id would wait for each other.
 func TestRun_IDIsTakenFromIt(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.join("a")
@@ -711,7 +712,8 @@ func TestRun_IDIsTakenFromIt(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"a": 2, "b": 2})
 		again := f.prepare("again", shard.WithID("a"))
 		again.run(shard.List(f.shards...)) // it waits
-		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/members/a$"}, zktest.Delay(time.Second))
+		f.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "/members/a$"},
+			zktest.Delay(time.Second))
 		require.NoError(f, f.srv.Delete(path+"/members/a"))
 		f.pass(5 * settle)
 		require.Equal(f, map[string]int{"again": 2, "b": 2}, f.load())
@@ -730,7 +732,7 @@ func TestRun_ClientIsClosed(t *testing.T) {
 	})
 }
 
-// TestRun_NotAllowed: what the server refuses for good ends Run, and says why.
+// What the server refuses for good ends Run, with the reason.
 func TestRun_NotAllowed(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
@@ -765,7 +767,8 @@ func TestBadInput(t *testing.T) {
 			_, err := shard.New(c, path, opts...)
 			require.ErrorContains(f, err, want)
 		}
-		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour), shard.WithSettle(0, 0), shard.WithGiveUp(1))
+		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour),
+			shard.WithSettle(0, 0), shard.WithGiveUp(1))
 		require.NoError(f, err, "the bounds themselves")
 		for want, path := range map[string]string{"relative": "app", "root": "/"} {
 			_, err := shard.New(c, path)
@@ -799,7 +802,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// A standby waited for the members to settle, although nobody served.
+// A standby used to wait for the members to settle, although no member served.
 func TestRun_Standby(t *testing.T) {
 	for name, goes := range map[string]func(f *fleet, a *mate){
 		"crash": func(f *fleet, a *mate) { f.gone(a) },
@@ -819,13 +822,14 @@ func TestRun_Standby(t *testing.T) {
 	}
 }
 
-// TestRun_AllBeginAnew: members that start one after another make one plan, even if there is one of others. The time
-// of settling starts when the last one has joined, and not when one has left.
+// Members that start one after another cause one plan, even if there is a plan of others. The settle time starts when
+// the last member has joined, but not when one has left.
 func TestRun_AllBeginAnew(t *testing.T) {
 	inFleet(t, 6, func(f *fleet) {
 		slow := shard.WithSettle(10*time.Second, time.Hour)
 		a := f.prepare("a", slow)
-		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
+		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan",
+			[]byte(`{"owners":{"x":["s000","s001","s002"],"y":["s003","s004","s005"]}}`)))
 		a.run(shard.List(f.shards...))
 		f.pass(9 * time.Second)
 		f.join("b", slow)
@@ -839,7 +843,7 @@ func TestRun_AllBeginAnew(t *testing.T) {
 	})
 }
 
-// A node among the members that belongs to no session got shards, which nobody ever served.
+// A node without a session among the members used to get shards, which were never served.
 func TestRun_NodeOfNoSessionAmongTheMembers(t *testing.T) {
 	for name, mode := range map[string]zktest.Mode{"persistent": zktest.Persistent, "container": zktest.Container} {
 		t.Run(name, func(t *testing.T) {
@@ -855,13 +859,14 @@ func TestRun_NodeOfNoSessionAmongTheMembers(t *testing.T) {
 	}
 }
 
-// A plan by hand could make shards wait for a member for ever.
+// A plan written by hand could make shards wait for a member forever.
 func TestPlan_ByHandWithALongAbsence(t *testing.T) {
 	for _, wait := range []string{"31536000000", "9223372036854775807"} {
 		t.Run(wait, func(t *testing.T) {
 			inFleet(t, 2, func(f *fleet) {
 				b := f.prepare("b")
-				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
+				require.NoError(f, b.client.CreateAll(f.Context(), path+"/plan",
+					[]byte(`{"owners":{"a":["s000","s001"]},"away":{"a":`+wait+`}}`)))
 				b.run(shard.List(f.shards...))
 				f.pass(59 * time.Minute)
 				require.Empty(f, f.load(), "an hour is the most that WithReturnGrace allows")
@@ -871,13 +876,15 @@ func TestPlan_ByHandWithALongAbsence(t *testing.T) {
 	}
 }
 
-// A name with a slash in a plan by hand was served, under a lock below that of another shard.
+// A name with a slash in a plan written by hand used to be served, under a lock below that of another shard.
 func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a")
 		require.NoError(f, a.client.CreateAll(f.Context(), path+"/plan", []byte(`{"owners":{"a":["s000/x","s000",".."]}}`)))
 		require.NoError(f, a.client.CreateAll(f.Context(), path+"/election", nil))
-		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil, zktest.Persistent) // no leader
+		// This candidate keeps the others from leading.
+		_, err := f.srv.Create(path+"/election/_c_00000000-0000-0000-0000-000000000000-latch-0000000000", nil,
+			zktest.Persistent)
 		require.NoError(f, err)
 		a.run(shard.List(f.shards...))
 		f.pass(time.Minute)
@@ -888,7 +895,7 @@ func TestPlan_ByHandWithANameThatCannotBe(t *testing.T) {
 	})
 }
 
-// TestReturnGrace_AgainAndAgain: the grace of a member starts again each time that it restarts.
+// The grace of a member starts again at each restart.
 func TestReturnGrace_AgainAndAgain(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		f.join("a", shard.WithReturnGrace(grace))
@@ -909,7 +916,7 @@ func TestReturnGrace_AgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestGiveUp_Rarely: a call that lasts for a minute is a success, whatever it returns.
+// A call that lasts for a minute is a success, whatever it returns.
 func TestGiveUp_Rarely(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.prepare("a", shard.WithGiveUp(2))
@@ -928,8 +935,7 @@ func TestGiveUp_Rarely(t *testing.T) {
 	})
 }
 
-// TestDrainLimit_ComesBack: a member that gets a shard back whose old function is still running does not call another
-// one beside it.
+// A member that gets a shard back while its old function is still running does not call the function concurrently.
 func TestDrainLimit_ComesBack(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a", shard.WithDrainLimit(2*time.Second))
@@ -959,7 +965,7 @@ func TestDrainLimit_ComesBack(t *testing.T) {
 	})
 }
 
-// TestOwners_Moving: the holder is the first at the lock, also while the next owner waits behind it.
+// The holder is the first at the lock, even while the next owner waits behind it.
 func TestOwners_Moving(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		a := f.prepare("a")
@@ -982,7 +988,7 @@ func TestOwners_Moving(t *testing.T) {
 	})
 }
 
-// TestNew_RootOfASub: the root of a client made by Sub is a path like others.
+// The root of a client made by Sub is a path like any other.
 func TestNew_RootOfASub(t *testing.T) {
 	inFleet(t, 2, func(f *fleet) {
 		a := f.prepare("a")
@@ -997,7 +1003,7 @@ func TestNew_RootOfASub(t *testing.T) {
 	})
 }
 
-// TestWatch_CannotGoOn: the last value is the reason.
+// The last value is the reason.
 func TestWatch_CannotGoOn(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		a := f.join("a")
@@ -1012,7 +1018,7 @@ func TestWatch_CannotGoOn(t *testing.T) {
 	})
 }
 
-// TestLeave_WithoutShards: a member goes only after it has said so. Otherwise it could be given a shard at that moment.
+// A member leaves only after it has announced that. Otherwise it could be given a shard at that moment.
 func TestLeave_WithoutShards(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		f.join("a")
@@ -1025,7 +1031,7 @@ func TestLeave_WithoutShards(t *testing.T) {
 	})
 }
 
-// TestWithSettle_Default: members that have not changed for a second are enough, and ten seconds of changes are.
+// The leader waits until the members have been stable for a second, but at most ten seconds.
 func TestWithSettle_Default(t *testing.T) {
 	inFleet(t, 12, func(f *fleet) {
 		join := func(id string) {

@@ -13,19 +13,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Source supplies the names of the shards: [List], [Func] or [Node]. The leader's source counts, so give all
-// members the same one. A name must be valid as the name of a node, without a slash. A set has at least one
-// name, and none twice.
+// Source supplies the names of the shards: [List], [Func] or [Node]. Only the leader's source counts, so give all
+// members the same one. A name must be valid as the name of a node, without a slash. A set has at least one name, and
+// none twice.
 //
-// If the source yields nothing to a new leader for a second, the leader continues with the shards of the last
-// plan until it does.
+// If the source yields nothing to a new leader for a second, the leader continues with the shards of the last plan
+// until it does.
 type Source struct {
 	names func(context.Context, *Shards) iter.Seq2[[]string, error]
-	check func(*Shards) error // what can be said at once
+	check func(*Shards) error // what can be checked at once
 }
 
-// List is a set that does not change while a member runs. If members are given different lists, each shard in
-// the current leader's list is served, even by members that do not have it in theirs.
+// List is a set that does not change while a member runs. If members are given different lists, each shard in the
+// current leader's list is served, even by members whose list does not have it.
 func List(names ...string) Source {
 	names = slices.Clone(names)
 	return Source{
@@ -36,8 +36,8 @@ func List(names ...string) Source {
 	}
 }
 
-// Func is a set that the leader obtains from f, at once and then again after each pause of every. If f fails or
-// returns an invalid set, that is logged and the last set stays.
+// Func is a set that the leader obtains from f, at once and then again after each pause of every. If f fails or returns
+// an invalid set, the error is logged and the last set is kept.
 func Func(every time.Duration, f func(context.Context) ([]string, error)) Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
@@ -50,7 +50,7 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 					if err == nil && !yield(names, nil) {
 						return
 					}
-					_ = session.Sleep(ctx, every) // the loop looks
+					_ = session.Sleep(ctx, every) // the loop checks ctx
 				}
 			}
 		},
@@ -63,8 +63,8 @@ func Func(every time.Duration, f func(context.Context) ([]string, error)) Source
 	}
 }
 
-// Node is the set that [Shards.SetNames] writes to the node "shards" below the path: a list of names in JSON.
-// While the node is missing or cannot be read, the last set stays. If there is no last set, no plan is made.
+// Node is the set that [Shards.SetNames] writes to the node "shards" below the path: a list of names in JSON. While the
+// node is missing or cannot be read, the last set is kept. Without a last set, no plan is made.
 func Node() Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {
@@ -84,7 +84,7 @@ func Node() Source {
 							return
 						}
 					}
-					_ = session.Sleep(ctx, tryAgain) // the loop looks
+					_ = session.Sleep(ctx, tryAgain) // the loop checks ctx
 				}
 			}
 		},

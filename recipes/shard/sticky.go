@@ -7,11 +7,11 @@ import (
 
 // Situation is the input of a [Strategy]. It must not be modified.
 type Situation struct {
-	// Shards to divide, sorted.
+	// Shards are the names of the shards to divide, sorted.
 	Shards []string
-	// Members that may get shards, first the one that has been there the longest.
+	// Members are those that may get shards, the oldest first.
 	Members []Candidate
-	// Owners are the ids of the members to whom the last plan gives the shards. Some may be gone.
+	// Owners are the ids of the members to which the last plan assigns the shards. Some members may be gone.
 	Owners map[string]string
 	// Pins are the pins of [WithPins]: the id of a member for a shard. The member may be away.
 	Pins map[string]string
@@ -26,20 +26,20 @@ type Candidate struct {
 	Refuses []string
 }
 
-// Strategy divides shards among members: it returns the id of a member for each shard. It must be a pure
-// function of its argument and must not block. A shard that it leaves out, or assigns to an id that is not a
-// candidate, has no owner until the next plan.
+// Strategy divides shards among members: it returns the id of a member for each shard. It must be a pure function of
+// its argument and must not block. A shard that it leaves out, or assigns to an id that is not a candidate, has no
+// owner until the next plan.
 type Strategy func(Situation) map[string]string
 
-// Sticky is the default [Strategy]. A member keeps what it has up to its quota, which is its share of the
-// shards by weight, rounded up or down. Only shards without an owner, and those above a quota, move. If S
-// shards are balanced among members of equal weight and the n-th joins, it gets at most S/n of them, rounded
-// up, and no other shard moves. If a member leaves, only its own shards move.
+// Sticky is the default [Strategy]. A member keeps what it has up to its quota, which is its share of the shards by
+// weight, rounded up or down. Only shards without an owner, and those above a quota, move. If S shards are balanced
+// among members of equal weight and the n-th joins, it gets at most S/n of them, rounded up, and no other shard moves.
+// If a member leaves, only its own shards move.
 //
-// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it
-// refuses, unless all candidates refuse it. The others then divide by weight what it cannot take, so a member
-// may get more than its quota. No other division under these constraints is better balanced, and applied to its
-// own result Sticky changes nothing.
+// A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it refuses,
+// unless all candidates refuse it. The others then divide by weight what it cannot take, so a member may get more than
+// its quota. No other division under these constraints is better balanced, and applied to its own result Sticky changes
+// nothing.
 func Sticky(now Situation) map[string]string {
 	d := newDivision(now)
 	if len(d.seats) == 0 {
@@ -47,7 +47,7 @@ func Sticky(now Situation) map[string]string {
 	}
 	d.setQuotas(len(now.Shards))
 	d.place()
-	for d.improve() { // the balance gets better each time, so this ends
+	for d.improve() { // the balance improves each time, so this ends
 	}
 	owners := make(map[string]string, len(now.Shards))
 	for _, s := range d.seats {
@@ -78,7 +78,7 @@ func (s *seat) load() int { return len(s.pinned) + len(s.kept) }
 
 // cost is what the n-th shard of a member costs the balance.
 type cost struct {
-	tier            int // 0 up to the quota, 1 for the shard that rounding up adds, 2 above
+	tier            int // 0 up to the quota, 1 for the shard that rounding up adds, 2 above that
 	n, weight, rest int
 }
 
@@ -94,8 +94,8 @@ func (s *seat) cost(n int) cost {
 	return c
 }
 
-// compare compares the loads by weight. All shards of tier 1 cost the same: it does not matter who gets what rounding down leaves,
-// and a shard that moved for it would move for nothing.
+// compare compares the loads by weight. All shards of tier 1 cost the same: it does not matter which member gets what
+// rounding down leaves, and a shard that moved for it would move for nothing.
 func (c cost) compare(other cost) int {
 	if c.tier == 1 && other.tier == 1 {
 		return 0
@@ -103,8 +103,8 @@ func (c cost) compare(other cost) int {
 	return cmp.Or(cmp.Compare(c.tier, other.tier), cmp.Compare(c.n*other.weight, other.n*c.weight))
 }
 
-// cheaper reports whether a shard goes to s before it goes to other. What rounding down leaves goes to the member that is the furthest
-// below its share.
+// cheaper reports whether a shard goes to s rather than to other. What rounding down leaves goes to the member that is
+// furthest below its share.
 func (s *seat) cheaper(other *seat) bool {
 	if other == nil {
 		return true
@@ -147,7 +147,7 @@ func (d *division) allows(s *seat, shard string) bool {
 	return !s.refuses[shard] || d.refusals[shard] == len(d.seats)
 }
 
-// setQuotas divides n by weight. If a member has more pins than its share, it has those, and the others share the rest.
+// setQuotas divides n by weight. A member with more pins than its share has those, and the others divide the rest.
 func (d *division) setQuotas(n int) {
 	for open := slices.Clone(d.seats); ; {
 		weights := 0
@@ -172,7 +172,7 @@ func (d *division) setQuotas(n int) {
 	}
 }
 
-// place gives each free shard to the member where it costs the least, first those that few members may get.
+// place gives each free shard to the member where it costs the least, starting with shards that few members may get.
 func (d *division) place() {
 	slices.SortFunc(d.free, func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.refusals[b], d.refusals[a]), cmp.Compare(a, b))
@@ -189,13 +189,13 @@ func (d *division) place() {
 	d.free = nil
 }
 
-// improve takes a shard from the member where the last one costs the most, and gives one to a member where it costs less. It reports
-// whether there were two such members.
+// improve takes a shard from the member whose last shard costs the most, and gives one to a member where it costs less.
+// It reports whether there were two such members.
 //
-// If there are none, no other division is better balanced. The moves that lead to another one form chains, and the
+// If there are none, no other division is better balanced. The moves that lead to another division form chains, and the
 // next shard of a member never costs less than the one before. If the whole were better, then a single chain would be
-// too. Costs depend on how many shards the members have, and not on who had which before. That is why Sticky leaves
-// its own answer unchanged.
+// too. Costs depend on how many shards the members have, and not on which of them had which before. That is why Sticky
+// leaves its own result unchanged.
 func (d *division) improve() bool {
 	var cheapest *seat
 	for _, s := range d.seats {
@@ -204,8 +204,9 @@ func (d *division) improve() bool {
 		}
 	}
 	bound := cheapest.cost(cheapest.load() + 1)
-	sources := slices.SortedStableFunc(slices.Values(d.seats), func(a, b *seat) int { return a.cost(a.load()).compare(b.cost(b.load())) })
-	for _, s := range slices.Backward(sources) { // of two members that have as much, the younger one gives
+	sources := slices.SortedStableFunc(slices.Values(d.seats),
+		func(a, b *seat) int { return a.cost(a.load()).compare(b.cost(b.load())) })
+	for _, s := range slices.Backward(sources) { // of two members with equally many, the younger one gives
 		if s.cost(s.load()).compare(bound) <= 0 {
 			return false
 		}
@@ -216,13 +217,13 @@ func (d *division) improve() bool {
 	return false
 }
 
-// relieve takes a shard from a member, if it can give one to a member where it costs less. If that member may not have what the first
-// one has, there is a chain of members between them, in which each gives one of its shards to the next. The shortest chain moves the
-// least.
+// relieve takes a shard from a member if it can give one to a member where it costs less. If that member may not have
+// what the first one has, there is a chain of members between them, in which each gives one of its shards to the next.
+// The shortest chain moves the least.
 func (d *division) relieve(from *seat) bool {
 	type hop struct {
 		giver *seat
-		shard int // in what the giver keeps
+		shard int // an index into what the giver keeps
 	}
 	var best *seat
 	hops := map[*seat]hop{from: {}}

@@ -28,7 +28,7 @@ func candidates(ids ...string) []Candidate {
 	return list
 }
 
-// moved counts the shards whose owner is another one than before.
+// moved counts the shards whose owner has changed.
 func moved(before, after map[string]string) (n int) {
 	for shard, id := range after {
 		if before[shard] != id {
@@ -73,21 +73,29 @@ func TestSticky_Tables(t *testing.T) {
 		now  Situation
 		want string
 	}{
-		"nobody is there":                   {Situation{Shards: abcd, Owners: owned("a:x")}, ""},
-		"no shards":                         {Situation{Members: candidates("x")}, ""},
-		"one takes all":                     {Situation{Shards: abcd, Members: candidates("x")}, "a:x b:x c:x d:x"},
-		"the oldest gets the first":         {Situation{Shards: []string{"a"}, Members: candidates("y", "x")}, "a:y"},
-		"what is there stays":               {Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:y c:x d:y")}, "a:x b:y c:x d:y"},
-		"the last ones of the fullest move": {Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:x c:x d:x")}, "a:x b:x c:y d:y"},
-		"those of a lost one move":          {Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:z c:z d:y")}, "a:x b:x c:y d:y"},
-		"a shard that is gone":              {Situation{Shards: abcd[:2], Members: candidates("x", "y"), Owners: owned("a:x b:x c:y d:y")}, "a:x b:y"},
-		"by weight":                         {Situation{Shards: abcd, Members: []Candidate{weigh("x", 3), weigh("y", 1)}}, "a:x b:x c:x d:y"},
-		"a weight of nearly nothing":        {Situation{Shards: abcd, Members: []Candidate{weigh("x", 1), weigh("y", 1000)}}, "a:y b:y c:y d:y"},
+		"nobody is there":           {Situation{Shards: abcd, Owners: owned("a:x")}, ""},
+		"no shards":                 {Situation{Members: candidates("x")}, ""},
+		"one takes all":             {Situation{Shards: abcd, Members: candidates("x")}, "a:x b:x c:x d:x"},
+		"the oldest gets the first": {Situation{Shards: []string{"a"}, Members: candidates("y", "x")}, "a:y"},
+		"what is there stays": {Situation{Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:y c:x d:y")}, "a:x b:y c:x d:y"},
+		"the last ones of the fullest move": {Situation{Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:x c:x d:x")}, "a:x b:x c:y d:y"},
+		"those of a lost one move": {Situation{Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:z c:z d:y")}, "a:x b:x c:y d:y"},
+		"a shard that is gone": {Situation{Shards: abcd[:2], Members: candidates("x", "y"),
+			Owners: owned("a:x b:x c:y d:y")}, "a:x b:y"},
+		"by weight": {Situation{Shards: abcd,
+			Members: []Candidate{weigh("x", 3), weigh("y", 1)}}, "a:x b:x c:x d:y"},
+		"a weight of nearly nothing": {Situation{Shards: abcd,
+			Members: []Candidate{weigh("x", 1), weigh("y", 1000)}}, "a:y b:y c:y d:y"},
 		"a pin": {
-			Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:x c:y d:y"), Pins: owned("d:x")}, "a:x b:y c:y d:x",
+			Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:x c:y d:y"),
+				Pins: owned("d:x")}, "a:x b:y c:y d:x",
 		},
 		"the pin of one who is away": {Situation{Shards: abcd[:1], Members: candidates("x"), Pins: owned("a:z")}, "a:x"},
-		"more pins than a quota":     {Situation{Shards: abcd, Members: candidates("x", "y", "z"), Pins: owned("a:z b:z c:z")}, "a:z b:z c:z d:x"},
+		"more pins than a quota": {Situation{Shards: abcd, Members: candidates("x", "y", "z"),
+			Pins: owned("a:z b:z c:z")}, "a:z b:z c:z d:x"},
 		"pins of another count before quotas": {
 			Situation{
 				Shards: []string{"a", "b", "c", "d", "e", "f"}, Members: []Candidate{weigh("x", 1), weigh("y", 3), weigh("z", 1)},
@@ -95,25 +103,35 @@ func TestSticky_Tables(t *testing.T) {
 			}, "a:x b:y c:z d:z e:z f:z",
 		},
 		"a refusal": {
-			Situation{Shards: abcd, Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)}, Owners: owned("a:x b:x c:y d:y")}, "a:y b:x c:y d:x",
+			Situation{Shards: abcd, Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
+				Owners: owned("a:x b:x c:y d:y")}, "a:y b:x c:y d:x",
 		},
-		"refused by all":        {Situation{Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1, "a")}, Owners: owned("a:y")}, "a:y"},
-		"a pin that is refused": {Situation{Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)}, Pins: owned("a:x")}, "a:y"},
-		"more than a quota":     {Situation{Shards: abcd[:2], Members: []Candidate{weigh("x", 1, "a", "b"), weigh("y", 1)}}, "a:y b:y"},
-		"the one that may move": {Situation{Shards: abcd[:2], Members: []Candidate{weigh("x", 1, "b"), weigh("y", 1)}, Owners: owned("a:y b:y")}, "a:x b:y"},
-		"refused twice by one":  {Situation{Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a", "a"), weigh("y", 1)}}, "a:y"},
+		"refused by all": {Situation{Shards: abcd[:1],
+			Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1, "a")}, Owners: owned("a:y")}, "a:y"},
+		"a pin that is refused": {Situation{Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
+			Pins: owned("a:x")}, "a:y"},
+		"more than a quota": {Situation{Shards: abcd[:2],
+			Members: []Candidate{weigh("x", 1, "a", "b"), weigh("y", 1)}}, "a:y b:y"},
+		"the one that may move": {Situation{Shards: abcd[:2], Members: []Candidate{weigh("x", 1, "b"), weigh("y", 1)},
+			Owners: owned("a:y b:y")}, "a:x b:y"},
+		"refused twice by one": {Situation{Shards: abcd[:1],
+			Members: []Candidate{weigh("x", 1, "a", "a"), weigh("y", 1)}}, "a:y"},
 		"others have room beside one that refuses": {
-			Situation{Shards: abcd[:2], Members: []Candidate{weigh("w", 1), weigh("x", 1, "a", "b"), weigh("y", 1), weigh("z", 1)}}, "a:w b:y",
+			Situation{Shards: abcd[:2],
+				Members: []Candidate{weigh("w", 1), weigh("x", 1, "a", "b"), weigh("y", 1), weigh("z", 1)}}, "a:w b:y",
 		},
 		"by way of another": {
 			Situation{
-				Shards: abcd[:3], Members: []Candidate{weigh("x", 1, "c"), weigh("y", 1), weigh("z", 1, "a", "b")}, Owners: owned("a:x b:x c:y"),
+				Shards: abcd[:3], Members: []Candidate{weigh("x", 1, "c"), weigh("y", 1), weigh("z", 1, "a", "b")},
+				Owners: owned("a:x b:x c:y"),
 			}, "a:x b:y c:z",
 		},
 		"what one refuses, by weight": {
-			Situation{Shards: abcd, Members: []Candidate{weigh("x", 3), weigh("y", 1), weigh("z", 4, "a", "b", "c", "d")}}, "a:x b:x c:y d:x",
+			Situation{Shards: abcd, Members: []Candidate{weigh("x", 3), weigh("y", 1),
+				weigh("z", 4, "a", "b", "c", "d")}}, "a:x b:x c:y d:x",
 		},
-		"an owner twice as heavy": {Situation{Shards: abcd, Members: []Candidate{weigh("x", 2), weigh("y", 1)}, Owners: owned("a:x b:x c:x d:y")}, "a:x b:x c:x d:y"},
+		"an owner twice as heavy": {Situation{Shards: abcd, Members: []Candidate{weigh("x", 2), weigh("y", 1)},
+			Owners: owned("a:x b:x c:x d:y")}, "a:x b:x c:x d:y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if want, got := owned(test.want), Sticky(test.now); len(want)+len(got) > 0 {
@@ -123,7 +141,7 @@ func TestSticky_Tables(t *testing.T) {
 	}
 }
 
-// TestSticky_Moves plays joins and leaves of members of equal weight. No plan moves more than it has to.
+// TestSticky_Moves plays joins and leaves of members of equal weight. No plan moves more than necessary.
 func TestSticky_Moves(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -158,7 +176,7 @@ func TestSticky_Moves(t *testing.T) {
 	}
 }
 
-// costs are what an answer costs the balance: the cost of each shard, the highest first.
+// costs returns the cost of each shard to the balance, the highest first.
 func (d *division) costs(owners map[string]string) []cost {
 	var all []cost
 	n := map[string]int{}
@@ -171,8 +189,9 @@ func (d *division) costs(owners map[string]string) []cost {
 	return all
 }
 
-// TestSticky_Constrained plays small situations with refusals and pins. No other division that obeys them is better balanced, and a plan that
-// follows on itself is the same. Before, one in fifty moved a shard when it was asked about its own answer.
+// TestSticky_Constrained plays small situations with refusals and pins. No other division that obeys them is better
+// balanced, and the plan that follows from a plan is the same. One in fifty used to move a shard when Sticky was
+// applied to its own result.
 func TestSticky_Constrained(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -204,11 +223,13 @@ func TestSticky_Constrained(t *testing.T) {
 		var try func(shards []string)
 		try = func(shards []string) {
 			if len(shards) == 0 {
-				require.LessOrEqual(t, slices.CompareFunc(best, d.costs(other), cost.compare), 0, "seed %d: %v, and not %v", seed, owners, other)
+				require.LessOrEqual(t, slices.CompareFunc(best, d.costs(other), cost.compare), 0,
+					"seed %d: %v, and not %v", seed, owners, other)
 				return
 			}
 			for _, s := range d.seats {
-				if pin := d.seat(now.Pins[shards[0]]); d.allows(s, shards[0]) && (pin == nil || pin == s || !d.allows(pin, shards[0])) {
+				if pin := d.seat(now.Pins[shards[0]]); d.allows(s, shards[0]) &&
+					(pin == nil || pin == s || !d.allows(pin, shards[0])) {
 					other[shards[0]] = s.ID
 					try(shards[1:])
 				}
@@ -227,8 +248,8 @@ func (d *division) seat(id string) *seat {
 	return nil
 }
 
-// FuzzSticky divides what it is given, whatever that is: each shard has one owner that may have it, quotas hold where nothing is refused or
-// pinned, and a plan that follows on itself is the same.
+// FuzzSticky divides whatever it is given: each shard has one owner that may have it, quotas hold where nothing is
+// refused or pinned, and the plan that follows from a plan is the same.
 func FuzzSticky(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(3))
 	f.Add(uint64(2), uint8(200), uint8(17))

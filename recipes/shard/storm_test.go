@@ -32,8 +32,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestStorm plays random runs: members join, leave, restart and crash, while faults come of all kinds. No shard ever has two live
-// holds. When all is quiet again, every shard is served by the member of the plan, the members are in balance, and the plan rests.
+// TestStorm plays random runs: members join, leave, restart and crash, while faults of all kinds occur. No shard ever
+// has two live holds. When all is quiet again, every shard is served by the member that the plan names, the members are
+// in balance, and the plan no longer changes.
 //
 //	go test ./recipes/shard -run TestStorm -runs 5000 -timeout 0
 func TestStorm(t *testing.T) {
@@ -51,7 +52,7 @@ func TestStorm(t *testing.T) {
 type storm struct {
 	*fleet
 	random *rand.Rand
-	lives  int              // of members, which number their clients
+	lives  int              // of members; they number the clients
 	ids    []string         // of members that may run
 	alive  map[string]*mate // by id
 	undo   []undo
@@ -73,8 +74,10 @@ func playStorm(t *testing.T, seed uint64) {
 		}
 	}()
 	random := rand.New(rand.NewPCG(seed, 0))
-	srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200), zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second))
-	s := &storm{fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{}, grace: random.IntN(3) == 0}
+	srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
+		zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second))
+	s := &storm{fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{},
+		grace: random.IntN(3) == 0}
 	for i := range 2 + random.IntN(4) {
 		s.ids = append(s.ids, fmt.Sprintf("%c", 'a'+i))
 	}
@@ -152,7 +155,7 @@ func (s *storm) blow(b blow) {
 	b.do(s, m)
 }
 
-// revive starts a member with its own client. What the function does is random.
+// revive starts a member with its own client. Its function behaves at random.
 func (s *storm) revive(id string) {
 	s.lives++
 	var opts []shard.Option
@@ -180,14 +183,16 @@ func (s *storm) revive(id string) {
 }
 
 var requests = []zktest.Op{
-	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync,
-	zktest.OpMulti, zktest.OpMulti, zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer,
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2,
+	zktest.OpGetData, zktest.OpSync, zktest.OpMulti, zktest.OpMulti, zktest.OpExists, zktest.OpConnect,
+	zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer,
 }
 
-// rule does something to the next requests of a member.
+// rule applies an action to the next requests of a member.
 func (s *storm) rule(m *mate, a zktest.Action) {
 	r := s.srv.Intercept(zktest.Match{
-		From: zktest.Label(m.label), Op: requests[s.random.IntN(len(requests))], Times: 1 + s.random.IntN(3), Skip: s.random.IntN(5),
+		From: zktest.Label(m.label), Op: requests[s.random.IntN(len(requests))], Times: 1 + s.random.IntN(3),
+		Skip: s.random.IntN(5),
 	}, a)
 	s.later(30*time.Second, r.Remove)
 }
@@ -195,7 +200,7 @@ func (s *storm) rule(m *mate, a zktest.Action) {
 var blows = []blow{
 	{"leaves", 2, func(s *storm, m *mate) {
 		delete(s.alive, m.id)
-		go func() { _ = m.shards.Leave(s.Context()) }() // it may have ended
+		go func() { _ = m.shards.Leave(s.Context()) }() // the test may have ended
 	}},
 	{"stops", 2, func(s *storm, m *mate) { delete(s.alive, m.id); m.stop() }},
 	{"restarts", 3, func(s *storm, m *mate) { m.stop(); s.revive(m.id) }},
@@ -234,7 +239,8 @@ var blows = []blow{
 	{"late reply", 2, func(s *storm, m *mate) { s.rule(m, zktest.HoldReply(s.within(bubble.Timeout/2))) }},
 	{"leader is deposed", 2, func(s *storm, _ *mate) { s.depose() }},
 	{"leader is deposed as it writes", 3, func(s *storm, _ *mate) {
-		r := s.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"}, zktest.Before(func(zktest.Request) { s.depose() }))
+		r := s.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$"},
+			zktest.Before(func(zktest.Request) { s.depose() }))
 		s.later(30*time.Second, r.Remove)
 	}},
 	{"plan deleted", 2, func(s *storm, _ *mate) { _ = s.srv.Delete(path + "/plan") }},
@@ -247,7 +253,7 @@ var blows = []blow{
 	{"server freezes", 1, func(s *storm, _ *mate) { s.srv.Freeze(); s.later(bubble.Timeout, s.srv.Thaw) }},
 }
 
-// wrong is a plan that gives shards to anybody, some twice, and some that are none.
+// wrong returns a plan that assigns shards arbitrarily, some of them twice, and names that are not shards.
 func (s *storm) wrong() []byte {
 	var owners []string
 	for _, id := range s.ids {
@@ -262,14 +268,16 @@ func (s *storm) wrong() []byte {
 	return fmt.Appendf(nil, `{"owners":{%s}}`, strings.Join(owners, ","))
 }
 
-// grace is how long shards wait for a member that restarts, in the runs that have that. It begins when the node of the member is gone.
+// grace is how long shards wait for a member that restarts, in the runs that have a grace. It starts when the node of
+// the member is gone.
 const grace = 20 * time.Second
 
-// quiet is how long it may take at most until all is in order, when nothing happens any more: a session of a member that has crashed
-// ends, the members settle, functions stop. Those that connect again may have to wait for that, and a function that failed for its pause.
+// quiet bounds how long it takes until all is in order once nothing happens any more: a session of a member that has
+// crashed expires, the members settle, and functions stop. Members that reconnect may have to wait for that, and a
+// function that failed waits for its pause.
 const quiet = 3 * bubble.Timeout
 
-// quiet ends all faults, and requires that all comes in order.
+// quiet ends all faults, and requires that all gets into order.
 func (s *storm) quiet() {
 	s.Helper()
 	for _, m := range s.members { // those that have crashed stay away
@@ -282,7 +290,8 @@ func (s *storm) quiet() {
 		s.revive(s.ids[0])
 	}
 	from, last, quiet := time.Now(), time.Duration(0), quiet
-	// A member that leaves hands its shards over one by one, and then others may move to who has come: each waits for a second at most.
+	// A member that leaves hands over its shards one by one, and then others may move to members that have joined: each
+	// waits for a second at most.
 	quiet += 2 * time.Duration(len(s.shards)) * time.Second
 	if s.grace {
 		quiet += grace
@@ -294,7 +303,8 @@ func (s *storm) quiet() {
 		s.pass(100 * time.Millisecond)
 	}
 	require.Empty(s, s.inOrder(), "not in order after %v of quiet\n%s\n%s", quiet, s.planned(), s.locks())
-	s.Logf("%d members, %d shards, %d lives: in order after %v, %d starts", len(s.alive), len(s.shards), s.lives, last, s.started())
+	s.Logf("%d members, %d shards, %d lives: in order after %v, %d starts",
+		len(s.alive), len(s.shards), s.lives, last, s.started())
 	before, starts := s.planned(), s.started()
 	s.pass(time.Minute)
 	require.Equal(s, before, s.planned(), "the plan rests")
@@ -313,7 +323,7 @@ func (s *storm) locks() string {
 	return strings.Join(list, "\n")
 }
 
-// inOrder says what is not in order.
+// inOrder returns what is not in order, or "".
 func (s *storm) inOrder() string {
 	loads, refused := s.load(), false
 	for _, m := range s.srv.Tree(path + "/members") { // a function that failed has moved its shards

@@ -7,21 +7,21 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Tracer observes the shards of this process and the plans that it writes: see [WithTracer]. Nil hooks are not
-// called. Module zkprom provides one that counts. The locks of the shards and the election of the leader are
-// observed by the tracers of the client: see [zkrecipes.Tracer].
+// Tracer observes the shards of this process and the plans that it writes: see [WithTracer]. Nil hooks are not called.
+// Module zkprom provides one that counts. The locks of the shards and the election of the leader are observed by the
+// tracers of the client: see [zkrecipes.Tracer].
 //
 // A hook must return quickly, must not panic, and must be safe for concurrent use.
 type Tracer struct {
-	// Change is called after each change in what the member has to do with a shard, on the goroutine that works
-	// on the shard. The changes of one shard are reported in order.
+	// Change is called after each change of state of a shard, on the goroutine that works on the shard. The changes of
+	// one shard are reported in order.
 	Change func(c Change)
 	// Plan is called after the member, as the leader of the shards, has written a plan.
 	Plan func(p Plan)
 }
 
-// WithTracer sets a tracer of the shards; there is none by default. If the option is given several times, each
-// tracer is called.
+// WithTracer sets a tracer of the shards; by default there is none. If the option is given several times, each tracer
+// is called.
 func WithTracer(t *Tracer) Option {
 	return func(c *config) error {
 		if t == nil || t.Change == nil && t.Plan == nil {
@@ -32,7 +32,7 @@ func WithTracer(t *Tracer) Option {
 	}
 }
 
-// State is what a member has to do with a shard.
+// State is the state of a shard within a member.
 type State string
 
 // The states, as metrics name them.
@@ -45,35 +45,34 @@ const (
 	StateOwned State = "owned"
 )
 
-// Change is one change in what a member has to do with a shard.
+// Change is one change of state of a shard within a member.
 type Change struct {
 	// Name is the name set by WithTracerName; empty by default.
 	Name string
-	// Path of the shards, without the chroot.
+	// Path is the path of the shards, without the chroot.
 	Path string
 	// Member is the id of the member, and Shard the name of the shard.
 	Member, Shard string
 	// From and To are the states before and after.
 	From, To State
-	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was StateNone.
-	// The wait before StateOwned is the longest time that the shard can have been without an owner since the
-	// plan, or since this member lost it. If the shard moves from a working member, that member owns it for most
-	// of the wait.
+	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was StateNone. The wait
+	// before StateOwned is the longest time that the shard can have been without an owner since the plan, or since this
+	// member lost it. If the shard moves from a working member, that member owns it for most of the wait.
 	At     time.Time
 	Lasted time.Duration
-	// Token of the hold if To is StateOwned; otherwise 0.
+	// Token is the token of the hold if To is StateOwned; otherwise 0.
 	Token zkrecipes.Token
-	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of the context of
-	// Run, or why the member gives it up. It is nil if To is StateOwned, and when the plan has assigned the shard
-	// to the member.
+	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of the context of Run, or
+	// why the member gives it up. It is nil if To is StateOwned, and when the plan has assigned the shard to the
+	// member.
 	Err error
 }
 
 // Plan describes a plan that the leader of the shards has written.
 type Plan struct {
-	// Name and Path are those of [Change].
+	// Name and Path are as in [Change].
 	Name, Path string
-	// Shards and Members are how many there are.
+	// Shards and Members are how many shards and members there are.
 	Shards, Members int
 	// Moves is how many shards the plan takes away from members that had them.
 	Moves int
@@ -114,7 +113,8 @@ func (l *leader) tellPlan(p plan, moves int) {
 	for _, tracer := range l.tracers {
 		if tracer.Plan != nil {
 			tracer.Plan(Plan{
-				Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves, Nobody: len(p.Nobody),
+				Name: l.tracerName, Path: l.path, Shards: len(p.names()), Members: len(l.members), Moves: moves,
+				Nobody: len(p.Nobody),
 			})
 		}
 	}

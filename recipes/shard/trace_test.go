@@ -39,7 +39,7 @@ func (d *diary) tracer() *shard.Tracer {
 	}
 }
 
-// take returns the changes of a member since the last call, in short.
+// take returns the changes of a member since the last call, in short form.
 func (d *diary) take(member string) (said []string) {
 	synctest.Wait()
 	d.mu.Lock()
@@ -82,7 +82,8 @@ func TestTracer_Shards(t *testing.T) {
 		f.requireServed(2*settle, map[string]int{"b": 1})
 		<-a.ended
 		require.Equal(f, []string{"s000 owned>none 10.3s " + shard.ErrMoved.Error()}, d.take("a"))
-		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 300ms"}, d.take("b"), "it waits for a, which works meanwhile")
+		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 300ms"}, d.take("b"),
+			"it waits for a, which works meanwhile")
 		d.mu.Lock()
 		require.Equal(f, 1, d.plans[len(d.plans)-1].Moves)
 		d.mu.Unlock()
@@ -101,7 +102,7 @@ func TestTracer_Shards(t *testing.T) {
 	})
 }
 
-// TestTracer_FailingShard: it waits for a member that does not give it back.
+// The shard waits for a member that does not give it back.
 func TestTracer_FailingShard(t *testing.T) {
 	inFleet(t, 1, func(f *fleet) {
 		var d diary
@@ -112,11 +113,12 @@ func TestTracer_FailingShard(t *testing.T) {
 		f.await(time.Minute, func() bool { return len(f.srv.Children(path+"/own")) == 1 }, f.planned)
 		f.pass(time.Second)
 		said := d.take("a")
-		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s", "s000 owned>waiting 0s failed too often: no disk"}, said[:3])
+		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s",
+			"s000 owned>waiting 0s failed too often: no disk"}, said[:3])
 	})
 }
 
-// TestOwners_Members: an observer sees what members say of themselves.
+// An observer sees what members announce about themselves.
 func TestOwners_Members(t *testing.T) {
 	inFleet(t, 4, func(f *fleet) {
 		start := time.Now()
@@ -138,7 +140,7 @@ func TestOwners_Members(t *testing.T) {
 	})
 }
 
-// TestWithTracerName: the locks of the shards and the election of the leader have the name, too.
+// The locks of the shards and the election of the leader have the name too.
 func TestWithTracerName(t *testing.T) {
 	for _, name := range []string{"", "partitions"} {
 		t.Run(name, func(t *testing.T) {

@@ -13,21 +13,21 @@ import (
 
 // View reports which member each shard is assigned to.
 type View struct {
-	// Shards, sorted by name. It is empty if there is no plan, or none that can be read.
+	// Shards are the owners of all shards, sorted by name. The list is empty without a plan that can be read.
 	Shards []Owner
-	// Members in the order of seniority. It is empty in the views of [Shards.Watch].
+	// Members are in order of seniority. The list is empty in the views of [Shards.Watch].
 	Members []Member
-	// Generation of the plan: the transaction that wrote it. It grows with each plan, and is 0 if there is none.
+	// Generation is the id of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
 	Generation int64
 	// Err is why the plan cannot be read; nil if it can, or if there is none.
 	Err error
-	// Freshness of a view that [Shards.Owners] returns is never current, because nothing follows the shards.
+	// Freshness is never current in a view that [Shards.Owners] returns, because nothing follows the shards.
 	zkrecipes.Freshness
 }
 
 // Member is what a member announces about itself.
 type Member struct {
-	// ID of the member.
+	// ID is the id of the member.
 	ID string
 	// Weight is the weight set with [WithWeight].
 	Weight int
@@ -35,26 +35,26 @@ type Member struct {
 	Leaving bool
 	// Restarting reports that the member restarts, and that its shards are reserved for it.
 	Restarting bool
-	// Refuses are the shards that the member has given away because its function, or their lock, failed there.
-	// They are sorted.
+	// Refuses are the shards that the member has given away because its function, or their lock, failed there. They are
+	// sorted.
 	Refuses []string
 	// Since is when its node was created, by the clock of the servers.
 	Since time.Time
 }
 
-// Owner reports who has a shard.
+// Owner reports which member has a shard.
 type Owner struct {
 	Shard string
 	// Member is the id of the member that the plan assigns the shard to; empty if there is none.
 	Member string
 	// Away reports that the member restarts, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the
-	// id of the member. It is empty if there is none, and in the views of [Shards.Watch].
+	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the id
+	// of the member. It is empty if there is none, and in the views of [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
-// Moving reports whether the shard is being moved: the member that holds it is not the one that the plan names.
+// Moving reports whether the shard is being moved, because the member that holds it is not the one that the plan names.
 // It applies to owners that [Shards.Owners] returns.
 func (o Owner) Moving() bool { return o.Member != o.Holder.Name }
 
@@ -72,9 +72,9 @@ func viewOf(p plan, at value.Version, err error) View {
 	return view
 }
 
-// Owners returns the members, and for each shard its assigned owner and its holder, each no older than this
-// call. It takes several requests for each shard and each member, at most 64 at a time. For views that are
-// current, use [Shards.Watch].
+// Owners returns the members, and for each shard its assigned owner and its holder. Each is no older than this call.
+// Owners takes several requests for each shard and each member, at most 64 at a time. For views that are current, use
+// [Shards.Watch].
 //
 // Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
 func (s *Shards) Owners(ctx context.Context) (View, error) {
@@ -100,7 +100,7 @@ func (s *Shards) Owners(ctx context.Context) (View, error) {
 	return view, err
 }
 
-// members returns the members and what they say of themselves.
+// members returns the members and what they announce about themselves.
 func (s *Shards) members(ctx context.Context) ([]Member, error) {
 	there, err := s.group.Members(ctx)
 	members := make([]Member, 0, len(there.Members))
@@ -110,7 +110,7 @@ func (s *Shards) members(ctx context.Context) ([]Member, error) {
 	return members, err
 }
 
-// holders returns who is at the head of the lock of each shard, or why that is not known.
+// holders returns the head of the queue of each shard's lock, or why that is not known.
 func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkrecipes.Participant, errs []error) {
 	holders, errs = make([]zkrecipes.Participant, len(shards)), make([]error, len(shards))
 	session.InFlight(len(shards), func(i int) {
@@ -127,13 +127,14 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 	return holders, errs
 }
 
-// Watch yields the assignment of shards to members, now and after every plan. A slow caller gets the newest
-// view and misses those in between. Views do not show who holds a shard: one that has just moved is served only
-// when its old owner has stopped. Iteration ends as package zkrecipes describes under "Conventions".
+// Watch yields the assignment of shards to members, now and after every plan. A slow caller gets the newest view and
+// misses those in between. Views do not show which member holds a shard: one that has just moved is served only when
+// its old owner has stopped.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view
-// again at once, with Current false. When the client has reconnected, Watch reads again and yields a current
-// view.
+// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
+// once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
+//
+// The iteration ends as described in package [zkrecipes], under "Conventions".
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		for seen, err := range s.plan.Watch(ctx) {

@@ -13,27 +13,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// The times of a worker.
+// These are the times of a worker.
 const (
 	firstPause = 100 * time.Millisecond // after a call of the function that ended by itself
 	lastPause  = 30 * time.Second       // it doubles up to this
-	steady     = time.Minute            // a call of the function that lasted so long was a success
-	brief      = time.Second            // a hold that was lost so soon is followed by its own pause
-	firstDelay = 50 * time.Millisecond  // which is this,
-	lastDelay  = 500 * time.Millisecond // and doubles up to this, far below a session timeout: the shard has no owner meanwhile
-	refusal    = 5 * time.Minute        // how long a member does not get a shard back that it gave away
-	patience   = time.Second            // how long a function that stops holds up the next one
-	complaint  = 10 * time.Second       // a function that takes so long to stop is logged
+	steady     = time.Minute            // a call of the function that lasted this long was a success
+	brief      = time.Second            // a hold that was lost this soon is followed by its own pause
+	firstDelay = 50 * time.Millisecond  // that pause
+	// lastDelay is the most to which firstDelay doubles. It is far below a session timeout, because the shard has no
+	// owner in the meantime.
+	lastDelay = 500 * time.Millisecond
+	refusal   = 5 * time.Minute  // how long a member does not get a shard back that it gave away
+	patience  = time.Second      // how long a function that stops holds up the next one
+	complaint = 10 * time.Second // a function that takes this long to stop is logged
 )
 
 // worker works on one shard, from when the plan gives it to this member until the plan or the member takes it away.
 type worker struct {
 	stop    context.CancelCauseFunc
 	stopped bool          // guarded by member.mu
-	done    chan struct{} // closed when it has ended
+	done    chan struct{} // closed once it has ended
 }
 
-// start starts the worker of a shard, unless there is one. Called with mu held.
+// start starts the worker of a shard, unless there is one. It is called with mu held.
 func (m *member) start(shard string) {
 	last := m.at[shard]
 	if m.stopped || last != nil && !last.stopped {
@@ -62,8 +64,8 @@ func (m *member) ended(shard string, w *worker) {
 	m.broadcast()
 }
 
-// handOver stops the workers whose shards have moved, one after the other, so that as much as possible is served meanwhile. One
-// that takes long does not hold up the next.
+// handOver stops the workers whose shards have moved, one after another, so that as much as possible is served in the
+// meantime. A slow one does not hold up the next.
 func (m *member) handOver() {
 	for {
 		var w *worker
@@ -80,7 +82,7 @@ func (m *member) handOver() {
 	}
 }
 
-// nextMoved returns the worker that is to be stopped next; nil for none. Called with mu held.
+// nextMoved returns the next worker to stop, or nil. It is called with mu held.
 func (m *member) nextMoved() *worker {
 	for len(m.moved) > 0 {
 		w := m.at[m.moved[0]]
@@ -93,9 +95,8 @@ func (m *member) nextMoved() *worker {
 	return nil
 }
 
-// knock waits until a worker may contend for its lock: the present plan must be known and assign the shard to this
-// member, and the session must be proven. After an outage the shard may have moved, and contending would be
-// pointless.
+// knock waits until a worker may contend for its lock: the current plan must be known and assign the shard to this
+// member, and the session must be proven. After an outage the shard may have moved, and contending would be pointless.
 //
 // Errors: the cause of ctx; ErrClosed.
 func (m *member) knock(ctx context.Context, shard string) error {
@@ -109,7 +110,7 @@ func (m *member) knock(ctx context.Context, shard string) error {
 		case ctx.Err() != nil, errors.Is(err, zkrecipes.ErrClosed):
 			return err
 		case err != nil:
-			_ = session.Sleep(ctx, brief) // the servers refuse the credentials; await looks at ctx
+			_ = session.Sleep(ctx, brief) // the servers refuse the credentials; await checks ctx
 			continue
 		}
 		m.mu.Lock()
@@ -121,8 +122,9 @@ func (m *member) knock(ctx context.Context, shard string) error {
 	}
 }
 
-// takeTurn lets one worker after the other through, and reports whether the session is proven. So that a member with many shards
-// does not flood the server, it waits now and then for an answer, which comes behind those to the workers before.
+// takeTurn admits one worker after another, and reports whether the session is proven. A member with many shards must
+// not flood the server, so takeTurn now and then waits for an answer, which arrives after the answers to earlier
+// workers.
 func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 	select {
 	case m.gate <- struct{}{}:
@@ -135,17 +137,17 @@ func (m *member) takeTurn(ctx context.Context) (proven bool, err error) {
 		return false, err
 	}
 	if m.passed++; m.passed%session.MostInFlight == 0 {
-		_ = s.Sync(ctx, m.path) // it only takes its time
+		_ = s.Sync(ctx, m.path) // it only takes time
 	}
 	err = s.Prove(ctx)
 	return err == nil, context.Cause(ctx)
 }
 
-// errGaveUp says that the function has failed too often.
+// errGaveUp reports that the function has failed too often.
 var errGaveUp = errors.New("failed too often")
 
-// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure. They are copied for a call
-// that may not count.
+// trials are the calls of the function for one shard, and the holds that were lost soon. A loss is not a failure.
+// trials are copied for a call that may not count.
 type trials struct {
 	failures int           // in a row
 	pause    pause.Growing // after a call
@@ -156,7 +158,7 @@ func newTrials() *trials {
 	return &trials{pause: *pause.New(firstPause, lastPause, 2), delay: *pause.New(firstDelay, lastDelay, 2)}
 }
 
-// lasted notes how long a call has lasted, whatever ended it.
+// lasted records how long a call has lasted, whatever ended it.
 func (t *trials) lasted(d time.Duration) {
 	if d >= steady {
 		t.pause.Reset()
@@ -164,7 +166,7 @@ func (t *trials) lasted(d time.Duration) {
 	}
 }
 
-// ended notes how a call has ended by itself.
+// ended records how a call has ended by itself.
 func (t *trials) ended(err error) {
 	t.failures++
 	if err == nil {
@@ -172,23 +174,24 @@ func (t *trials) ended(err error) {
 	}
 }
 
-// lost waits after a hold that was lost, if that was soon, so that holds which are deleted again and again cost few requests.
+// lost waits after a hold that was lost soon, so that holds that are deleted again and again cost few requests.
 func (t *trials) lost(ctx context.Context, after time.Duration) {
 	if after >= brief {
 		t.delay.Reset()
 		return
 	}
-	_ = session.Sleep(ctx, t.delay.NextBackOff()) // the caller looks
+	_ = session.Sleep(ctx, t.delay.NextBackOff()) // the caller checks ctx
 }
 
-// work takes the lock of the shard and calls the function under it, again and again.
+// work acquires the lock of the shard and calls the function under it, until the shard is taken away.
 func (m *member) work(ctx context.Context, shard string) {
 	t, told := newTrials(), &traced{member: m, shard: shard, now: StateNone}
 	told.become(StateWaiting, 0, nil)
 	defer func() { told.become(StateNone, 0, context.Cause(ctx)) }()
 	lock, err := m.lock(shard)
 	if err != nil {
-		m.log.Error("shard: the plan has a shard that cannot be, it is left out", "path", m.plan.Path(), "shard", shard, "error", err)
+		m.log.Error("shard: the plan has a shard that cannot be, it is left out",
+			"path", m.plan.Path(), "shard", shard, "error", err)
 		<-ctx.Done()
 		return
 	}
@@ -210,17 +213,18 @@ func (m *member) work(ctx context.Context, shard string) {
 			continue
 		default:
 			t.ended(err)
-			m.log.Warn("shard: the lock of a shard cannot be had", "path", m.path, "shard", shard, "failures", t.failures, "error", err)
+			m.log.Warn("shard: the lock of a shard cannot be had",
+				"path", m.path, "shard", shard, "failures", t.failures, "error", err)
 		}
 		if t.failures >= m.giveUp {
 			m.refuse(shard, err)
 			t.failures = 0
 		}
-		_ = session.Sleep(ctx, t.pause.NextBackOff()) // the loop looks
+		_ = session.Sleep(ctx, t.pause.NextBackOff()) // the loop checks ctx
 	}
 }
 
-// tend calls the function under a hold until ctx ends, which it does with the hold, too.
+// tend calls the function under a hold until ctx ends. ctx also ends with the hold.
 //
 // Errors: errGaveUp.
 func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *trials) error {
@@ -237,12 +241,13 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 		if ctx.Err() != nil {
 			return nil
 		}
-		// A function may know of the loss of its hold before ctx, from a fence. What it returned therefore counts
-		// only if the hold outlives the pause, or if the server says that it is held.
+		// A function may learn of the loss of its hold before ctx does, from a fence. What it returned therefore counts
+		// only if the hold outlives the pause, or if the server confirms that it is held.
 		next := *t
 		next.ended(err)
 		if err != nil {
-			m.log.Warn("shard: the function of a shard has failed", "path", m.path, "shard", shard, "failures", next.failures, "error", err)
+			m.log.Warn("shard: the function of a shard has failed",
+				"path", m.path, "shard", shard, "failures", next.failures, "error", err)
 		}
 		if next.failures >= m.giveUp {
 			if lost := h.Check(ctx); ctx.Err() != nil || errors.Is(lost, zkrecipes.ErrLost) {
@@ -258,8 +263,8 @@ func (m *member) tend(ctx context.Context, shard string, h *zkrecipes.Hold, t *t
 	}
 }
 
-// bound watches over a function whose context has ended. It releases the hold at the limit, if there is one. It returns what waits
-// until that is over.
+// bound watches over a function whose context has ended. It releases the hold at the limit, if there is one. It returns
+// a function that waits until that is over.
 func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, returned <-chan struct{}) (wait func()) {
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -274,10 +279,12 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 			case <-returned:
 				return
 			case <-late:
-				m.log.Warn("shard: a function goes on although its context has ended", "path", m.path, "shard", shard, "for", complaint)
+				m.log.Warn("shard: a function goes on although its context has ended",
+					"path", m.path, "shard", shard, "for", complaint)
 			case <-limit:
-				m.log.Warn("shard: a function goes on although its context has ended, its lock is released", "path", m.path, "shard", shard, "for", m.drainLimit)
-				_ = h.Release(ctx) // which has ended; the removal continues
+				m.log.Warn("shard: a function goes on although its context has ended, its lock is released",
+					"path", m.path, "shard", shard, "for", m.drainLimit)
+				_ = h.Release(ctx) // ctx has ended; the removal continues
 			}
 		}
 	})
@@ -290,7 +297,8 @@ func (m *member) bound(ctx context.Context, shard string, h *zkrecipes.Hold, ret
 
 // refuse gives a shard away for a while.
 func (m *member) refuse(shard string, why error) {
-	m.log.Error("shard: a shard is given away, because its function or its lock fails here", "path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
+	m.log.Error("shard: a shard is given away, because its function or its lock fails here",
+		"path", m.path, "shard", shard, "id", m.id, "for", refusal, "error", why)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, refused := slices.BinarySearch(m.presence.Refuses, shard)

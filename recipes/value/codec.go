@@ -17,8 +17,8 @@ type Codec[T any] struct {
 	Decode func([]byte) (T, error)
 }
 
-// JSON returns the codec of encoding/json. It does not decode a node without data, such as a parent node that a
-// recipe has created.
+// JSON returns the codec of encoding/json. It does not decode a node without data, such as a parent node that a recipe
+// has created.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) { return json.Marshal(x) },
@@ -46,8 +46,7 @@ func Text() Codec[string] {
 	}
 }
 
-// AtomicLong returns the codec of Curator's DistributedAtomicLong: eight bytes, big-endian. An empty node
-// decodes as 0.
+// AtomicLong returns the codec of Curator's DistributedAtomicLong: eight bytes, big-endian. An empty node decodes as 0.
 func AtomicLong() Codec[int64] {
 	return Codec[int64]{
 		Encode: func(x int64) ([]byte, error) { return binary.BigEndian.AppendUint64(nil, uint64(x)), nil },
@@ -63,8 +62,8 @@ func AtomicLong() Codec[int64] {
 	}
 }
 
-// SharedCount returns the codec of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter
-// with support_curator: four bytes, big-endian. An empty node decodes as 0.
+// SharedCount returns the codec of Curator's SharedCount and DistributedAtomicInteger, and of kazoo's Counter with
+// support_curator: four bytes, big-endian. An empty node decodes as 0.
 func SharedCount() Codec[int64] {
 	return Codec[int64]{
 		Encode: func(x int64) ([]byte, error) {

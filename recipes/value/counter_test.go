@@ -66,7 +66,8 @@ func marker(t *testing.T, srv *zktest.Server) string {
 func applied(srv *zktest.Server, client string) (n int) {
 	for _, txn := range srv.History() {
 		if txn.Op == zktest.OpMulti && txn.Client == client && txn.Err == zktest.CodeOK &&
-			slices.ContainsFunc(txn.Changes, func(c zktest.Change) bool { return c.Kind == zktest.ChangeSet && c.Path == path }) {
+			slices.ContainsFunc(txn.Changes,
+				func(c zktest.Change) bool { return c.Kind == zktest.ChangeSet && c.Path == path }) {
 			n++
 		}
 	}
@@ -75,7 +76,7 @@ func applied(srv *zktest.Server, client string) (n int) {
 
 var adds = zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
 
-// TestAdd_Cost: the first addition makes the node and the marker. Each further one is one request.
+// The first addition creates the node and the marker. Each later one is one request.
 func TestAdd_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -90,10 +91,12 @@ func TestAdd_Cost(t *testing.T) {
 	})
 }
 
-// TestAdd_RequestOrReplyLost: the connection breaks at each of the first requests, before or after the server applies it,
-// up to three times in a row. The addition counts once.
+// The connection breaks at each of the first requests, before or after the server applies it, up to three times in a
+// row. The addition counts once.
 func TestAdd_RequestOrReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 12 {
 			for _, times := range []int{1, 3} {
 				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
@@ -114,9 +117,11 @@ func TestAdd_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestAdd_ReplyLost_OthersGoOn: while a does not know whether its addition was applied, b adds as well.
+// While a does not know whether its addition was applied, b adds too.
 func TestAdd_ReplyLost_OthersGoOn(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				a, b := counter(t, srv, "a"), counter(t, srv, "b")
@@ -137,7 +142,7 @@ func TestAdd_ReplyLost_OthersGoOn(t *testing.T) {
 	}
 }
 
-// TestAdd_CopyIsAppliedBetweenTheReads: the addition is applied late, after the node was read and before the marker is.
+// The addition is applied late, after the node was read and before the marker is.
 func TestAdd_CopyIsAppliedBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -149,14 +154,15 @@ func TestAdd_CopyIsAppliedBetweenTheReads(t *testing.T) {
 			require.NoError(t, srv.Set(m, []byte("2")))
 		})
 		for _, p := range []string{path, m} { // whichever is read first
-			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + p + "$"}, zktest.After(func(zktest.Request) { once() }))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + p + "$"},
+				zktest.After(func(zktest.Request) { once() }))
 		}
 		require.EqualValues(t, 11, add(t, a, 10))
 		require.Equal(t, "11", stored(t, srv, path))
 	})
 }
 
-// TestAdd_CopyIsAppliedAfterTheReads: the addition is applied late, when it is about to be sent again.
+// The addition is applied late, just before it is sent again.
 func TestAdd_CopyIsAppliedAfterTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -172,7 +178,7 @@ func TestAdd_CopyIsAppliedAfterTheReads(t *testing.T) {
 	})
 }
 
-// TestAdd_MarkerGone_AfterALostReply: nothing shows any more whether the addition was applied.
+// Nothing shows any more whether the addition was applied.
 func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -188,7 +194,7 @@ func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
 	})
 }
 
-// TestAdd_SessionEnds: if the addition was sent, its outcome is unknown. If not, it continues in the next session.
+// If the addition was sent, its outcome is unknown. If not, it continues in the next session.
 func TestAdd_SessionEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -209,7 +215,7 @@ func TestAdd_SessionEnds(t *testing.T) {
 	})
 }
 
-// TestAdd_CallerGone: the context ends while the answer is held back. The next addition counts on what was applied.
+// The context ends while the answer is held back. The next addition starts from what was applied.
 func TestAdd_CallerGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -224,7 +230,7 @@ func TestAdd_CallerGone(t *testing.T) {
 	})
 }
 
-// TestAdd_NothingSent: without a connection the addition was not sent, and the error says only that.
+// Without a connection the addition was not sent, and the error reports only that.
 func TestAdd_NothingSent(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprint("first=", first), func(t *testing.T) {
@@ -246,7 +252,7 @@ func TestAdd_NothingSent(t *testing.T) {
 	}
 }
 
-// TestAdd_MarkerCannotBeMade: the context ends while the create of the marker is unanswered. The addition was not sent.
+// The context ends while the create of the marker is unanswered. The addition was not sent.
 func TestAdd_MarkerCannotBeMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -259,7 +265,7 @@ func TestAdd_MarkerCannotBeMade(t *testing.T) {
 	})
 }
 
-// TestAdd_NodeMadeAgain: the node is deleted with all below it, and made again with the version that a knows.
+// The node is deleted with everything below it, and created again with the version that a knows.
 func TestAdd_NodeMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -276,8 +282,8 @@ func TestAdd_NodeMadeAgain(t *testing.T) {
 
 var makes = zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "marker$"}
 
-// lateCopy makes the marker once more, late, in the session of c: when the server gets the next barrier of a, which is as late as a
-// copy can come; without a barrier, some time later.
+// lateCopy creates the marker a second time, late, in the session of c: when the server receives the next barrier of a,
+// which is as late as a copy can arrive, or some time later without a barrier.
 func lateCopy(t *testing.T, srv *zktest.Server, c *conn.Client, marker string) (came func() bool) {
 	t.Helper()
 	var err error
@@ -311,7 +317,7 @@ func withoutMarker(t *testing.T, srv *zktest.Server) (*conn.Client, *value.Count
 	return client, a
 }
 
-// TestClose_CreateComesLate: the create of the marker was lost, and nothing shows whether it will be applied.
+// The create of the marker was lost, and nothing shows whether it will be applied.
 func TestClose_CreateComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client, a := withoutMarker(t, srv)
@@ -323,7 +329,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 		_, err := a.Add(ctx, 1)
 		require.ErrorIs(t, err, context.Canceled)
 		for _, child := range srv.Children(path) {
-			require.NoError(t, srv.Delete(path+"/"+child)) // as if that had been lost, too
+			require.NoError(t, srv.Delete(path+"/"+child)) // as if the create had been lost too
 		}
 		came := lateCopy(t, srv, client, m)
 		require.NoError(t, a.Close(t.Context()))
@@ -333,7 +339,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 	})
 }
 
-// TestClose_CopyComesAfterTheMarkerWasDeleted: the create was sent again, and the first copy comes when the marker is gone.
+// The create was sent again, and the first copy arrives when the marker is gone.
 func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client, a := withoutMarker(t, srv)
@@ -347,8 +353,7 @@ func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 	})
 }
 
-// TestAdd_MarkerDeletedByHand_CopyComesLate: the counter continues with another marker, and the copy does not stay
-// beside it.
+// The counter continues with another marker, and the late copy does not remain next to it.
 func TestAdd_MarkerDeletedByHand_CopyComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client, a := withoutMarker(t, srv)
@@ -366,7 +371,7 @@ func TestAdd_MarkerDeletedByHand_CopyComesLate(t *testing.T) {
 	})
 }
 
-// TestClose_GoesOn: ctx ends while the marker cannot be deleted. It is deleted all the same.
+// ctx ends while the marker cannot be deleted. It is deleted nevertheless.
 func TestClose_GoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := counter(t, srv, "a")
@@ -399,7 +404,7 @@ func TestAdd_Refused(t *testing.T) {
 	})
 }
 
-// TestNext_BlocksAreDistinct: goroutines of two clients reserve blocks.
+// Goroutines of two clients reserve blocks.
 func TestNext_BlocksAreDistinct(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var mu sync.Mutex
@@ -427,8 +432,8 @@ func TestNext_BlocksAreDistinct(t *testing.T) {
 	})
 }
 
-// TestAdd_UnderFaults: adders of three clients meet random faults. Every addition that returned nil counts once. One that
-// failed counts not at all, unless its error says that the outcome is unknown. While no session ends, there are none of those.
+// Adders of three clients meet random faults. Every addition that returned nil counts once. One that failed does not
+// count, unless its error reports an unknown outcome. While no session ends, such errors do not occur.
 func TestAdd_UnderFaults(t *testing.T) {
 	for _, expire := range []bool{false, true} {
 		for seed := range uint64(20) {
@@ -539,7 +544,7 @@ func TestClose_BehindAnAdd_GoesOn(t *testing.T) {
 	})
 }
 
-// Whether the context has ended before, or the turn is free: the marker goes.
+// The context has already ended and no Add is running. The marker is removed whichever of the two Close notices first.
 func TestClose_DeadContext_GoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -554,7 +559,7 @@ func TestClose_DeadContext_GoesOn(t *testing.T) {
 	})
 }
 
-// The server fails at each try to make the node.
+// The server fails each attempt to create the node.
 func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := counter(t, srv, "a")
@@ -563,11 +568,12 @@ func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		tries := 0
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "/", Times: -1}, zktest.Before(func(zktest.Request) {
-			if tries++; tries == 1000 {
-				cancel()
-			}
-		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "/", Times: -1},
+			zktest.Before(func(zktest.Request) {
+				if tries++; tries == 1000 {
+					cancel()
+				}
+			}))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "$", Times: -1}, zktest.Fail(-1))
 		_, err = c.Add(ctx, 1)
 		require.Error(t, err)
@@ -575,7 +581,7 @@ func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
 	})
 }
 
-// TestCounter_Close_SubIsClosed: the session lives on, and so does the marker.
+// The session lives on, and so does the marker.
 func TestCounter_Close_SubIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := bubble.Dial(t, srv, "a").Sub("/app")

@@ -28,9 +28,11 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDelete_ReplyLost: a delete is sent again, and the caller sees success.
+// The delete is sent again, and the caller sees success.
 func TestDelete_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				v := text(t, srv, "a")
@@ -46,8 +48,8 @@ func TestDelete_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestDelete_ReplyLost_AnotherWrites: the node exists with another version, or it is another node with the same
-// version. Nothing shows whether the delete came before that, and what another client has written stays.
+// The node exists with another version, or it is another node with the same version. Nothing shows whether the delete
+// came before that, so what another client has written is kept.
 func TestDelete_ReplyLost_AnotherWrites(t *testing.T) {
 	for _, writes := range [][]string{{"2"}, {"2", "3"}} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -71,7 +73,7 @@ func TestDelete_ReplyLost_AnotherWrites(t *testing.T) {
 	}
 }
 
-// TestDelete_AnotherIsFaster: a write between the read and the delete is deleted, too.
+// A write between the read and the delete is deleted too.
 func TestDelete_AnotherIsFaster(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v, other := text(t, srv, "a"), text(t, srv, "b")
@@ -89,7 +91,7 @@ func TestDelete_AnotherIsFaster(t *testing.T) {
 	})
 }
 
-// TestDelete_Counter: the marker of a counter is a child of its node.
+// The marker of a counter is a child of its node.
 func TestDelete_Counter(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := counter(t, srv, "a")

@@ -135,7 +135,7 @@ func ExampleCounter_Add() {
 	// 3 <nil>
 }
 
-// A block of numbers costs as much as one.
+// A block of numbers costs as much as a single one.
 func ExampleCounter_Next() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -172,7 +172,7 @@ func ExampleValue_Watch() {
 		if view.Version.Exists() {
 			break
 		}
-		if _, err := v.Set(ctx, "blue"); err != nil { // as another process does
+		if _, err := v.Set(ctx, "blue"); err != nil { // as another process would
 			fmt.Println(err)
 			return
 		}
@@ -182,7 +182,7 @@ func ExampleValue_Watch() {
 	// "blue", current: true
 }
 
-// A list of a thousand hosts takes a fraction of its size. Curator's decompressed() reads the node, too.
+// A list of a thousand hosts takes a fraction of its size. Curator's decompressed() can read the node too.
 func ExampleGzip() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -9,22 +9,21 @@ import (
 	"sync"
 )
 
-// maxGzip is the size of a value in bytes, before it is compressed. A node holds less than 1 MiB, and gzip makes that
-// of up to 1 GiB.
+// maxGzip is the size of a value in bytes, before it is compressed. A node holds less than 1 MiB, into which gzip can
+// compress up to 1 GiB.
 const maxGzip = 16 << 20
 
-// Gzip returns a codec that compresses what another codec encodes, as Curator's compressed() does: a gzip stream
-// (RFC 1952). All programs that share the node must compress. A node without data is passed to the other codec
-// as it is.
+// Gzip returns a codec that compresses what another codec encodes, as Curator's compressed() does: a gzip stream (RFC
+// 1952). All programs that share the node must compress. A node without data is passed to the other codec as it is.
 //
-// A value may have up to 16 MiB before it is compressed. A larger one is not written, and does not decode: no
-// more than that is decompressed, so a small node cannot exhaust the memory of its readers. The compressed value
-// must fit in a node, which is 1 MiB by default.
+// A value may have up to 16 MiB before it is compressed. A larger one is not written, and does not decode: no more than
+// that is decompressed, so a small node cannot exhaust the memory of its readers. The compressed value must fit in a
+// node, which is 1 MiB by default.
 //
 // To decode the entries of a cache, call Decode in the function given to cache.As.
 func Gzip[T any](codec Codec[T]) Codec[T] {
 	if codec.Encode == nil || codec.Decode == nil {
-		return Codec[T]{} // New says what is missing
+		return Codec[T]{} // New reports what is missing
 	}
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) {
@@ -45,7 +44,7 @@ func Gzip[T any](codec Codec[T]) Codec[T] {
 	}
 }
 
-// A writer takes most of a megabyte.
+// gzipWriters is a pool because a writer takes most of a megabyte.
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 func compress(data []byte) ([]byte, error) {

@@ -23,10 +23,10 @@ func opSet(t *testing.T, v *value.Value[string], x string, old value.Version) zk
 	return op
 }
 
-// TestOpSet: it writes over what was read, and over nothing else.
+// OpSet replaces what was read, and nothing else.
 func TestOpSet(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		v, h := holder(t, srv, "a") // whose lock has created the parent
+		v, h := holder(t, srv, "a") // its lock has created the parent
 		_, missing := get(t, v)
 		results, err := h.Txn(t.Context(), opSet(t, v, "1", missing))
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestOpSet(t *testing.T) {
 	})
 }
 
-// TestOpCheck: the rest of the transaction is written only while the value is the one that was read.
+// The rest of the transaction is written only while the value is the one that was read.
 func TestOpCheck(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -79,7 +79,7 @@ func TestOpCheck(t *testing.T) {
 	})
 }
 
-// TestOps_OfAnotherClient: the path would be another node, or its version one of another session. Nothing is sent.
+// The path would be another node, or its version would be from another session. Nothing is sent.
 func TestOps_OfAnotherClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -100,7 +100,9 @@ func TestOps_OfAnotherClient(t *testing.T) {
 			add, _, err := n.OpAdd(t.Context(), 1)
 			require.NoError(t, err)
 			sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-			for _, op := range []zkrecipes.Op{opSet(t, v, "1", value.Version{}), opSet(t, v, "1", value.Version{Czxid: 1}), check, add} {
+			for _, op := range []zkrecipes.Op{
+				opSet(t, v, "1", value.Version{}), opSet(t, v, "1", value.Version{Czxid: 1}), check, add,
+			} {
 				_, err = h.Txn(t.Context(), op)
 				require.ErrorContains(t, err, "want one client with one root", op.Kind)
 				require.NotErrorIs(t, err, zkrecipes.ErrFenced)
@@ -113,7 +115,8 @@ func TestOps_OfAnotherClient(t *testing.T) {
 	})
 }
 
-// TestOpAdd: the sum is of what was read, and the transaction fails if another addition came between. Neither loses one.
+// The sum is based on what was read, and the transaction fails if there was another addition in between. No addition is
+// lost.
 func TestOpAdd(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")
@@ -121,7 +124,7 @@ func TestOpAdd(t *testing.T) {
 		require.NoError(t, err)
 		c, err := value.NewCounter(client, path, value.KazooCounter())
 		require.NoError(t, err)
-		op, sum, err := c.OpAdd(t.Context(), 3) // makes the node
+		op, sum, err := c.OpAdd(t.Context(), 3) // creates the node
 		require.NoError(t, err)
 		require.EqualValues(t, 3, sum)
 		_, err = client.Multi(t.Context(), op)
@@ -143,7 +146,7 @@ func TestOpAdd(t *testing.T) {
 	})
 }
 
-// TestOpAdd_ReplyLost: the same transaction may be sent again, and adds once.
+// The same transaction may be sent again, and adds once.
 func TestOpAdd_ReplyLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		client := bubble.Dial(t, srv, "a")

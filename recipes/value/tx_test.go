@@ -33,7 +33,7 @@ func accounts(t testing.TB, c *conn.Client, n int) (all []*value.Value[int64]) {
 
 var errShort = errors.New("short of money")
 
-// transfer returns the function that moves an amount from one account to another.
+// transfer returns a function that moves an amount from one account to another.
 func transfer(from, to *value.Value[int64], amount int64) func(*value.Tx) error {
 	return func(tx *value.Tx) error {
 		a, err := from.Read(tx)
@@ -51,8 +51,8 @@ func transfer(from, to *value.Value[int64], amount int64) func(*value.Tx) error 
 	}
 }
 
-// TestUpdateAll_Transfers: clients move money between accounts, some replies and requests are lost, and versions wrap. None is made or lost,
-// and no account falls below zero.
+// Clients move money between accounts while some replies and requests are lost, and versions wrap. No money is created
+// or lost, and no account falls below zero.
 func TestUpdateAll_Transfers(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		const clients, n, each = 4, 5, 25
@@ -96,7 +96,7 @@ func TestUpdateAll_Transfers(t *testing.T) {
 	})
 }
 
-// bank is two numbers as two clients see them. The first one is 5, the second is missing.
+// bank is two numbers as seen by two clients. The first is 5, and the second is missing.
 type bank struct {
 	srv         *zktest.Server
 	client      *conn.Client // of mine
@@ -112,7 +112,7 @@ func inBank(t *testing.T, test func(t *testing.T, b bank)) {
 	})
 }
 
-// set is what the other client does.
+// set writes as the other client.
 func (b bank) set(t *testing.T, i int, x int64) {
 	t.Helper()
 	_, err := b.other[i].Set(t.Context(), x)
@@ -126,8 +126,8 @@ func (b bank) get(t *testing.T, i int) int64 {
 	return x
 }
 
-// TestUpdateAll_WhatIsReadIsChecked: another client writes a value that was only read, or makes one that was missing, also where the
-// version is one that servers cannot check. The function is called again, and sees it.
+// Another client writes a value that was only read, or creates one that was missing, even at a version that servers
+// cannot check. The function is called again, and sees the change.
 func TestUpdateAll_WhatIsReadIsChecked(t *testing.T) {
 	for _, version := range []int32{0, -3, -2, -1} {
 		for read := range 2 {
@@ -148,7 +148,7 @@ func TestUpdateAll_WhatIsReadIsChecked(t *testing.T) {
 	}
 }
 
-// TestUpdateAll_FailsForOneMoment: an error of the function counts only if it has read the state of one moment, and nothing is written then.
+// An error of the function counts only if the function has read the state of a single moment. Nothing is written then.
 func TestUpdateAll_FailsForOneMoment(t *testing.T) {
 	inBank(t, func(t *testing.T, b bank) {
 		torn := errors.New("of two moments")
@@ -174,7 +174,8 @@ func TestUpdateAll_FailsForOneMoment(t *testing.T) {
 	})
 }
 
-// TestUpdateAll_Missing: two clients each make a value if the other one is missing, at once. One does. No value is left of the check.
+// Two clients each create a value if the other one is missing, at the same time. One succeeds, and the check leaves no
+// value behind.
 func TestUpdateAll_Missing(t *testing.T) {
 	inBank(t, func(t *testing.T, b bank) {
 		require.NoError(t, b.srv.DeleteAll("/bank"))
@@ -203,21 +204,26 @@ func TestUpdateAll_Missing(t *testing.T) {
 	})
 }
 
-// TestUpdateAll_ReplyLost: as with Update, nothing is written twice, and what the nodes do not show is unknown.
+// As with Update, nothing is written twice, and what the nodes do not show is an unknown outcome.
 func TestUpdateAll_ReplyLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		action zktest.Action
 		then   func(t *testing.T, b bank)
 		want   []int64 // afterwards
-		fails  bool    // as unknown
+		fails  bool    // with an unknown outcome
 	}{
-		"applied":                            {zktest.DropReply(), nil, []int64{6, 6}, true},
-		"not applied":                        {zktest.DropRequest(), nil, []int64{6, 6}, false},
-		"not applied, and the first written": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) }, []int64{8, 8}, false},
-		"not applied, and the first written twice":  {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) }, []int64{8, 8}, false},
-		"not applied, and the second written":       {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and the second written twice": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and both written":             {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) }, []int64{8, 8}, false},
+		"applied":     {zktest.DropReply(), nil, []int64{6, 6}, true},
+		"not applied": {zktest.DropRequest(), nil, []int64{6, 6}, false},
+		"not applied, and the first written": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{8, 8}, false},
+		"not applied, and the first written twice": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) }, []int64{8, 8}, false},
+		"not applied, and the second written": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 7) }, []int64{6, 6}, false},
+		"not applied, and the second written twice": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) }, []int64{6, 6}, false},
+		"not applied, and both written": {zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) }, []int64{8, 8}, false},
 		"applied late, when the first has been looked at": {zktest.DropRequest(), func(t *testing.T, b bank) {
 			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
 				b.set(t, 0, 6)
@@ -229,7 +235,8 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 				b.set(t, i%2, 7)
 			}
 		}, []int64{7, 7}, true},
-		"applied, and the first written": {zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) }, []int64{7, 6}, true},
+		"applied, and the first written": {zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{7, 6}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBank(t, func(t *testing.T, b bank) {
@@ -256,7 +263,7 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestUpdateAll_ReplyLost_WhatWasReadChanges: no copy can be applied any more, or nothing tells.
+// Either no copy can be applied any more, or nothing shows whether one was.
 func TestUpdateAll_ReplyLost_WhatWasReadChanges(t *testing.T) {
 	for read := range 2 {
 		inBank(t, func(t *testing.T, b bank) {
@@ -265,7 +272,8 @@ func TestUpdateAll_ReplyLost_WhatWasReadChanges(t *testing.T) {
 			_, err = written.Set(t.Context(), 1)
 			require.NoError(t, err)
 			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropRequest())
-			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 2}, zktest.Before(func(zktest.Request) { b.set(t, read, 8) }))
+			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 2},
+				zktest.Before(func(zktest.Request) { b.set(t, read, 8) }))
 			err = value.UpdateAll(t.Context(), b.client, func(tx *value.Tx) error {
 				x, err := b.mine[read].Read(tx)
 				return errors.Join(err, written.Write(tx, x+1))
@@ -283,7 +291,7 @@ func TestUpdateAll_ReplyLost_WhatWasReadChanges(t *testing.T) {
 	}
 }
 
-// TestUpdateAll_Cost: a reading for each value, and one transaction. What was written is read back without a request.
+// There is a read for each value, and one transaction. Reading what was written takes no request.
 func TestUpdateAll_Cost(t *testing.T) {
 	inBank(t, func(t *testing.T, b bank) {
 		b.set(t, 1, 0)
@@ -308,7 +316,7 @@ func TestUpdateAll_Fails(t *testing.T) {
 		ok := func(tx *value.Tx) error { return b.mine[0].Write(tx, 6) }
 		require.ErrorContains(t, value.UpdateAll(t.Context(), nil, ok), "client is nil")
 		require.ErrorContains(t, value.UpdateAll(t.Context(), b.client, nil), "function is nil")
-		require.ErrorContains(t, value.UpdateAll(nil, b.client, ok), "context is nil") //nolint:staticcheck // what is tested
+		require.ErrorContains(t, value.UpdateAll(nil, b.client, ok), "context is nil") //nolint:staticcheck // is tested
 		sub, err := b.client.Sub("/bank")
 		require.NoError(t, err)
 		for _, c := range []*conn.Client{sub, bubble.Dial(t, b.srv, "c")} {
@@ -322,7 +330,7 @@ func TestUpdateAll_Fails(t *testing.T) {
 		require.ErrorContains(t, err, "/bank/0")
 		b.srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, value.UpdateAll(t.Context(), b.client, func(tx *value.Tx) error {
-			_, _ = b.mine[1].Read(tx) // an error that is dropped counts all the same
+			_, _ = b.mine[1].Read(tx) // an error that is dropped counts nevertheless
 			return nil
 		}), zk.ErrNoAuth)
 		ended, cancel := context.WithCancel(t.Context())

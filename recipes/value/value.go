@@ -15,27 +15,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// ErrChanged is returned when the value is not the one that the caller has read. Nothing was written.
+// ErrChanged is returned when the value is no longer the one that the caller has read. Nothing was written.
 var ErrChanged = errors.New("changed since it was read, nothing was written")
 
-// Value is a value that processes share: the data of one node. It is stateless: any number of goroutines may
-// share one.
+// Value is a value that processes share as the data of one node. It is stateless: any number of goroutines may share
+// one.
 type Value[T any] struct {
 	client *client.Client
 	path   string
 	codec  Codec[T]
 }
 
-// Version identifies one state of the node. Two equal versions are the same state. The zero Version stands for
-// a missing node.
+// Version identifies one state of the node. Two equal versions are the same state. The zero Version represents a
+// missing node.
 type Version struct {
-	// Czxid is the transaction that created the node.
+	// Czxid is the id of the transaction that created the node.
 	Czxid int64
-	// Mzxid is the transaction that wrote the value. It grows with each write, even if the node is deleted and
-	// created again.
+	// Mzxid is the id of the transaction that wrote the value. It grows with each write, even if the node is deleted
+	// and created again.
 	Mzxid int64
-	// Number is the data version. It restarts with each creation and wraps after 2^31 writes, so it does not
-	// indicate order. Writes over a version of -1, which servers treat as any version, are guarded as well.
+	// Number is the data version. It restarts with each creation and wraps after 2^31 writes, so it does not indicate
+	// order. Writes over a version of -1, which servers treat as any version, are guarded as well.
 	Number int32
 }
 
@@ -48,8 +48,8 @@ func versionOf(stat *zk.Stat) Version { return Version{stat.Czxid, stat.Mzxid, s
 //
 // The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
 //
-// Errors: a nil client; a path that is relative, malformed or the root of the servers; a codec that lacks one
-// of its functions.
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; a codec that lacks one of its
+// functions.
 func New[T any](c *conn.Client, path string, codec Codec[T]) (*Value[T], error) {
 	if err := check(c, path, codec); err != nil {
 		return nil, fmt.Errorf("value: %w", err)
@@ -81,9 +81,8 @@ func (v *Value[T]) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: v.path, Err: err}
 }
 
-// Get returns the value, no older than this call. If ZooKeeper's leader was just replaced, the value may be up
-// to 1.5 ticks older. A missing node is not an error: the value is the zero value, and the version does not
-// exist.
+// Get returns the value, no older than this call. If ZooKeeper's leader was just replaced, the value may be up to 1.5
+// ticks older. A missing node is not an error: the value is the zero value, and [Version.Exists] returns false.
 //
 // Errors: data that the codec does not decode; the cause of ctx; ErrClosed; otherwise the error of the server.
 func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
@@ -121,21 +120,21 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 
 // Set replaces the value, whatever it was: the last writer wins.
 //
-// Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost, and another client has
-// written since or there is no node, so that it cannot be determined whether this call had written; otherwise
-// the error of the server.
+// Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost, and another client has written
+// since or the node does not exist, so that it cannot be determined whether this call had written; otherwise the error
+// of the server.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
 
-// SetHeld is like [Value.Set], but writes only while h is held: one transaction checks the contender of h and
-// writes. A holder that has lost its lock changes nothing, however late its write arrives.
+// SetHeld is like [Value.Set], but writes only while h is held: one transaction checks the contender of h and writes. A
+// holder that has lost its lock changes nothing, however late its write arrives.
 //
-// The hold must come from a recipe on the client of the value, or on another one with the same connection and
-// the same root; see [conn.Client.Sub].
+// The hold must come from a recipe on the client of the value, or on another one with the same connection and the same
+// root; see [conn.Client.Sub].
 //
-// Errors: at once, a nil hold, or one of another client or root; ErrFenced if the hold is not held, and nothing
-// was written; otherwise those of Set.
+// Errors: at once, a nil hold, or one of another client or root; ErrFenced if the hold is not held, and nothing was
+// written; otherwise those of Set.
 func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
 	if h == nil {
 		return Version{}, v.failed("set held", errors.New("the hold is nil: want one of a recipe on the same client"))
@@ -146,7 +145,9 @@ func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version
 	return v.set(ctx, x, h.Txn)
 }
 
-func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error)) (Version, error) {
+func (v *Value[T]) set(
+	ctx context.Context, x T, apply func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error),
+) (Version, error) {
 	data, err := v.encode(x)
 	if err != nil {
 		return Version{}, err
@@ -158,15 +159,14 @@ func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...
 	return versionOf(&now.Stat), err
 }
 
-// CompareAndSet replaces the value if it is the one that was read with old. With the zero Version it creates
-// the node.
+// CompareAndSet replaces the value if it is the one that was read with old. With the zero Version it creates the node.
 //
-// The servers compare data versions, which restart when a node is deleted and created again, so CompareAndSet
-// reads the node first. Only a node that is deleted, created again and written as often within that round trip
-// is mistaken for the old one.
+// The servers compare data versions, which restart when a node is deleted and created again, so CompareAndSet reads the
+// node first. Only a node that is deleted, created again and written as often within that round trip is mistaken for
+// the old one.
 //
-// Errors: ErrChanged; a value that the codec cannot encode; ErrUnknownOutcome if the reply was lost and the
-// node does not show whether this call wrote it; otherwise the error of the server.
+// Errors: ErrChanged; a value that the codec cannot encode; ErrUnknownOutcome if the reply was lost and the node does
+// not show whether this call wrote it; otherwise the error of the server.
 //
 // Source: Curator's SharedValue.trySetValue.
 func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version, error) {
@@ -183,12 +183,12 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	return versionOf(&now.Stat), err
 }
 
-// Update replaces the value with the result of fn, and returns what it wrote. If another client was faster, it
-// calls fn again. For a missing node, fn receives the zero value. An error of fn may be due to an old value, if
-// the server lags behind, so Update calls fn again after a sync before it returns the first error of fn.
+// Update replaces the value with the result of fn, and returns what it wrote. If another client was faster, it calls fn
+// again. For a missing node, fn receives the zero value. An error of fn may be due to an old value, if the server lags
+// behind, so Update calls fn again after a sync before it returns the first error of fn.
 //
-// Errors: a nil fn, at once; the error of fn, or a value that the codec cannot decode or encode, and nothing
-// was written; ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise the error of the server.
+// Errors: a nil fn, at once; the error of fn, or a value that the codec cannot decode or encode, and nothing was
+// written; ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise the error of the server.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
 	if fn == nil {
@@ -210,12 +210,12 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
-// Delete deletes the node, whatever it holds, so that there is no value. It is not an error if there is none.
-// Parents stay.
+// Delete deletes the node, whatever it holds, so that the value no longer exists. It is not an error if there is none.
+// Parents are kept.
 //
-// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since or ctx has ended, so that
-// it cannot be determined whether this call has deleted the node; zk.ErrNotEmpty if the node has children, such
-// as the markers of counters, see [Counter.Close]; otherwise the error of the server.
+// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since or ctx has ended, so that it
+// cannot be determined whether this call has deleted the node; zk.ErrNotEmpty if the node has children, such as the
+// markers of counters, see [Counter.Close]; otherwise the error of the server.
 func (v *Value[T]) Delete(ctx context.Context) error { return record.Remove(ctx, v.client, v.path) }
 
 func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {

@@ -61,7 +61,7 @@ func TestNew_Refuses(t *testing.T) {
 	})
 }
 
-// TestValue: what one client writes, the other one reads.
+// What one client writes, the other one reads.
 func TestValue(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := text(t, srv, "a"), text(t, srv, "b")
@@ -96,7 +96,7 @@ func TestValue(t *testing.T) {
 	})
 }
 
-// TestCompareAndSet_NodeMadeAgain: the node has the version that was read, and is another one.
+// The node has the version that was read, but is a different one.
 func TestCompareAndSet_NodeMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := text(t, srv, "a")
@@ -117,20 +117,20 @@ func TestCompareAndSet_NodeMadeAgain(t *testing.T) {
 	})
 }
 
-// TestCompareAndSet_DeletedMeanwhile: the node goes between the look at it and the write.
+// The node is deleted between the read and the write.
 func TestCompareAndSet_DeletedMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := text(t, srv, "a")
 		old, err := a.Set(t.Context(), "1")
 		require.NoError(t, err)
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti},
+			zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
 		_, err = a.CompareAndSet(t.Context(), old, "2")
 		require.ErrorIs(t, err, value.ErrChanged)
 	})
 }
 
-// TestWrite_RequestOrReplyLost: the connection breaks at the write. A write that says it was done was done, and one that
-// says it was not was not.
+// The connection breaks at the write. A write that reports success was applied, and one that reports failure was not.
 func TestWrite_RequestOrReplyLost(t *testing.T) {
 	type write func(context.Context, *value.Value[string], value.Version) error
 	writes := map[string]write{
@@ -149,10 +149,12 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 	}
 	type rival struct {
 		name  string
-		value string // that another client writes while the first does not know; empty for none
+		value string // written by another client while the first does not know; empty for none
 	}
 	for name, write := range writes {
-		for lost, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		for lost, action := range map[string]zktest.Action{
+			"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+		} {
 			for _, exists := range []bool{true, false} {
 				for _, other := range []rival{{"alone", ""}, {"another value", "theirs"}, {"the same value", "mine"}} {
 					t.Run(fmt.Sprintf("%s/%s/exists=%v/%s", name, lost, exists, other.name), func(t *testing.T) {
@@ -166,11 +168,12 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 								require.NoError(t, err)
 							}
 							srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, action)
-							if other.value != "" { // after the read that comes before the write
-								srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
-									_, err := b.Set(context.Background(), other.value)
-									require.NoError(t, err)
-								}))
+							if other.value != "" { // after the read that precedes the write
+								srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1},
+									zktest.Before(func(zktest.Request) {
+										_, err := b.Set(context.Background(), other.value)
+										require.NoError(t, err)
+									}))
 							}
 							err = write(t.Context(), a, old)
 							mine := applied(srv, "a")
@@ -193,7 +196,7 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
-// TestWrite_DeletedAfterALostReply: a write that made the node is not applied again after another client has deleted the node.
+// A write that created the node is not applied again after another client has deleted the node.
 func TestWrite_DeletedAfterALostReply(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *value.Value[string]) error{
 		"set": func(ctx context.Context, v *value.Value[string]) error {
@@ -215,9 +218,10 @@ func TestWrite_DeletedAfterALostReply(t *testing.T) {
 				_, err := srv.Create("/app", nil, zktest.Persistent)
 				require.NoError(t, err)
 				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropReply())
-				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(path))
-				}))
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(path))
+					}))
 				require.ErrorIs(t, write(t.Context(), a), zkrecipes.ErrUnknownOutcome)
 				require.Equal(t, 1, applied(srv, "a"))
 				require.False(t, srv.Exists(path))
@@ -226,14 +230,15 @@ func TestWrite_DeletedAfterALostReply(t *testing.T) {
 	}
 }
 
-// TestServerLags: a reading and a refusal are about what the leader has, and not about what a server has that lags behind.
+// Reads and refusals reflect the state of the leader, even if the server lags behind.
 func TestServerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
 		front := srv.Fronts()[2]
 		a, err := value.New(bubble.Dial(t, srv, "a"), path, value.Text())
 		require.NoError(t, err)
-		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")),
+			conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		b, err := value.New(c, path, value.Text())
@@ -272,7 +277,7 @@ func TestServerLags(t *testing.T) {
 	})
 }
 
-// TestUpdate_AnotherIsFaster: another client writes between the read and the write.
+// Another client writes between the read and the write.
 func TestUpdate_AnotherIsFaster(t *testing.T) {
 	for _, exists := range []bool{true, false} {
 		t.Run(fmt.Sprintf("exists=%v", exists), func(t *testing.T) {
@@ -297,8 +302,8 @@ func TestUpdate_AnotherIsFaster(t *testing.T) {
 	}
 }
 
-// TestUpdate_RequestLost: Update sends the same data again. If it called the function again, new data would not show
-// whether the first write was applied.
+// Update sends the same data again. If it called the function again, new data would not show whether the first write
+// was applied.
 func TestUpdate_RequestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := text(t, srv, "b").Set(t.Context(), "old")
@@ -316,7 +321,7 @@ func TestUpdate_RequestLost(t *testing.T) {
 	})
 }
 
-// TestUpdate_UnderFaults: no update that returned nil is lost, and none counts twice, while connections break.
+// While connections break, no update that returned nil is lost, and none counts twice.
 func TestUpdate_UnderFaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		srv.SetLatency(5 * time.Millisecond)
@@ -328,7 +333,9 @@ func TestUpdate_UnderFaults(t *testing.T) {
 			v, err := value.New(bubble.Dial(t, srv, label), path, value.JSON[map[string]int]())
 			require.NoError(t, err)
 			done[label], unknown[label] = new(int), new(int)
-			for n, action := range []zktest.Action{zktest.DropReply(), zktest.DropRequest(), zktest.DropReply(), zktest.HoldReply(time.Second)} {
+			for n, action := range []zktest.Action{
+				zktest.DropReply(), zktest.DropRequest(), zktest.DropReply(), zktest.HoldReply(time.Second),
+			} {
 				srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpMulti, Skip: 7*n + i}, action)
 			}
 			wg.Go(func() {
@@ -380,7 +387,7 @@ func holder(t *testing.T, srv *zktest.Server, label string) (*value.Value[string
 func TestSetHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v, h := holder(t, srv, "a")
-		first, err := v.SetHeld(t.Context(), h, "1") // makes the node
+		first, err := v.SetHeld(t.Context(), h, "1") // creates the node
 		require.NoError(t, err)
 		second, err := v.SetHeld(t.Context(), h, "2")
 		require.NoError(t, err)
@@ -395,8 +402,8 @@ func TestSetHeld(t *testing.T) {
 	})
 }
 
-// TestSetHeld_HoldOfAnotherClient: the path of the value would be another node, or the hold could not guard the write. The error
-// names both sides, and nothing is sent.
+// The path of the value would be another node, or the hold could not guard the write. The error names both sides, and
+// nothing is sent.
 func TestSetHeld_HoldOfAnotherClient(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -447,7 +454,7 @@ func TestSetHeld_HoldOfAnotherClient(t *testing.T) {
 	})
 }
 
-// TestSetHeld_NestedHold: a nested hold is of the client that it was acquired through, although the contender is another one's.
+// A nested hold belongs to the client through which it was acquired, even if the contender is another client's.
 func TestSetHeld_NestedHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -476,8 +483,7 @@ func TestSetHeld_NestedHold(t *testing.T) {
 	})
 }
 
-// TestSetHeld_HoldMadeForATest: a program may test its own code with a hold that it has made, whatever its context
-// is.
+// A program may test its own code with a hold that it has made, whatever its context is.
 func TestSetHeld_HoldMadeForATest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, held := holder(t, srv, "a")
@@ -486,7 +492,7 @@ func TestSetHeld_HoldMadeForATest(t *testing.T) {
 	})
 }
 
-// TestSetHeld_NodeBelowMissingParents: parents are made as for every recipe.
+// Parents are created as for every recipe.
 func TestSetHeld_NodeBelowMissingParents(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -502,7 +508,7 @@ func TestSetHeld_NodeBelowMissingParents(t *testing.T) {
 	})
 }
 
-// TestSetHeld_LateWrite: the write of a holder arrives after the next holder has written.
+// The write of a holder arrives after the next holder has written.
 func TestSetHeld_LateWrite(t *testing.T) {
 	for _, exists := range []bool{true, false} {
 		t.Run(fmt.Sprintf("exists=%v", exists), func(t *testing.T) {
@@ -512,12 +518,13 @@ func TestSetHeld_LateWrite(t *testing.T) {
 					_, err := v.SetHeld(t.Context(), h, "old")
 					require.NoError(t, err)
 				}
-				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.Before(func(zktest.Request) {
-					require.NoError(t, srv.Delete(h.Path())) // as its session does when it expires
-					next, held := holder(t, srv, "b")
-					_, err := next.SetHeld(context.Background(), held, "new")
-					require.NoError(t, err)
-				}))
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"},
+					zktest.Before(func(zktest.Request) {
+						require.NoError(t, srv.Delete(h.Path())) // as when its session expires
+						next, held := holder(t, srv, "b")
+						_, err := next.SetHeld(context.Background(), held, "new")
+						require.NoError(t, err)
+					}))
 				_, err := v.SetHeld(t.Context(), h, "late")
 				require.ErrorIs(t, err, zkrecipes.ErrFenced)
 				require.Equal(t, "new", stored(t, srv, path))
@@ -526,9 +533,11 @@ func TestSetHeld_LateWrite(t *testing.T) {
 	}
 }
 
-// TestSetHeld_ReplyLost: the node shows whether the value was written.
+// The node shows whether the value was written.
 func TestSetHeld_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				v, h := holder(t, srv, "a")
@@ -544,7 +553,7 @@ func TestSetHeld_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSet_SessionEndsBefore: a write that was not sent continues in the next session.
+// A write that was not sent continues in the next session.
 func TestSet_SessionEndsBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v := text(t, srv, "a")
@@ -554,7 +563,7 @@ func TestSet_SessionEndsBefore(t *testing.T) {
 	})
 }
 
-// TestJSON_EmptyNode: the error names the path and says that the node is empty.
+// The error names the path and reports that the node is empty.
 func TestJSON_EmptyNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -603,7 +612,7 @@ func TestCodecs(t *testing.T) {
 	require.Equal(t, "b", string(data), "a copy")
 }
 
-// TestSet_ContextEndsWhileAParentIsMade: the value was never sent, so nothing about it is in doubt.
+// The value was never sent, so nothing about it is in doubt.
 func TestSet_ContextEndsWhileAParentIsMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		v := text(t, srv, "a")
@@ -616,7 +625,7 @@ func TestSet_ContextEndsWhileAParentIsMade(t *testing.T) {
 	})
 }
 
-// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+// The root of a client made by Sub is a node like any other, and missing at first.
 func TestRootOfASub(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")

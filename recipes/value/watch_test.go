@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// watch follows the value on another goroutine. The function returns what was yielded since the previous call.
+// watch follows the value on another goroutine. The returned function returns what was yielded since its previous call.
 func watch(t *testing.T, v *value.Value[int64]) func() []value.View[int64] {
 	t.Helper()
 	views := make(chan value.View[int64], 1000)
@@ -43,7 +43,7 @@ func number(t *testing.T, srv *zktest.Server, label string) *value.Value[int64] 
 	return v
 }
 
-// TestWatch: the node is created, changes, does not decode, is deleted and created again.
+// The node is created, changes, does not decode, is deleted and created again.
 func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := number(t, srv, "a"), number(t, srv, "b")
@@ -76,8 +76,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatch_Disconnected: the view is yielded again as no longer current, at once. After the session has ended, the
-// value that was missed is yielded.
+// The view is yielded again at once, as no longer current. After the session has ended, the value that was missed is
+// yielded.
 func TestWatch_Disconnected(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := number(t, srv, "a"), number(t, srv, "b")
@@ -104,8 +104,8 @@ func TestWatch_Disconnected(t *testing.T) {
 	})
 }
 
-// TestWatch_UnderFaults: while the connection breaks again and again, each view is a state that
-// the server had, none is older than the view before, and the last one is the truth.
+// While the connection breaks again and again, each view is a state that the server had, none is older than the
+// previous view, and the last one is the truth.
 func TestWatch_UnderFaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := number(t, srv, "a"), number(t, srv, "b")
@@ -139,7 +139,7 @@ func TestWatch_UnderFaults(t *testing.T) {
 	})
 }
 
-// TestWatch_Closed: the last value is an error.
+// The last value is an error.
 func TestWatch_Closed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
@@ -153,7 +153,7 @@ func TestWatch_Closed(t *testing.T) {
 	})
 }
 
-// TestWatch_LeavesNoWatch: when the last loop ends, the server has no watch, whether there is a node or not.
+// When the last iteration ends, the server has no watch, whether the node exists or not.
 func TestWatch_LeavesNoWatch(t *testing.T) {
 	for _, exists := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -179,7 +179,7 @@ func TestWatch_LeavesNoWatch(t *testing.T) {
 					}
 				})
 			}
-			time.Sleep(time.Hour) // with many readings
+			time.Sleep(time.Hour) // with many reads
 			end()
 			synctest.Wait()
 			require.NotEmpty(t, srv.Watchers(path))

@@ -15,13 +15,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// wraps are versions from which a few writes pass -1, the last of them also one that other clients have left.
+// wraps are versions from which a few writes pass -1. The last one is -1, which other clients have left.
 var wraps = []int32{-5, -3, -2, -1}
 
-// TestUpdate_VersionWraps: two callers read before either writes. No update is lost that was reported as done.
+// Two callers read before either writes. No update that was reported as done is lost.
 func TestUpdate_VersionWraps(t *testing.T) {
 	for _, version := range wraps {
-		for name, fault := range map[string]zktest.Action{"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+		for name, fault := range map[string]zktest.Action{
+			"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest(),
+		} {
 			t.Run(fmt.Sprint(version, name), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					a, b := text(t, srv, "a"), text(t, srv, "b")
@@ -61,17 +63,19 @@ func TestUpdate_VersionWraps(t *testing.T) {
 	}
 }
 
-// TestCounter_VersionWraps: eight clients add while the version passes -1, and some replies are lost. Each addition counts once.
+// Eight clients add while the version passes -1, and some replies are lost. Each addition counts once.
 func TestCounter_VersionWraps(t *testing.T) {
 	for _, version := range wraps {
-		for name, fault := range map[string]zktest.Action{"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+		for name, fault := range map[string]zktest.Action{
+			"well": zktest.Proceed(), "reply lost": zktest.DropReply(), "not applied": zktest.DropRequest(),
+		} {
 			t.Run(fmt.Sprint(version, name), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					var counters []*value.Counter
 					for i := range 8 {
 						counters = append(counters, counter(t, srv, fmt.Sprint(i)))
 						add(t, counters[i], 0)
-						require.NoError(t, counters[i].Close(t.Context())) // it forgets what it has read
+						require.NoError(t, counters[i].Close(t.Context())) // it drops what it has read
 					}
 					require.NoError(t, srv.SetVersion(path, version))
 					srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: 6}, fault)
@@ -92,7 +96,7 @@ func TestCounter_VersionWraps(t *testing.T) {
 	}
 }
 
-// TestOps_VersionMinusOne: a transaction on a value that was read with that version passes only if it still has it.
+// A transaction on a value that was read at version -1 succeeds only if it is still at that version.
 func TestOps_VersionMinusOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "c")

@@ -1,5 +1,5 @@
-// Package demo has what the example programs share: flags, a connection to servers or to one in the process, and a
-// journal.
+// Package demo has the code that the example programs share: flags, a connection to servers or to one in the process,
+// and a journal.
 package demo
 
 import (
@@ -33,7 +33,8 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	}
 }
 
-// Parse parses args. Errors are one line. If args ask for help, Parse prints the flags to out and returns flag.ErrHelp.
+// Parse parses args. Errors are one line long. If args request help, Parse prints the flags to out and returns
+// flag.ErrHelp.
 func Parse(flags *flag.FlagSet, args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard)
 	switch err := flags.Parse(args); {
@@ -55,7 +56,7 @@ func Given(flags *flag.FlagSet) (names []string) {
 	return names
 }
 
-// Ensemble is where a program runs: on the servers of the flags, or on one in its own process.
+// Ensemble is the ensemble that a program uses: the servers given by flags, or one in its own process.
 type Ensemble struct {
 	servers        string
 	auth, tls      string
@@ -65,7 +66,7 @@ type Ensemble struct {
 	security       []conn.Option // from auth and tls
 }
 
-// needServers are the flags that make no sense for a server in the process.
+// needServers are the flags that do not apply to a server in the process.
 var needServers = []string{"auth", "connect-timeout", "tls"}
 
 // Flags adds the flags of the ensemble.
@@ -111,7 +112,7 @@ func (e *Ensemble) Check(flags *flag.FlagSet, more ...string) error {
 	return nil
 }
 
-// trusted reads the certificates in a file. For "system" it returns nil, which crypto/tls takes for the system's.
+// trusted reads the certificates in a file. For "system" it returns nil, with which crypto/tls uses the system's.
 func trusted(file string) (*x509.CertPool, error) {
 	if file == "system" {
 		return nil, nil //nolint:nilnil // documented above
@@ -138,7 +139,7 @@ func (e *Ensemble) Start() (err error) {
 	return err
 }
 
-// Close ends the server that Start has started.
+// Close stops the server that Start has started.
 func (e *Ensemble) Close() {
 	if e.own != nil {
 		e.own.Close()
@@ -148,7 +149,7 @@ func (e *Ensemble) Close() {
 // Own returns the server that Start has started, or nil.
 func (e *Ensemble) Own() *zktest.Server { return e.own }
 
-// Journal returns a journal on out: lines to read for a server in this process, logfmt for others.
+// Journal returns a journal on out, in a human-readable format for a server in this process, and in logfmt for others.
 func (e *Ensemble) Journal(out io.Writer) *Journal {
 	if e.External() {
 		return NewJournal(out)
@@ -164,7 +165,8 @@ func (e *Ensemble) Dial(ctx context.Context, id string) (*conn.Client, error) {
 	servers := e.servers
 	if e.own != nil {
 		servers = e.own.Addr()
-		opts = append(opts, conn.WithDialer(e.own.DialAs(id)), conn.WithLogger(slog.New(slog.DiscardHandler))) // the story says it
+		// The story has what the client would log.
+		opts = append(opts, conn.WithDialer(e.own.DialAs(id)), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	}
 	return conn.Dial(ctx, servers, opts...)
 }

@@ -31,14 +31,16 @@ func TestJournal(t *testing.T) {
 		story.Say("anna crashes")
 		story.Mute("anna")
 		story.Event("anna", "resigned")
-		require.Equal(t, "How to read this.\n  0.000 s  anna      elected   token 5\n  1.234 s  -- anna crashes\n", out.String())
+		require.Equal(t, "How to read this.\n  0.000 s  anna      elected   token 5\n  1.234 s  -- anna crashes\n",
+			out.String())
 
 		out.Reset()
 		log := NewJournal(&out)
 		log.Explain("not in logfmt")
 		log.Say("not in logfmt")
 		log.Event("a b", "lost", "reason", "x=1", "token", 7)
-		require.Equal(t, "time=2000-01-01T00:00:01.234Z id=\"a b\" event=lost reason=\"x=1\" token=7\n", strings.ReplaceAll(out.String(), "+00:00", "Z"))
+		require.Equal(t, "time=2000-01-01T00:00:01.234Z id=\"a b\" event=lost reason=\"x=1\" token=7\n",
+			strings.ReplaceAll(out.String(), "+00:00", "Z"))
 	})
 }
 
@@ -85,7 +87,10 @@ func TestEnsemble_Flags(t *testing.T) {
 func TestEnsemble_DialsOverTLSWithCredentials(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
 	defer web.Close()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: web.TLS.Certificates,
+		MinVersion:   tls.VersionTLS12,
+	})
 	require.NoError(t, err)
 	srv := zktest.Run(t)
 	var serving sync.WaitGroup

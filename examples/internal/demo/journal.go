@@ -17,7 +17,7 @@ type Journal struct {
 	muted map[string]bool // by id
 }
 
-// NewJournal returns a journal in logfmt, for programs that read it.
+// NewJournal returns a journal in logfmt, for programs to read.
 func NewJournal(out io.Writer) *Journal { return &Journal{out: out, muted: map[string]bool{}} }
 
 // NewStory returns a journal for people: aligned columns, and times since the start.
@@ -29,7 +29,7 @@ func NewStory(out io.Writer) *Journal {
 
 // Event writes what happened to the actor with the id. pairs are names and values.
 func (j *Journal) Event(id, event string, pairs ...any) {
-	// The stamp is taken under the lock: else a line could be stamped before a line that is above it.
+	// The time is read under the lock, so that no line has an earlier time than the line above it.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.muted[id] {
@@ -43,7 +43,7 @@ func (j *Journal) Event(id, event string, pairs ...any) {
 	j.write(fmt.Sprintf("%s  %-8s  %-9s", j.elapsed(), id, event), " ", pairs)
 }
 
-// Say writes a line about what is done to the actors. A journal in logfmt leaves it out.
+// Say writes a line about what happens to the actors. A journal in logfmt leaves it out.
 func (j *Journal) Say(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,7 +52,7 @@ func (j *Journal) Say(text string) {
 	}
 }
 
-// Explain writes text as it is. A journal in logfmt leaves it out.
+// Explain writes text unchanged. A journal in logfmt leaves it out.
 func (j *Journal) Explain(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -61,7 +61,7 @@ func (j *Journal) Explain(text string) {
 	}
 }
 
-// Mute drops all later events of the actor with the id: it has crashed.
+// Mute drops all later events of the actor with the id, which has crashed.
 func (j *Journal) Mute(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,11 +76,11 @@ func (j *Journal) write(line, equals string, pairs []any) {
 		line += fmt.Sprintf(" %v%s%s", pairs[i], equals, quote(fmt.Sprint(pairs[i+1])))
 	}
 	if _, err := io.WriteString(j.out, strings.TrimRight(line, " ")+"\n"); err != nil {
-		return // the reader has gone away, which is no reason to stop
+		return // nobody reads the output, but the program continues
 	}
 }
 
-// quote quotes a value that logfmt would not read as one.
+// quote quotes a value that logfmt would otherwise split.
 func quote(s string) string {
 	if s == "" || strings.ContainsAny(s, " =\"\n\t") {
 		return strconv.Quote(s)

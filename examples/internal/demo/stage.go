@@ -13,21 +13,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A story has short sessions, so that the others need not wait long for an actor that has crashed.
+// A story has short sessions, so that the others do not wait long for an actor that has crashed.
 const (
 	storySession = 2 * time.Second
 	storyTick    = 250 * time.Millisecond
 )
 
-// Stage is where a story plays: a server in this process, and actors. Each actor has its own connection, as another
-// process would have.
+// Stage is the setting of a story: a server in this process, and actors. Each actor has its own connection, as in a
+// separate process.
 type Stage struct {
 	*Journal
 	ctx     context.Context //nolint:containedctx // lives as long as the story
 	server  *zktest.Server
 	cast    map[string]*actor
 	playing sync.WaitGroup
-	changed chan struct{} // has a value if Changed was called since the last look
+	changed chan struct{} // has a value if Changed was called since the last check
 }
 
 type actor struct {
@@ -35,8 +35,10 @@ type actor struct {
 	leave  context.CancelFunc
 }
 
-// Play plays a story. The bound is a safety net. A story that is interrupted has not failed.
-func Play(ctx context.Context, out io.Writer, legend string, bound time.Duration, story func(context.Context, *Stage) error) error {
+// Play plays a story. The bound is a safety net. An interrupted story has not failed.
+func Play(
+	ctx context.Context, out io.Writer, legend string, bound time.Duration, story func(context.Context, *Stage) error,
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the story takes too long"))
 	defer cancel()
 	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(storyTick))
@@ -44,7 +46,10 @@ func Play(ctx context.Context, out io.Writer, legend string, bound time.Duration
 		return err
 	}
 	defer server.Close()
-	s := &Stage{Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{}, changed: make(chan struct{}, 1)}
+	s := &Stage{
+		Journal: NewStory(out), ctx: ctx, server: server, cast: map[string]*actor{},
+		changed: make(chan struct{}, 1),
+	}
 	s.Explain(legend)
 	defer s.end()
 	if err := story(ctx, s); !errors.Is(context.Cause(ctx), context.Canceled) {
@@ -57,7 +62,7 @@ func Play(ctx context.Context, out io.Writer, legend string, bound time.Duration
 func (s *Stage) Enter(id string, act func(context.Context, *conn.Client) error) error {
 	client, err := conn.Dial(s.ctx, s.server.Addr(), conn.WithDialer(s.server.DialAs(id)),
 		conn.WithIdentity(id), conn.WithSessionTimeout(storySession),
-		conn.WithLogger(slog.New(slog.DiscardHandler))) // the story says it
+		conn.WithLogger(slog.New(slog.DiscardHandler))) // the story has what the client would log
 	if err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func (s *Stage) Enter(id string, act func(context.Context, *conn.Client) error) 
 // Interrupt asks an actor to leave.
 func (s *Stage) Interrupt(id string) { s.cast[id].leave() }
 
-// Crash ends an actor without an end of its session: the server hears nothing more of it.
+// Crash ends an actor without ending its session: it sends nothing more to the server.
 func (s *Stage) Crash(id string) {
 	s.Mute(id)
 	s.server.Refuse(zktest.Label(id))
@@ -83,28 +88,28 @@ func (s *Stage) Crash(id string) {
 	_ = s.cast[id].client.Close() // never fails
 }
 
-// CutOff loses all that an actor and the server send to each other, until Rejoin.
+// CutOff drops everything that an actor and the server send to each other, until Rejoin.
 func (s *Stage) CutOff(id string) { s.server.Stall(zktest.Label(id), zktest.Both) }
 
-// Rejoin ends what CutOff did.
+// Rejoin undoes CutOff.
 func (s *Stage) Rejoin(id string) { s.server.Heal(zktest.Label(id)) }
 
-// Changed says that something which Perform may wait for has changed.
+// Changed reports that something which Perform may wait for has changed.
 func (s *Stage) Changed() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // there is one already
+	default: // there is already a value
 	}
 }
 
-// Step is a part of a story: what the journal says, what happens, and which actors do the work then.
+// Step is a part of a story: the line in the journal, what happens, and which actors do the work afterwards.
 type Step struct {
 	Say     string
 	Do      func() error
 	Working []string
 }
 
-// Perform takes one step after the other. A step lasts until its actors have divided the work, and half a second more.
+// Perform performs the steps in order. A step lasts until its actors have divided the work, plus half a second.
 func (s *Stage) Perform(steps []Step, divided func(working []string) bool) error {
 	for _, step := range steps {
 		s.Say(step.Say)
@@ -125,7 +130,7 @@ func (s *Stage) Perform(steps []Step, divided func(working []string) bool) error
 	return nil
 }
 
-// Pause waits. It returns why the story ended, if it did.
+// Pause waits for d. It returns the reason if the story ends first.
 func (s *Stage) Pause(d time.Duration) error {
 	select {
 	case <-time.After(d):

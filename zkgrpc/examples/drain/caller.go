@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkgrpc"
 )
 
-// caller calls the service all the time, through one channel.
+// caller calls the service continuously, through one channel.
 type caller struct {
 	client  *conn.Client
 	channel *grpc.ClientConn
@@ -74,7 +74,7 @@ func (c *caller) note(name string, err error) {
 	c.answered[name]++
 }
 
-// count returns what the calls have come to since it was called last.
+// count returns the results of the calls since the last call of count.
 func (c *caller) count() (answered map[string]int, failures []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command drain shows a gRPC service with three instances while one is drained, one crashes and one is cut off from ZooKeeper. It
-// prints who has answered the calls meanwhile, and how many calls have failed.
+// Command drain shows a gRPC service with three instances while one is drained, one crashes and one is cut off from
+// ZooKeeper. It prints which instances have answered calls, and how many calls have failed.
 //
 //	go run ./examples/drain
 //
@@ -30,13 +30,14 @@ func main() {
 	}
 }
 
-// Sessions are short, so that the story need not wait long for an instance that has crashed. The bound is a safety net.
+// Sessions are short, so that the story does not wait long for the session of a crashed instance. The bound is a safety
+// net.
 const (
 	session = 2 * time.Second
 	tick    = 250 * time.Millisecond
 	callers = 4
-	pause   = time.Second     // what is shown of each step
-	expiry  = 4 * time.Second // the same, if a session expires meanwhile
+	pause   = time.Second     // duration of a step
+	expiry  = 4 * time.Second // duration of a step in which a session expires
 	bound   = time.Minute
 )
 
@@ -53,8 +54,8 @@ type step struct {
 	serving []string // who answers at the end
 }
 
-// tell plays the life of a service. It fails if a call fails that should not, or if other instances answer than
-// should.
+// tell plays the life of a service. It returns an error if a call fails that should not, or if the wrong instances
+// answer.
 func tell(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the story takes too long"))
 	defer cancel()
@@ -76,15 +77,24 @@ func tell(ctx context.Context, out io.Writer) error {
 	defer c.end()
 	err = play(ctx, out, c, []step{
 		{"anna, ben and cleo serve", func() error { return nil }, pause, 0, []string{"anna", "ben", "cleo"}},
-		{"anna is drained: out of ZooKeeper first, then it ends its calls", s.drain("anna"), pause, 0, []string{"ben", "cleo"}},
+		{
+			"anna is drained: out of ZooKeeper first, then it ends its calls", s.drain("anna"), pause, 0,
+			[]string{"ben", "cleo"},
+		},
 		{"dora starts", func() error { return s.start("dora") }, pause, 0, []string{"ben", "cleo", "dora"}},
 		{
 			"ben crashes: calls under way may fail, and it is listed until its session expires", s.crash("ben"), expiry, callers,
 			[]string{"cleo", "dora"},
 		},
-		{"cleo is cut off from ZooKeeper: callers leave it when its session expires", s.stall("cleo"), expiry, 0, []string{"dora"}},
+		{
+			"cleo is cut off from ZooKeeper: callers leave it when its session expires", s.stall("cleo"), expiry, 0,
+			[]string{"dora"},
+		},
 		{"cleo has ZooKeeper again, and registers by itself", s.heal("cleo"), expiry, 0, []string{"cleo", "dora"}},
-		{"callers are cut off from ZooKeeper: they keep their addresses", s.stall("callers"), expiry, 0, []string{"cleo", "dora"}},
+		{
+			"callers are cut off from ZooKeeper: they keep their addresses", s.stall("callers"), expiry, 0,
+			[]string{"cleo", "dora"},
+		},
 	})
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil // interrupted
@@ -95,7 +105,7 @@ func tell(ctx context.Context, out io.Writer) error {
 func play(ctx context.Context, out io.Writer, c *caller, steps []step) error {
 	began := time.Now()
 	for _, step := range steps {
-		c.count() // begins again
+		c.count() // resets the counts
 		say(out, "%7.3f s  %s\n", time.Since(began).Seconds(), step.say)
 		if err := step.do(); err != nil {
 			return err
@@ -129,5 +139,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// say prints. A reader that has gone away is no reason to stop.
+// say prints. If nobody reads the output, the story continues.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

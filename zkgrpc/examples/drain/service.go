@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// service is the instances, on a network in memory.
+// service is a set of instances, on a network in memory.
 type service struct {
 	ctx       context.Context //nolint:containedctx // lives as long as the story
 	zookeeper *zktest.Server
@@ -39,7 +39,7 @@ type instance struct {
 // open connects a client to ZooKeeper.
 func (s *service) open(name string) (*conn.Client, *discovery.Discovery, error) {
 	client, err := conn.Dial(s.ctx, s.zookeeper.Addr(), conn.WithDialer(s.zookeeper.DialAs(name)), conn.WithIdentity(name),
-		conn.WithSessionTimeout(session), conn.WithLogger(slog.New(slog.DiscardHandler))) // the story says it
+		conn.WithSessionTimeout(session), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +75,7 @@ func (s *service) start(names ...string) error {
 	return nil
 }
 
-// newServer answers each call with a name. It is a service without generated code.
+// newServer returns a server that answers each call with a name. It needs no generated code.
 func newServer(name string) *grpc.Server {
 	return grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
@@ -97,7 +97,7 @@ func (s *service) drain(name string) func() error {
 	}
 }
 
-// crash breaks all connections of an instance. ZooKeeper hears nothing of it.
+// crash breaks all connections of an instance, without notifying ZooKeeper.
 func (s *service) crash(name string) func() error {
 	return func() error {
 		s.zookeeper.Refuse(zktest.Label(name))

@@ -12,24 +12,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// Work consumes the partitions assigned to this process until ctx ends. Then it hands them over, within half a minute at most.
-func Work(ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets) error {
-	return shard.Run(ctx, client, "/app/partitions", shard.List(partitions...), func(ctx context.Context, s *shard.Shard) error {
-		next, err := offsets.Get(ctx, s.Name, s.Token())
-		for err == nil && ctx.Err() == nil { // ctx ends when the partition moves, and when its lock is lost
-			if err = handle(ctx, s.Name, next); err == nil {
-				next++
-				err = offsets.Set(ctx, s.Name, s.Token(), next)
+// Work consumes the partitions assigned to this process until ctx ends. It then hands them over, which takes half a
+// minute at most.
+func Work(
+	ctx context.Context, client *conn.Client, id string, partitions []string, handle Handler, offsets *Offsets,
+) error {
+	return shard.Run(ctx, client, "/app/partitions", shard.List(partitions...),
+		func(ctx context.Context, s *shard.Shard) error {
+			next, err := offsets.Get(ctx, s.Name, s.Token())
+			for err == nil && ctx.Err() == nil { // ctx ends when the partition moves, or when its lock is lost
+				if err = handle(ctx, s.Name, next); err == nil {
+					next++
+					err = offsets.Set(ctx, s.Name, s.Token(), next)
+				}
 			}
-		}
-		return err
-	}, shard.WithID(id), shard.WithLeave(30*time.Second))
+			return err
+		}, shard.WithID(id), shard.WithLeave(30*time.Second))
 }
 
 // Handler handles one record. It returns soon after ctx has ended.
 type Handler func(ctx context.Context, partition string, offset int) error
 
-// Offsets records how far each partition is consumed. It rejects an owner that another one has followed.
+// Offsets records how far each partition has been consumed. It rejects an owner that a later one has replaced.
 type Offsets struct {
 	gate *fence.Gate
 	mu   sync.Mutex

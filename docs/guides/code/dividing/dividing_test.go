@@ -16,7 +16,7 @@ import (
 
 var partitions = []string{"p0", "p1", "p2", "p3", "p4", "p5"}
 
-// crew is several processes, and who handled a record of each partition last.
+// crew is a set of processes, and which of them last handled a record of each partition.
 type crew struct {
 	*testing.T
 	srv     *zktest.Server
@@ -26,9 +26,10 @@ type crew struct {
 	last map[string]string
 }
 
-// start runs a process with its own client. The function that it returns tells it to stop, and waits for that.
+// start runs a process with its own client. stop stops the process and waits until it has ended.
 func (c *crew) start(id string) (stop func()) {
-	client, err := conn.Dial(c.Context(), c.srv.Addr(), conn.WithDialer(c.srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
+	client, err := conn.Dial(c.Context(), c.srv.Addr(), conn.WithDialer(c.srv.DialAs(id)),
+		conn.WithSessionTimeout(10*time.Second))
 	require.NoError(c, err)
 	ctx, cancel := context.WithCancel(c.Context())
 	ended := make(chan error, 1)
@@ -56,7 +57,7 @@ func (c *crew) handle(id string) Handler {
 	}
 }
 
-// shares returns how many partitions each process has handled in the next second.
+// shares returns how many partitions each process handles in the next second.
 func (c *crew) shares() map[string]int {
 	c.mu.Lock()
 	clear(c.last)
@@ -84,7 +85,7 @@ func TestWork_EachPartitionHasOneProcess(t *testing.T) {
 		stopB() // it hands over
 		require.Equal(t, map[string]int{"a": 3, "c": 3}, c.shares(), "not after the session timeout")
 
-		c.srv.Stall(zktest.Label("c"), zktest.Both) // as a crash: its session expires
+		c.srv.Stall(zktest.Label("c"), zktest.Both) // like a crash: its session expires
 		time.Sleep(20 * time.Second)
 		require.Equal(t, map[string]int{"a": 6}, c.shares())
 
@@ -94,7 +95,7 @@ func TestWork_EachPartitionHasOneProcess(t *testing.T) {
 	})
 }
 
-// TestWork_AskedToStopAtOnce: the context has ended before there is anything to hand over.
+// The context ends before there is anything to hand over.
 func TestWork_AskedToStopAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -104,7 +105,7 @@ func TestWork_AskedToStopAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		err = Work(ctx, client, "a", partitions, (&crew{}).handle("a"), nil)
-		if err != nil { // it had not begun
+		if err != nil { // it had not started
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})

@@ -1,4 +1,4 @@
-// Package faults has the tests that the page about zktest shows.
+// Package faults has the tests shown on the page about zktest.
 package faults
 
 import (
@@ -17,7 +17,8 @@ import (
 
 // dial connects a client with the label, and closes it at the end of the test.
 func dial(t *testing.T, srv *zktest.Server, label string) *conn.Client {
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(10*time.Second))
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)),
+		conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // always nil
 	return client
@@ -47,7 +48,7 @@ func TestLock_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 		b := lockOn(t, dial(t, srv, "b"))
 		hold, err := a.Lock(t.Context())
 		require.NoError(t, err)
-		srv.Stall(zktest.Label("a"), zktest.Both) // the holder is cut off
+		srv.Stall(zktest.Label("a"), zktest.Both) // cut off the holder
 		start := time.Now()
 		_, err = b.Lock(t.Context()) // waits for the session of a to expire
 		require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestLock_FindsItsNodeWhenTheReplyIsLost(t *testing.T) {
 		lock := lockOn(t, dial(t, srv, "a"))
 
 		rule := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/lock/"}, zktest.DropReply())
-		_, err := lock.Lock(t.Context()) // finds the node that it made, and makes no second one
+		_, err := lock.Lock(t.Context()) // finds the node that it created, and creates no second one
 		require.NoError(t, err)
 		require.Equal(t, 1, rule.Hits())
 		require.Len(t, srv.Children("/lock"), 1)

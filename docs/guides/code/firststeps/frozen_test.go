@@ -18,13 +18,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// frozenServer has the address of the server in the environment of a process that TestRun_Frozen freezes.
+// frozenServer is the environment variable with the address of the server, for a process that TestRun_Frozen freezes.
 const frozenServer = "FIRSTSTEPS_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestRun_Frozen stops processes that hold the lock, each on a different path, for longer than their session. A
-// process that resumes prints no time.
+// TestRun_Frozen suspends processes that hold the lock, each on a different path, for longer than their session. After
+// they resume, they print no time.
 func TestRun_Frozen(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		_ = run(t.Context(), addr) // the parent reads what it prints

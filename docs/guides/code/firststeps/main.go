@@ -17,7 +17,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, "localhost:2181")
-	interrupted := ctx.Err() != nil // which is not a failure
+	interrupted := ctx.Err() != nil // not a failure
 	stop()
 	if err != nil && !interrupted {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,7 +52,7 @@ func tick(ctx context.Context, h *zkrecipes.Hold) error {
 		case <-second.C:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil { // looks at the clock: the process may have been frozen
+		if ctx.Err() != nil { // checks the clock: the process may have been frozen
 			return context.Cause(ctx)
 		}
 		fmt.Println(time.Now().Format(time.TimeOnly))

@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestProgram_Status runs the program of the guide as a process. An interrupt is a success, also while it waits for the lock;
-// a lost lock is not.
+// TestProgram_Status runs the program of the guide as a process. It succeeds if it is interrupted, even while it waits
+// for the lock, but fails if it loses the lock.
 func TestProgram_Status(t *testing.T) {
 	srv := zktest.Run(t)
 	program := build(t, srv.Addr())
@@ -60,7 +60,8 @@ func build(t *testing.T, addr string) (program string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600))
 	program = filepath.Join(dir, "program")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay"), "-o", program,
+		".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }

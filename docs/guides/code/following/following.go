@@ -38,7 +38,7 @@ func Follow(ctx context.Context, v *value.Value[Config], apply func(Config)) err
 	return nil
 }
 
-// Raise changes the configuration. The function is called again if another process was faster.
+// Raise changes the configuration. The function is called again if another process changed it first.
 func Raise(ctx context.Context, v *value.Value[Config]) error {
 	_, _, err := v.Update(ctx, func(c Config) (Config, error) {
 		c.Limit++
@@ -47,7 +47,7 @@ func Raise(ctx context.Context, v *value.Value[Config]) error {
 	return err
 }
 
-// Edit is for the holder of a lock. It changes nothing if the lock was lost in the meantime.
+// Edit is for the holder of a lock. If the lock has been lost, it changes nothing.
 func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit func(Config) Config) error {
 	c, _, err := v.Get(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func Tree(ctx context.Context, client *conn.Client) (*cache.Cache, error) {
 		return nil, err
 	}
 	if err := all.Ready(ctx); err != nil {
-		_ = all.Close(ctx) // the error of Ready matters
+		_ = all.Close(ctx) // only the error of Ready matters
 		return nil, err
 	}
 	return all, nil

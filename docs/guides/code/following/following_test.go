@@ -43,7 +43,7 @@ func TestFollow_EachChangeArrives(t *testing.T) {
 			require.NoError(t, Raise(ctx, editor))
 			require.Equal(t, want+1, <-limit)
 		}
-		// The reader is cut off during a change. It applies the newest when it is back.
+		// The reader is disconnected during a change. It applies the newest one when it has reconnected.
 		srv.Refuse(zktest.Label("reader"))
 		srv.Cut(zktest.Label("reader"))
 		require.NoError(t, Raise(ctx, editor))

@@ -17,7 +17,7 @@ import (
 
 // The other libraries need sockets, so these tests run in real time.
 
-// silent keeps the log of go-zookeeper out of the output of the tests.
+// silent keeps the log of go-zookeeper out of the test output.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -53,7 +53,7 @@ func background(t *testing.T, f func(ctx context.Context) error) (stop func()) {
 
 var open = zk.WorldACL(zk.PermAll)
 
-// TestConfig_EachChangeArrives: including the creation of the node, which GetW cannot wait for.
+// Every change arrives, including the creation of the node, for which GetW cannot wait.
 func TestConfig_EachChangeArrives(t *testing.T) {
 	old, client := connect(t, zktest.Run(t))
 	applied := make(chan string, 1)
@@ -70,7 +70,7 @@ func TestConfig_EachChangeArrives(t *testing.T) {
 	require.Equal(t, "2", <-applied)
 }
 
-// TestSessions_AndWhatComesBack: after an expiry the ephemeral node is made again, without a line of the program.
+// After an expiry the ephemeral node is created again, without any code in the program.
 func TestSessions_AndWhatComesBack(t *testing.T) {
 	srv := zktest.Run(t)
 	old, client := connect(t, srv)
@@ -97,7 +97,7 @@ func TestSessions_AndWhatComesBack(t *testing.T) {
 	require.NotEqual(t, before.EphemeralOwner, after.EphemeralOwner)
 }
 
-// leadUntil leads until the term or the channel ends, and says when it begins.
+// leadUntil returns a function that leads until the term ends or the channel is closed, and signals when it begins.
 func leadUntil(began, end chan struct{}) func(context.Context, *election.Term) error {
 	return func(ctx context.Context, _ *election.Term) error {
 		began <- struct{}{}
@@ -109,7 +109,7 @@ func leadUntil(began, end chan struct{}) func(context.Context, *election.Term) e
 	}
 }
 
-// TestLeader_TakesTurnsWithLock: a leader that is a zk.Lock and one that is an election do not lead at once.
+// A leader that uses zk.Lock and one that uses an election never lead at the same time.
 func TestLeader_TakesTurnsWithLock(t *testing.T) {
 	old, client := connect(t, zktest.Run(t))
 	lock := zk.NewLock(old, "/service/leader", open)
@@ -140,11 +140,11 @@ func TestLeader_TakesTurnsWithLock(t *testing.T) {
 	require.NoError(t, lock.Unlock())
 }
 
-// TestBesideLibkv: followers of both kinds see leaders of both kinds, for as long as there are both.
+// While both libraries are in use, followers of both kinds see leaders of both kinds.
 func TestBesideLibkv(t *testing.T) {
 	old, client := connect(t, zktest.Run(t))
 	lock := zk.NewLock(old, "/service/leader", open)
-	libkvLocks := func() error { // as libkv does: it locks, and writes its value onto the parent
+	libkvLocks := func() error { // like libkv: it locks, and writes its value to the parent
 		if err := lock.Lock(); err != nil {
 			return err
 		}
@@ -162,7 +162,9 @@ func TestBesideLibkv(t *testing.T) {
 	require.NoError(t, err)
 
 	began := make(chan struct{})
-	stop := background(t, func(ctx context.Context) error { return CandidateBesideLibkv(ctx, client, leadUntil(began, nil)) })
+	stop := background(t, func(ctx context.Context) error {
+		return CandidateBesideLibkv(ctx, client, leadUntil(began, nil))
+	})
 	require.NoError(t, lock.Unlock())
 	<-began
 	require.Equal(t, "node-1", <-announced)

@@ -1,4 +1,4 @@
-// Package migrate has what programs become that used other libraries.
+// Package migrate has programs that were migrated from other libraries.
 package migrate
 
 import (
@@ -42,9 +42,9 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 		switch state {
 		case zkrecipes.Connected: // zk.StateHasSession
 			say("connected")
-		case zkrecipes.Suspended: // zk.StateDisconnected: the session may live on, and holds with it
+		case zkrecipes.Suspended: // zk.StateDisconnected: the session and its holds may still be alive
 			say("not connected")
-		case zkrecipes.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
+		case zkrecipes.Lost: // zk.StateExpired, or a local timeout: the client opens the next session
 			say("session lost")
 		case zkrecipes.Connecting, zkrecipes.Closed: // before the first session, and after the last
 		}
@@ -53,7 +53,7 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 
 // Register keeps an ephemeral node. It was a Create after each zk.StateHasSession.
 func Register(client *conn.Client, address string) (*node.Node, error) {
-	return node.New(client, "/app/workers/w1", []byte(address)) // comes back in each session; Close removes it
+	return node.New(client, "/app/workers/w1", []byte(address)) // created again in each session; Close removes it
 }
 
 // Leader leads while no zk.Lock on the path is held. It was a loop around Lock, the work, and Unlock.
@@ -65,7 +65,7 @@ func Leader(ctx context.Context, client *conn.Client, lead func(context.Context,
 	return e.Run(ctx, lead) // lead returns when its context ends
 }
 
-// Locked bills under the lock that was libkv's.
+// Locked bills under the lock that was a lock of libkv.
 func Locked(ctx context.Context, client *conn.Client, bill func(context.Context, zkrecipes.Token) error) error {
 	m, err := mutex.New(client, "/locks/invoices", mutex.WithData([]byte("worker-7")))
 	if err != nil {
@@ -78,19 +78,22 @@ func Locked(ctx context.Context, client *conn.Client, bill func(context.Context,
 
 // Candidate campaigns in an election that no longer has candidates of libkv.
 func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
-	e, err := election.New(client, "/service/leader", election.WithData([]byte("node-1")), election.WithLayout(election.Selector))
+	e, err := election.New(client, "/service/leader",
+		election.WithData([]byte("node-1")), election.WithLayout(election.Selector))
 	if err != nil {
 		return err
 	}
 	return e.Run(ctx, lead)
 }
 
-// CandidateBesideLibkv stands beside candidates of libkv. It also writes its name onto the path, where followers of libkv
-// read it.
-func CandidateBesideLibkv(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
+// CandidateBesideLibkv campaigns in an election that still has candidates of libkv. It also writes its name to the
+// path, where followers of libkv read it.
+func CandidateBesideLibkv(
+	ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error,
+) error {
 	unknown := func(err error) bool { return errors.Is(err, zkrecipes.ErrUnknownOutcome) } // the name is written again
-	e, err := election.New(client, "/service/leader", election.WithData([]byte("node-1")), election.WithLayout(election.Selector),
-		election.WithRetry(unknown))
+	e, err := election.New(client, "/service/leader",
+		election.WithData([]byte("node-1")), election.WithLayout(election.Selector), election.WithRetry(unknown))
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func FollowBesideLibkv(ctx context.Context, client *conn.Client, announce func(l
 		case !node.Current:
 			announce("unknown") // the connection is lost: the leader may have changed
 		case node.Exists:
-			announce(string(node.Data)) // who led last: libkv leaves the name when a leader goes
+			announce(string(node.Data)) // the last leader: libkv leaves the name when a leader stops
 		}
 	}
 	return nil

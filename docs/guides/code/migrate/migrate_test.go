@@ -14,13 +14,14 @@ import (
 )
 
 func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)),
+		conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // always nil
 	return client
 }
 
-// TestInvoices_Stops: the work ends with the context of the caller, and with the lock.
+// The work ends with the caller's context, or with the lock.
 func TestInvoices_Stops(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *conn.Client, func(context.Context, zkrecipes.Token) error) error{
 		"go-zookeeper": Invoices, "libkv": Locked,

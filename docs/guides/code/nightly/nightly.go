@@ -12,8 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// Once runs job unless it has succeeded for that night before. A night is a date such as "2026-11-22".
-func Once(ctx context.Context, client *conn.Client, night string, job func(context.Context, *zkrecipes.Hold) error) error {
+// Once runs job unless it has already succeeded for that night. A night is a date such as "2026-11-22".
+func Once(
+	ctx context.Context, client *conn.Client, night string, job func(context.Context, *zkrecipes.Hold) error,
+) error {
 	m, err := mutex.New(client, "/nightly/report")
 	if err != nil {
 		return err
@@ -21,7 +23,7 @@ func Once(ctx context.Context, client *conn.Client, night string, job func(conte
 	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
 		last, version, err := lastNight(ctx, client)
 		if err != nil || last >= night {
-			return err // or nil: another process has done it
+			return err // or nil, if another process has done it
 		}
 		if err := job(ctx, h); err != nil {
 			return err
@@ -32,10 +34,10 @@ func Once(ctx context.Context, client *conn.Client, night string, job func(conte
 	})
 }
 
-// done is the node with the last night that is done.
+// done is the node that records the last night that is done.
 const done = "/nightly/report-done"
 
-// lastNight reads the record, and creates it at first. The lock has created the parent /nightly.
+// lastNight reads the record, and creates it if it does not exist. The lock has created the parent /nightly.
 func lastNight(ctx context.Context, client *conn.Client) (night string, version int32, err error) {
 	data, stat, err := client.Get(ctx, done)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -1,4 +1,4 @@
-// Command readme is the program on the first page: it runs a command under a lock.
+// Command readme is the program in README.md: it runs a command under a lock.
 package main
 
 import (

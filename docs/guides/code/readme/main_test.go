@@ -12,12 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestRun: the command ends when the lock is lost, long before its time.
+// The command is killed when the lock is lost, long before it would end.
 func TestRun(t *testing.T) {
 	srv := zktest.Run(t)
 	result := make(chan error, 1)
 	go func() { result <- run(t.Context(), srv.Addr()) }()
-	for { // a session that ends before the grant only makes the program queue again
+	for { // if the session ends before the grant, the program only queues again
 		select {
 		case err := <-result:
 			require.ErrorIs(t, err, zkrecipes.ErrLost)

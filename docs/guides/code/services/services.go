@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 )
 
-// drain is how long an instance keeps serving after it was removed: callers notice within a round trip, or not at all.
+// drain is how long an instance keeps serving after it was removed: connected callers notice within a round trip.
 var drain = time.Second
 
 // Offer registers a running server as an instance until ctx ends. Then it removes the instance and stops the server.
@@ -48,7 +48,8 @@ type Caller struct {
 	instances atomic.Pointer[[]discovery.Instance]
 }
 
-// Follow keeps the instances up to date until ctx ends. While the connection is lost, the last ones stay: most still exist.
+// Follow keeps the instances up to date until ctx ends. While the connection is lost, it keeps the last ones, most of
+// which still exist.
 func (c *Caller) Follow(ctx context.Context, d *discovery.Discovery, service string) error {
 	for view, err := range d.Watch(ctx, service) {
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// offered is an instance of the service in this process.
+// offered is an instance of the service, in this process.
 type offered struct {
 	end  context.CancelFunc
 	over chan error
@@ -30,9 +30,12 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	t.Cleanup(func() { _ = client.Close() }) // never fails
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0")
 	require.NoError(t, err)
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, name) // the caller sees an error
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, name) // the caller sees an error
+		}),
+	}
 	go func() { _ = server.Serve(l) }() // until Offer stops it
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &offered{end: cancel, over: make(chan error, 1)}
@@ -42,12 +45,14 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	return o
 }
 
-// TestOffer_DrainedWithoutAFailedCall: three instances are drained one after another while a caller continues, and
-// each call is answered.
+// Two of three instances are drained one after the other while a caller continues, and every call is answered.
 func TestOffer_DrainedWithoutAFailedCall(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	require.NoError(t, err)
-	if !slices.ContainsFunc(addresses, func(a net.Addr) bool { n, ok := a.(*net.IPNet); return ok && n.IP.IsGlobalUnicast() }) {
+	if !slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.IsGlobalUnicast()
+	}) {
 		t.Skip("a machine without a network: instances have no address")
 	}
 	drain = 100 * time.Millisecond
@@ -79,7 +84,10 @@ func TestOffer_DrainedWithoutAFailedCall(t *testing.T) {
 		seen[string(text)]++
 	}
 	require.Eventually(t, func() bool { return len(srv.Children("/services/orders")) == 3 }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { now := caller.instances.Load(); return now != nil && len(*now) == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		now := caller.instances.Load()
+		return now != nil && len(*now) == 3
+	}, time.Minute, time.Millisecond)
 	for len(seen) < 3 {
 		call()
 	}
@@ -106,14 +114,18 @@ func TestOffer_DrainedWithoutAFailedCall(t *testing.T) {
 	require.NoError(t, <-all[2].over)
 }
 
-// TestCaller_OneCannotBeReached: another one answers; without instances there is an error.
+// If one instance cannot be reached, another one answers. Without instances, the call fails.
 func TestCaller_OneCannotBeReached(t *testing.T) {
 	caller := &Caller{Next: reaches("up")}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://orders/", nil)
 	require.NoError(t, err)
 	_, err = caller.RoundTrip(request)
 	require.ErrorIs(t, err, errNone)
-	caller.instances.Store(&[]discovery.Instance{{Address: "down", Port: 1}, {Address: "up", Port: 1}, {Address: "down", Port: 2}})
+	caller.instances.Store(&[]discovery.Instance{
+		{Address: "down", Port: 1},
+		{Address: "up", Port: 1},
+		{Address: "down", Port: 2},
+	})
 	for range 20 {
 		answer, err := caller.RoundTrip(request)
 		require.NoError(t, err)
@@ -125,7 +137,7 @@ func TestCaller_OneCannotBeReached(t *testing.T) {
 	require.ErrorContains(t, err, "down:2")
 }
 
-// reaches is a transport that reaches one host.
+// reaches is a transport that can reach only one host.
 type reaches string
 
 func (r reaches) RoundTrip(request *http.Request) (*http.Response, error) {

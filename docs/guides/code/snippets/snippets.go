@@ -93,8 +93,8 @@ func try(ctx context.Context, m *mutex.Mutex) error {
 func whileHeld(ctx context.Context, h *zkrecipes.Hold) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(h.Context(), stop)() // it ends with the hold, too
-	return work(working, h)                      // asks h.Err() before each step that counts
+	defer context.AfterFunc(h.Context(), stop)() // it also ends with the hold
+	return work(working, h)                      // checks h.Err() before each step that matters
 }
 
 func patience(ctx context.Context, m *mutex.Mutex) error {
@@ -134,7 +134,7 @@ func states(ctx context.Context, client *conn.Client) {
 }
 
 func handle(mux *http.ServeMux, client *conn.Client, e *election.Election) {
-	mux.Handle("/readyz", zkhttp.Health(client)) // 503 says in words what is wrong
+	mux.Handle("/readyz", zkhttp.Health(client)) // a 503 describes the problem
 	mux.Handle("/self", zkhttp.Self(e))          // 200 only while this process leads
 }
 

@@ -1,4 +1,4 @@
-// Package whoisthere divides work among the processes that are there.
+// Package whoisthere divides work among the running processes.
 package whoisthere
 
 import (
@@ -11,8 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// Work registers this process, and tells it its share after each change of the group, until ctx ends.
-func Work(ctx context.Context, client *conn.Client, id, address string, parts []string, take func(share []string)) error {
+// Work registers this process, and passes its share to take after each change of the group, until ctx ends.
+func Work(
+	ctx context.Context, client *conn.Client, id, address string, parts []string, take func(share []string),
+) error {
 	g, err := group.New(client, "/app/workers")
 	if err != nil {
 		return err
@@ -27,7 +29,7 @@ func Work(ctx context.Context, client *conn.Client, id, address string, parts []
 		case err != nil:
 			return err
 		case !view.Current:
-			slog.Warn("the members may have changed", "since", view.AsOf) // others may take this share over
+			slog.Warn("the members may have changed", "since", view.AsOf) // others may take over this share
 		default:
 			take(Share(view.Members, id, parts))
 		}
@@ -35,7 +37,7 @@ func Work(ctx context.Context, client *conn.Client, id, address string, parts []
 	return nil
 }
 
-// leave makes the others take over at once, and not after the session timeout.
+// leave makes the others take over at once, instead of after the session timeout.
 func leave(ctx context.Context, m *group.Membership) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

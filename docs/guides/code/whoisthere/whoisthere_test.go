@@ -15,15 +15,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// shares are the newest shares of each worker.
+// shares has the newest share of each worker.
 type shares struct {
 	mu   sync.Mutex
 	last map[string][]string
 }
 
-// start runs a worker with its own client. The function that it returns stops the worker.
+// start runs a worker with its own client. stop stops the worker.
 func (s *shares) start(t *testing.T, srv *zktest.Server, id string, parts []string) (stop func()) {
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)),
+		conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
@@ -39,7 +40,7 @@ func (s *shares) start(t *testing.T, srv *zktest.Server, id string, parts []stri
 	return stop
 }
 
-// of returns what the workers do, each part as often as it is done.
+// of returns the parts in the shares of the workers, with duplicates.
 func (s *shares) of(ids ...string) (parts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,7 @@ func TestWork_EachPartHasOneWorker(t *testing.T) {
 		require.Equal(t, parts, s.of("a", "b", "c"))
 		before := s.of("a")
 
-		srv.Stall(zktest.Label("b"), zktest.Both) // as a crash: its session expires
+		srv.Stall(zktest.Label("b"), zktest.Both) // like a crash: its session expires
 		time.Sleep(20 * time.Second)
 		require.Equal(t, parts, s.of("a", "c"), "the others have its share")
 		require.Subset(t, s.of("a"), before, "no other part moves")

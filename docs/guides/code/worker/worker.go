@@ -1,4 +1,4 @@
-// Package worker is a program to test: it ships orders while it holds a lock.
+// Package worker is an example of a program to test: it ships orders while it holds a lock.
 package worker
 
 import (
@@ -15,10 +15,10 @@ type Worker struct {
 	Ship func(ctx context.Context, token zkrecipes.Token) error
 }
 
-// Run works until ctx ends. A lost lock is no failure: Run waits for the lock again.
+// Run works until ctx ends. If the lock is lost, Run waits for it again.
 func (w *Worker) Run(ctx context.Context) error { return w.Lock.Run(ctx, w.Hold) }
 
-// Hold ships orders until ctx ends, which ends with the hold.
+// Hold ships orders until ctx ends, which is no later than the end of the hold.
 func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -27,7 +27,7 @@ func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
 		case <-second.C:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil { // looks at the clock: the process may have been frozen
+		if ctx.Err() != nil { // checks the clock: the process may have been frozen
 			return context.Cause(ctx)
 		}
 		if err := w.Ship(ctx, h.Token()); err != nil {

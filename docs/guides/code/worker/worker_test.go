@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
-// shipped records which worker shipped last, and when.
+// shipped records when each worker last shipped an order.
 type shipped struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -31,7 +31,8 @@ func (s *shipped) since(id string) time.Duration {
 
 // start runs a worker with its own client, and stops it at the end of the test.
 func (s *shipped) start(t *testing.T, srv *zktest.Server, id string) {
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)),
+		conn.WithSessionTimeout(10*time.Second))
 	require.NoError(t, err)
 	lock, err := mutex.New(client, "/orders")
 	require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestWorker_Expiry(t *testing.T) {
 	})
 }
 
-// TestStaleHolder simulates a frozen process: it acts on a hold that it lost meanwhile, and does not look at it.
+// TestStaleHolder simulates a frozen process, which acts on a hold that it has lost without checking it.
 func TestStaleHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -122,7 +123,7 @@ func TestHold_FakeHold(t *testing.T) {
 	})
 }
 
-// TestHold_WokenAfterTheDeadline: no timer has ended the hold yet, as in a process that was frozen.
+// No timer has ended the hold yet, as in a process that was frozen.
 func TestHold_WokenAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fakehold.New(t.Context(), 42)
