@@ -1,13 +1,13 @@
 #!/bin/bash
-# Checks the models with Spin, and each of them again without each premise: that must give a counterexample. With -w it writes what it
-# has found into README.md.
+# Checks the models with Spin, and each of them again without each of its premises, which must yield a counterexample. With -w it writes
+# the results into README.md.
 set -euo pipefail
 cd "$(dirname "$0")"
 page=README.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# What is checked: model, title, definitions, and the premises that are taken away there.
+# What is checked: model, title, definitions, and the premises that are removed in turn.
 runs=(
   "deadline|the same timeout everywhere|-DSHORT=16 -DWINDOW=5|1 2 3 4 5 6 7 13"
   "deadline|another timeout on each server|-DWINDOW=4|8 9 10 11 12"
@@ -18,7 +18,7 @@ runs=(
   "shard|two members and two faults|-DMEMBERS=2 -DFAULTS=2|7 11 13"
 )
 
-# search MODEL OFF DEFINITIONS FLAGS searches in the current folder, and sets errors, states and seconds.
+# search MODEL OFF DEFINITIONS FLAGS searches in the current folder and sets errors, states and seconds.
 search() {
   local model=$1 off=$2 definitions=$3 flags=$4
   # shellcheck disable=SC2086
@@ -26,7 +26,7 @@ search() {
   # shellcheck disable=SC2086
   gcc -w -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3000 $flags -o pan pan.c
   ends=
-  [ "$model" = queue ] || ends=-E # only in a queue, to stand still is a fault
+  [ "$model" = queue ] || ends=-E # a deadlock is a fault only in a queue
   ./pan -m100000 -w20 $ends >out
   errors=$(sed -n 's/.*errors: //p' out)
   states=$(sed -n 's/ *\([0-9.e+]*\) states, stored.*/\1/p' out | head -1)
@@ -37,14 +37,15 @@ search() {
   fi
 }
 
-# trail MODEL OFF DEFINITIONS prints the counterexample in the current folder, as the model tells it.
+# trail MODEL OFF DEFINITIONS prints the counterexample in the current folder, in the words of the model.
 trail() {
   # shellcheck disable=SC2086
   spin -DOFF="$2" $3 -t -T -k "$1.pml.trail" "$proofs/$1.pml" | sed 's/^[ \t]*//' |
     grep -vE '^(#proc|spin:|queue |[0-9]+ proc|[a-z]+(\[[0-9]+\])?(\.[a-z]+(\[[0-9]+\])?)? = )|^[0-9]+:\s+proc|^$|\.pml:'
 }
 
-# check FOLDER MODEL TITLE DEFINITIONS OFF checks a model, without the premise OFF if that is not 0. What belongs into the page is in the folder.
+# check FOLDER MODEL TITLE DEFINITIONS OFF checks a model, without the premise OFF unless that is 0, and leaves its part of the page in
+# the folder.
 check() {
   set -euo pipefail
   local model=$2 title=$3 definitions=$4 off=$5 name premise line
@@ -66,8 +67,8 @@ check() {
   {
     printf '\n**`%s` without `%s`**: %s.\n\n```text\n' "$model" "$name" "$premise"
     trail "$model" "$off" "$definitions"
-    # The trail of a counterexample without a violated assertion is one to a state from which nothing goes on.
-    ! grep -q 'invalid end state (' out || echo 'from here on, nobody can go on'
+    # Without a violated assertion, the counterexample leads to a deadlock.
+    ! grep -q 'invalid end state (' out || echo 'from here on, no process can proceed'
     echo '```'
   } >trails
 }
@@ -82,9 +83,9 @@ for run in "${runs[@]}"; do
     printf '%s\0' "$work/$((n++))" "$model" "$title" "$definitions" "$off"
   done
 done | xargs -0 -n5 -P"$(nproc)" bash -c 'check "$@"' check || failed=1
-for model in deadline queue record shard; do # no premise is forgotten
+for model in deadline queue record shard; do # no premise is left out
   for off in $(grep -oP '^#define [A-Z]+ +\(OFF != \K\d+' "$model.pml"); do
-    printf '%s\n' "${runs[@]}" | grep "^$model|" | cut -d'|' -f4 | grep -qw "$off" || { echo "$model: premise $off is not taken away"; failed=1; }
+    printf '%s\n' "${runs[@]}" | grep "^$model|" | cut -d'|' -f4 | grep -qw "$off" || { echo "$model: premise $off is never removed"; failed=1; }
   done
 done
 if [ "${1:-}" = -w ]; then

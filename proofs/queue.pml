@@ -1,27 +1,27 @@
 /* A queue of contenders (C5 to C7 in docs/design.md; queue.go, wait.go, armed.go, place.go and shortcut.go in internal/znode).
 
-   Contenders 0 and 1 are of one client, and contender 2 is of another one. Each wants the lock once. What a
-   server sends comes in the order of its transactions; what a contender reads, it reads behind all events before. A fault is a lost
-   connection, perhaps with a create that comes late; a lost event of a contender; a change; a deletion by hand; a caller that gives up; or the end of
-   a session. Left out are the look from two ahead, queues of several kinds, and the bound on czxids for a lost event of the parent. */
+   Contenders 0 and 1 belong to one client, contender 2 to another. Each wants the lock once. What a server sends arrives in the order of its
+   transactions, and what a contender reads, it reads behind all earlier events. A fault is a lost connection, perhaps with a create that
+   arrives late; a lost event of a contender; a change; a deletion by hand; a caller that gives up; or the end of a session. Left out are the
+   look from two ahead, queues of several kinds, and the bound on czxids for a lost event of the parent. */
 
 #ifndef OFF
 #define OFF 0
 #endif
-#define OWNED   (OFF != 1)  /* a list without the own contender never means "first" */
-#define STANDS  (OFF != 2)  /* a waiter takes no turn if the watch on its own node has fired */
-#define DELETED (OFF != 3)  /* a watch that fires for another reason than the deletion grants nothing */
-#define LAST    (OFF != 4)  /* a waiter is armed only if its predecessor alone is in its way */
-#define ORDERED (OFF != 5)  /* events and answers come in the order of the transactions */
+#define OWNED   (OFF != 1)  /* a list without one's own contender never means "first" */
+#define STANDS  (OFF != 2)  /* a waiter is not granted if the watch on its own node has fired */
+#define DELETED (OFF != 3)  /* a watch that fires for a reason other than the deletion grants nothing */
+#define LAST    (OFF != 4)  /* a waiter is armed only if its predecessor is its only obstacle */
+#define ORDERED (OFF != 5)  /* events and answers arrive in the order of the transactions */
 #define PROVEN  (OFF != 6)  /* a hold ends before the server ends its session (C2) */
 #define ENDED   (OFF != 7)  /* a hold has ended before its release hands the place over */
-#define BEHIND  (OFF != 8)  /* the place goes to the waiter just behind, if that is of the same session */
+#define BEHIND  (OFF != 8)  /* the place goes to the waiter directly behind, if it is of the same session */
 #define FIRST   (OFF != 9)  /* a contender leaves a vacancy only if it was first */
-#define NEXT    (OFF != 10) /* only the number that follows fills a vacancy */
+#define NEXT    (OFF != 10) /* only the next number fills a vacancy */
 #define PARENT  (OFF != 11) /* and only if the watch on the parent has not fired */
-#define SWEEP   (OFF != 12) /* a contender of which several copies were sent takes all of them with it */
+#define SWEEP   (OFF != 12) /* a contender that was sent in several copies removes all of them */
 #define COPY    (OFF != 13) /* a contender behind a copy of itself queues again */
-#define RECHECK (OFF != 14) /* a waiter reads again if it hears nothing for long */
+#define RECHECK (OFF != 14) /* a waiter reads again if it hears nothing for a long time */
 
 #define NODES 6
 #define NONE  15
@@ -32,23 +32,23 @@
 
 mtype = { unset, set, deleted, changed };   /* a watch, as the client sees it */
 
-typedef Node { bool there; byte by; byte session; byte number } /* the index is the order of creation, and so of the czxids */
+typedef Node { bool there; byte by; byte session; byte number } /* the index is the order of creation, and hence of the czxids */
 Node node[NODES];
-byte made, parent, numbers, here;           /* how many nodes; which parent, its next number, its children */
+byte made, parent, numbers, here;           /* the number of nodes; which parent, its next number, the number of its children */
 byte faults = FAULTS;
 bool over[3];                               /* the server has ended the session */
 chan down[3] = [4] of { byte };             /* the events to each session, in order */
 
-byte session[3];                            /* of each contender; 2 is the next session of the client that loses its own */
+byte session[3];                            /* of each contender; 2 is the next session of a client that loses its own */
 bool lost[3];                               /* the client knows that the session has ended, or is not proven */
 byte me[3] = NONE, ahead[3] = NONE;         /* the contender's node, and its predecessor by the last list */
 mtype own[3] = unset, left[3] = unset;      /* the watches on them */
-bool creating[3], doubt[3], late[3], copies[3]; /* a create: is asked for, lost its connection, hangs in a server, was sent again */
-bool holds[3], ours[3], given[3];           /* the predecessor is of the same session; it has handed its place over */
-bool byhand[3];                             /* the contender's node was deleted by hand, which it may not know yet */
+bool creating[3], doubt[3], late[3], copies[3]; /* a create: was requested, lost its connection, hangs in a server, was sent again */
+bool holds[3], ours[3], given[3];           /* the predecessor is of the same session, and has handed its place over */
+bool byhand[3];                             /* the contender's node was deleted by hand, and it may not know yet */
 bool leaving[NODES];                        /* the contender has ended its hold, or has given up */
 mtype onparent = unset; byte watched, watchno; /* the watch on the parent, of the client of contenders 0 and 1 */
-byte leader = NONE, vacant = NONE, vacantno; /* shortcut: who was first last; its number; the watch at that time */
+byte leader = NONE, vacant = NONE, vacantno; /* shortcut: the last contender that was first; its number; the watch at that time */
 byte done;
 
 #define watches(c, n) (me[c] == n && own[c] == set || ahead[c] == n && left[c] == set)
@@ -58,7 +58,7 @@ byte done;
 #define mine(n)       (node[n].there && node[n].by == c && node[n].session == session[c])
 
 inline send(s, e) { if :: !over[s] && !lost[s] -> down[s]!e :: else fi }
-inline drop(n) { /* the server deletes n, and tells who watches it */
+inline drop(n) { /* the server deletes n, and notifies its watchers */
 	node[n].there = false; node[n].by = 0; node[n].session = 0; node[n].number = 0; leaving[n] = false; here--;
 	if :: watches(0, n) || session[1] == session[0] && watches(1, n) -> send(session[0], n) :: else fi;
 	if :: session[1] != session[0] && watches(1, n) -> send(session[1], n) :: else fi;
@@ -69,13 +69,13 @@ inline make(c) {
 	printf("the server makes node %d, number %d, for contender %d\n", made, numbers, c); made++; numbers++; here++
 }
 
-/* No other contender holds, and no other is ahead. Excused is who does not know yet that its node was deleted by hand, and a contender
-   ahead that leaves, of the same session. */
+/* No other contender holds, and no other is ahead. Exempt are a contender that does not know yet that its node was deleted by hand, and a
+   leaving contender ahead, of the same session. */
 inline grant() {
 	assert(byhand[c] || !(c != 0 && holds[0] && !byhand[0] || c != 1 && holds[1] && !byhand[1] || c != 2 && holds[2] && !byhand[2]));
 	i = 0; do :: i < me[c] -> assert(!node[i].there || leaving[i] && node[i].session == session[c]); i++ :: else -> break od; i = 0;
 	holds[c] = true; given[c] = false; ours[c] = false; left[c] = unset; ahead[c] = NONE; more = false;
-	if :: own[c] == unset -> own[c] = (node[me[c]].there -> set : deleted) :: else fi; /* it watches its node */
+	if :: own[c] == unset -> own[c] = (node[me[c]].there -> set : deleted) :: else fi; /* it watches its own node */
 	if :: c < 2 -> leader = me[c] :: else fi
 }
 
@@ -88,7 +88,7 @@ start:	atomic {
 		if :: c < 2 && vacant != NONE && session[c] == 0 -> vacancy = vacant; no = vacantno; vacant = NONE; vacantno = 0 :: else fi }
 create:	if
 	:: atomic { alive && !doubt[c] && !over[session[c]] && told && made < NODES -> make(c); me[c] = made - 1; creating[c] = false }
-	:: atomic { alive && doubt[c] && told -> /* a barrier, and a search; what is found was applied before the connection was lost */
+	:: atomic { alive && doubt[c] && told -> /* a barrier and a search; what it finds was applied before the connection was lost */
 		doubt[c] = false; i = 0;
 		do :: i < made && mine(i) -> me[c] = i; break :: i < made && !mine(i) -> i++ :: i == made -> break od; i = 0;
 		if
@@ -106,7 +106,7 @@ create:	if
 		fi }
 list:	atomic { told || !alive ->
 		own[c] = unset; left[c] = unset; ahead[c] = NONE; ours[c] = false; given[c] = false; p = NONE; more = false; i = 0;
-		byhand[c] = byhand[c] && node[me[c]].there; /* else it knows */
+		byhand[c] = byhand[c] && node[me[c]].there; /* otherwise it knows */
 		if :: !alive || OWNED && !node[me[c]].there -> p = 0; goto leave :: else fi;
 		do :: i < me[c] -> if :: node[i].there -> more = more || p != NONE; by = by || mine(i); p = i :: else fi; i++ :: else -> break od; i = 0;
 		if
@@ -125,7 +125,7 @@ look:	atomic { told || !alive -> left[c] = (node[ahead[c]].there -> set : delete
 	:: atomic { faults > 0 && alive -> faults--; rounds--; printf("contender %d gives up\n", c); goto leave }
 	fi;
 hold:	if
-	:: atomic { holds[c] -> holds[c] = !ENDED; rounds--; /* it releases, and hands over to the waiter just behind */
+	:: atomic { holds[c] -> holds[c] = !ENDED; rounds--; /* it releases, and hands over to the waiter directly behind */
 		leaving[me[c]] = node[me[c]].there; printf("contender %d releases\n", c);
 		if :: alive && c < 2 && !copies[c] && (ours[1 - c] && ahead[1 - c] == me[c] || !BEHIND && left[1 - c] == set) -> given[1 - c] = true :: else fi }
 	:: atomic { !holds[c] -> rounds-- } /* it has lost the lock */
@@ -154,7 +154,7 @@ inline renew(c) { /* a holder reads its node at once */
 		if :: creating[c] && !doubt[c] -> doubt[c] = true; if :: late[c] = true :: true fi; printf("the create of contender %d is in doubt\n", c) :: else fi
 	   :: else fi
 }
-inline forget() { /* what was on its way to session s */
+inline forget() { /* what was in flight to session s */
 	do :: len(down[s]) > 0 -> down[s]?n :: else -> break od; n = 0;
 	if :: s == 0 -> onparent = unset; vacant = NONE; vacantno = 0 :: else fi
 }
@@ -165,7 +165,7 @@ inline expire() { over[s] = true; n = 0; do :: n < made -> if :: node[n].there &
 proctype World() {
 	byte n, s;
 end:	do
-	:: atomic { len(down[0]) > 0 || len(down[1]) > 0 || len(down[2]) > 0 -> /* a client hears of something */
+	:: atomic { len(down[0]) > 0 || len(down[1]) > 0 || len(down[2]) > 0 -> /* a client receives an event */
 		if :: len(down[0]) > 0 -> s = 0 :: len(down[1]) > 0 -> s = 1 :: len(down[2]) > 0 -> s = 2 fi;
 		down[s]?n;
 		if
@@ -173,7 +173,7 @@ end:	do
 		:: n < PARENTS -> fire(0); fire(1); fire(2)
 		:: n >= PARENTS -> if :: onparent == set && n == PARENTS + watched -> onparent = deleted :: else fi
 		fi; n = 0; s = 0 }
-	:: atomic { here == 0 && numbers > 0 && parent < 2 && room -> /* the next create makes another parent */
+	:: atomic { here == 0 && numbers > 0 && parent < 2 && room -> /* the next create makes a new parent */
 		if :: onparent == set && watched == parent -> send(session[0], PARENTS + parent) :: else fi;
 		parent++; numbers = 0; printf("the parent is reaped\n") }
 	:: atomic { onparent == unset && numbers > 0 && leader != NONE && watchno < 2 && len(down[0]) == 0 && !lost[0] -> onparent = set; watched = parent; watchno++ }

@@ -1,8 +1,8 @@
 /* Counters and values (C9 in docs/design.md; marked.go and replacement.go in internal/record).
 
-   Two sessions write one node. With COUNTER, a write is one transaction on the node and on the marker of the session. Else it is on the
-   node alone, and the node can be deleted and made again. A reply may be lost, and the copy may be applied late, after others were
-   sent. A reading may come from a server that lags. What is claimed of a write must be true then, and stay true. */
+   Two sessions write one node. With COUNTER, a write is one transaction on the node and the marker of the session. Otherwise it is on the
+   node alone, and the node can be deleted and created again. A reply may be lost, and the copy may be applied late, after others were sent.
+   A read may come from a server that lags. Whatever is claimed about a write must be true at that moment, and stay true. */
 
 #ifndef OFF
 #define OFF 0
@@ -10,15 +10,15 @@
 #define VERSIONED (OFF != 1)  /* a copy names the version that it replaces */
 #define ATONCE    (OFF != 2)  /* COUNTER: one transaction writes the node and the marker */
 #define NODEFIRST (OFF != 3)  /* COUNTER: the node is read before the marker */
-#define FORWARD   (OFF != 4)  /* a session reads nothing older than it has read, or was refused for */
-#define NUMBERED  (OFF != 5)  /* COUNTER: each update has a number of its own in the marker */
+#define FORWARD   (OFF != 4)  /* a session reads nothing older than what it has read, or was refused for */
+#define NUMBERED  (OFF != 5)  /* COUNTER: each update has its own number in the marker */
 #define OTHERDATA (OFF != 6)  /* a copy was refused only if the node has other data now */
 #define NEXTONE   (OFF != 7)  /* and only if exactly one write has followed */
 #define SAMENODE  (OFF != 8)  /* and only if it is the same node, by its czxid */
-#define ONCE      (OFF != 9)  /* a node that is made again does not reach the version of a copy that is on its way */
+#define ONCE      (OFF != 9)  /* a node that is created again does not reach the version of a copy in flight */
 
 #ifdef COUNTER
-#define KEPT 1                 /* while there is a marker, the node cannot be deleted */
+#define KEPT 1                 /* the node cannot be deleted while there is a marker */
 #else
 #define COUNTER 0
 #define KEPT 0
@@ -27,12 +27,12 @@
 
 mtype = { open_, applied, refused, unknown };
 
-/* The server: its states, one for each transaction. */
+/* The server: its states, one per transaction. */
 typedef Tree { bool there; byte node; byte version; byte data; byte marker[2] }
 Tree state[TXNS];             /* data: the write that wrote last, session * 4 + number; marker: the number of the newest update */
 byte head, nodes = 1, faults = 2, remade;
 byte times[8];                 /* how often each write was applied */
-bool wrong[8];                 /* it was said to be refused */
+bool wrong[8];                 /* it was reported as refused */
 
 /* A copy of a write in a server that hangs. */
 bool hung[2]; byte hungnode[2], hungversion[2], hungwrite[2];
@@ -41,7 +41,7 @@ byte seen[2];                  /* the newest state that the session has read */
 inline next() { head++; state[head].there = state[head - 1].there; state[head].node = state[head - 1].node; state[head].version = state[head - 1].version;
 	state[head].data = state[head - 1].data; state[head].marker[0] = state[head - 1].marker[0]; state[head].marker[1] = state[head - 1].marker[1] }
 
-/* The server applies write w over version v, or refuses. The writer has read that version of node d. */
+/* The server applies write w over version v, or refuses it. The writer has read that version of node d. */
 inline apply(s, w, d, v) {
 	if
 	:: state[head].there && (state[head].version == v || !VERSIONED) && (state[head].node == d || !ONCE) && head < TXNS - 1 ->
@@ -53,7 +53,7 @@ inline apply(s, w, d, v) {
 	fi
 }
 
-/* Session s reads some state that is not older than what it has read. */
+/* Session s reads a state that is not older than what it has read before. */
 inline read() {
 	i = (FORWARD -> seen[s] : 0);
 	do :: i < head -> i++ :: break od;
@@ -118,7 +118,7 @@ proctype World() {
 	:: atomic { hung[0] -> hung[0] = false; printf("late: "); apply(0, hungwrite[0], hungnode[0], hungversion[0]) }
 	:: atomic { hung[1] -> hung[1] = false; printf("late: "); apply(1, hungwrite[1], hungnode[1], hungversion[1]) }
 	:: atomic { !KEPT && remade < 1 && head < TXNS - 2 && state[head].there -> remade++; next(); state[head].there = false; state[head].data = 15; printf("the node is deleted\n");
-		next(); nodes++; state[head].there = true; state[head].node = nodes; state[head].version = 1; state[head].data = 14; printf("the node is made again\n") }
+		next(); nodes++; state[head].there = true; state[head].node = nodes; state[head].version = 1; state[head].data = 14; printf("the node is created again\n") }
 	od
 }
 

@@ -3,7 +3,7 @@
 #
 #   docs/playground/build.sh directory
 #
-# The program is compressed here, and the page decompresses it. So its size is the same, whatever the web server does.
+# The program is compressed here and decompressed by the page, so its size does not depend on the web server.
 set -euo pipefail
 
 mkdir -p "$1"

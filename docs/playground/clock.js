@@ -1,6 +1,6 @@
-// A world is one run of the Go program, with a clock that the page moves. Go asks the page for the time, for timers and for chance:
-// see wasm_exec.js. Here all three are replaced. So the clock stands still while the program computes, jumps from timer to timer
-// when it is moved, and the same link gives the same run.
+// A world is one run of the Go program, with a clock that the page moves. Go gets the time, timers and random numbers from the page: see
+// wasm_exec.js. All three are replaced here, so that the clock stops while the program computes and jumps from timer to timer when it is
+// moved, and the same link gives the same run.
 
 const EPOCH = 1767225600000; // the wall clock at the start: 2026-01-01
 const BASE = 1e9; // the monotonic clock at the start, in nanoseconds: zero is not allowed
@@ -52,7 +52,7 @@ export class World {
     };
   }
 
-  // tick moves the clock to the next timer, if that is due by then, and lets the program do what it has to do.
+  // tick moves the clock to the next timer, if that is due by until, and runs the program until it waits.
   #tick(until) {
     let first, due = Infinity;
     for (const [id, at] of this.#timers) if (at < due) [first, due] = [id, at];
@@ -65,7 +65,7 @@ export class World {
     return true;
   }
 
-  // moveTo moves the clock, through all timers on the way.
+  // moveTo moves the clock, through all timers in between.
   moveTo(until) {
     while (this.#tick(until));
     this.now = Math.max(this.now, until);
@@ -82,7 +82,7 @@ export class World {
   act(verb, who) { return this.#program.act(verb, who); }
 }
 
-// load fetches the program, decompresses and compiles it. progress is told how much has come, from 0 to 1.
+// load fetches the program, decompresses and compiles it. progress receives the loaded fraction, from 0 to 1.
 export async function load(url, progress) {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url}: ${answer.status} ${answer.statusText}`);

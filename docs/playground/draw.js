@@ -1,4 +1,4 @@
-// Draws a view of the program. Each thing that is drawn says in data attributes what it stands for: tests read them.
+// Draws a view of the program. Each element describes itself in data attributes, which tests read.
 
 const SVG = 'http://www.w3.org/2000/svg';
 const OPEN = -1;
@@ -20,17 +20,17 @@ export class Picture {
     for (const name of ['ground', 'grid', 'scroll', 'changes', 'front', 'labels', 'hits']) this.#layers[name] = svg.appendChild(document.createElementNS(SVG, 'g'));
   }
 
-  // measure asks for the width. To ask in each draw would cost more than the drawing.
+  // measure reads the width. Reading it in each draw would cost more than the drawing.
   measure() { this.#width = this.#svg.clientWidth; }
 
-  // seconds is how much time the picture shows, and how much of that lies ahead.
+  // seconds is how much time the picture shows, and how much of it lies ahead.
   get seconds() { return this.#width < 640 ? { all: 13, ahead: 5.2 } : { all: 24, ahead: 7.6 }; }
 
   // draw draws a view. options: chosen (a name), rule (draw Curator's), choose (called with the name of a lane that is clicked).
   draw(view, options) {
     this.#used = new Set();
     const width = this.#width, seconds = this.seconds;
-    // At first the line of the present goes to its place. Then the time runs below it.
+    // At first the line of the present moves to its place. Then the time scrolls below it.
     const k = width / seconds.all / 1000, offset = Math.min(14, width * (1 - seconds.ahead / seconds.all) - view.Now * k), nowX = view.Now * k + offset;
     const rule = options.rule && ['mutex', 'election'].includes(view.Recipe);
     const laneHeight = 73 + (rule ? RULE + 4 : 0), top = 4, bottom = top + view.Lanes.length * laneHeight;
@@ -74,7 +74,7 @@ export class Picture {
       `${who} · ${lane.Frozen ? 'frozen' : words}${lane.State !== 'stopped' && !lane.Connected && !lane.Frozen ? ', no connection' : ''}${lane.Losing ? ', will lose a reply' : ''}`);
     label.dataset.state = lane.State;
     label.dataset.who = who;
-    at.label = 18 + label.textContent.length * 7.4; // where there is room beside it
+    at.label = 18 + label.textContent.length * 7.4; // leaves space next to it
 
     for (const span of lane.Sessions ?? []) {
       bar('session', span, '', at.session, 4);
@@ -104,7 +104,7 @@ export class Picture {
     }
     for (const request of lane.Requests ?? []) {
       const to = request.Done === OPEN ? at.now : request.Done;
-      const changes = request.Changing && !request.Lost; // a read is often sent with it, and must not hide it
+      const changes = request.Changing && !request.Lost; // a read is often sent with a change, and must not hide it
       this.#put(changes ? 'changes' : 'scroll', `${who}request${request.Sent}${request.Op}`, 'rect', {
         class: request.Lost ? 'lost' : changes ? 'change' : 'request', x: request.Sent * k, width: Math.max(1.5, (to - request.Sent) * k - 1),
         y: at.comb - (changes ? 1.5 : 0), height: changes ? 8 : 5,
@@ -150,7 +150,7 @@ export class Picture {
     }
   }
 
-  // both marks a time in which two would hold.
+  // both marks a period in which two processes would hold.
   #both(lane, at, span, n, text, words) {
     this.#put('grid', `${lane.Name}both${span.Kind}${span.From}${n}`, 'rect', {
       class: 'both', x: span.From * at.k, width: (span.To - span.From) * at.k, y: 0, height: at.bottom,
@@ -165,7 +165,7 @@ export class Picture {
     const who = lane.Name;
     const name = (key, x, y, words) => {
       if (x > at.width) return; // it is out of the picture
-      const left = x + 85 > at.width; // there is no room at the other side
+      const left = x + 85 > at.width; // too little space on the other side
       this.#put('front', who + key, 'text', { class: 'aheadText', x: left ? x - 12 : x + 12, y, 'text-anchor': left ? 'end' : 'start' }, words);
     };
     if (lane.Expires > at.now) {
@@ -182,7 +182,7 @@ export class Picture {
     }
   }
 
-  // put draws one thing, which has a key, or moves it. What is not put again is removed.
+  // put draws or moves one element, identified by a key. Elements that are not put again are removed.
   #put(layer, key, tag, attributes, words) {
     key = layer + key;
     this.#used.add(key);
@@ -229,7 +229,7 @@ export function drawQueue(box, view) {
   box.innerHTML = `<svg height="${queue.length * 42}" aria-hidden="true">${arcs.join('')}</svg><ol>${rows.join('')}</ol>`;
 }
 
-// drawStory lists what happened, the newest first.
+// drawStory lists what happened, newest first.
 export function drawStory(list, view) {
   const story = view.Story ?? [];
   const lines = story.toReversed();
@@ -248,7 +248,7 @@ export function drawStory(list, view) {
   }));
 }
 
-// verdict says of a whole scene whether holds that exclude each other were ever there at once: by ours, and by Curator's rule if that is drawn.
+// verdict reports for a whole scene whether holds that exclude each other ever overlapped: by our rule, and by Curator's if that is drawn.
 export function verdict(view, rule) {
   const sum = (spans) => spans.reduce((all, s) => all + ((s.To === OPEN ? view.Now : s.To) - s.From), 0) / 1000;
   const spans = (key) => view.Lanes.flatMap((lane) => lane[key] ?? []);
@@ -263,7 +263,7 @@ export function verdict(view, rule) {
   return found;
 }
 
-// conflicts reports whether holds were there at once that exclude each other.
+// conflicts reports whether holds that exclude each other overlapped.
 function conflicts(view) {
   const holds = view.Lanes.flatMap((lane) => (lane.Spans ?? []).filter((s) => s.Kind !== 'waits'));
   const most = view.Recipe === 'semaphore' ? view.Limit : 1;

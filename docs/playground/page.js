@@ -1,11 +1,11 @@
-// The page: it loads the program, moves its clock, passes on what the reader does, and keeps all of it in the link.
+// The page: it loads the program, moves its clock, passes on the reader's actions, and keeps all of them in the link.
 
 import { World, load } from './clock.js';
 import { Picture, drawQueue, drawStory, verdict } from './draw.js';
 
 const $ = (id) => document.getElementById(id);
 
-// What a reader can do to a process. which says whether it is of use now, for a lane of the view.
+// What a reader can do to a process. which reports whether the action applies to a lane of the view now.
 const ACTIONS = [
   { key: 't', verb: 'take', name: (v) => ({ rwlock: 'Take, to write', semaphore: 'Take a lease', election: 'Take part' })[v.Recipe] ?? 'Take', which: (l) => l.State === 'idle' && !l.Frozen },
   { key: 'y', verb: 'read', name: () => 'Read', only: (v) => v.Recipe === 'rwlock', which: (l) => l.State === 'idle' && !l.Frozen },
@@ -38,7 +38,7 @@ async function begin() {
   $('leases').hidden = $('recipe').value !== 'semaphore';
   if (!page.module) return;
   page.world = null;
-  const turn = ++page.turn; // a reader may begin the next one before this one is there
+  const turn = ++page.turn; // a reader may begin the next world before this one is ready
   try {
     const world = await World.begin(page.module, page.link.toString());
     if (turn !== page.turn) return;
@@ -91,7 +91,7 @@ function show() {
   page.dirty = false;
 }
 
-// drawVerdict says at the end of a scene what came of it.
+// drawVerdict shows the outcome at the end of a scene.
 function drawVerdict() {
   const over = page.world.now >= (Number(page.link.get('end')) || Infinity);
   $('verdict').hidden = !over;
@@ -147,7 +147,7 @@ function choose(name) {
   show();
 }
 
-// act does something to the chosen process, and writes it into the link: who opens that sees the same.
+// act does something to the chosen process and records it in the link, so that whoever opens the link sees the same.
 function act(action) {
   const lane = page.view?.Lanes.find((l) => l.Name === page.chosen);
   if (!lane || action.only && !action.only(page.view) || !action.which(lane, page.view)) return;
@@ -168,7 +168,7 @@ function act(action) {
   show();
 }
 
-// write puts the link into the address. A link that is too long for some places keeps its beginning.
+// write puts the link into the address. Some places reject longer links, so beyond a length only its beginning is kept.
 function write() {
   const text = page.link.toString().replaceAll('%2C', ',');
   if (text.length < 6000) history.replaceState(null, '', '#' + text);
@@ -185,7 +185,7 @@ function frame(at) {
     if (to >= page.end) {
       page.end = Infinity;
       play(false);
-      $('said').textContent = 'Play goes on from here, and it is your turn.';
+      $('said').textContent = 'Play continues from here. Now it is up to you.';
     }
     show();
   } else if (page.dirty) {
@@ -200,7 +200,7 @@ function step() {
   show();
 }
 
-// A link that says what this page says: another recipe, another number.
+// another opens the link with the settings of the form, such as another recipe or number.
 function another() {
   const link = new URLSearchParams({ recipe: $('recipe').value, n: $('n').value });
   if ($('recipe').value === 'semaphore') link.set('limit', $('limit').value);

@@ -5,7 +5,7 @@ package client
 type Claim struct {
 	core     *core
 	path     string
-	before   *Claim        // whose object was leaving; nil if there was none
+	before   *Claim        // of the object that was leaving; nil if there was none
 	leaving  bool          // guarded by core.mu
 	released chan struct{} // closed when the object is done
 }
@@ -24,8 +24,8 @@ func (c *Client) Claim(path string) (claim *Claim, ok bool) {
 	return claim, true
 }
 
-// Before is closed when the previous object has released the path. Until then the new one must not use the path. It
-// is nil if there was no previous object.
+// Before returns a channel that is closed when the previous object has released the path. Until then the new one must
+// not use the path. It is nil if there was no previous object.
 func (c *Claim) Before() <-chan struct{} {
 	if c.before == nil {
 		return nil
@@ -40,7 +40,7 @@ func (c *Claim) Leave() {
 	c.leaving = true
 }
 
-// Release ends the claim. It is called once, after the object before has released the path.
+// Release ends the claim. It is called once, after the previous object has released the path.
 func (c *Claim) Release() {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package client opens one session after the other, and has what outlives a session: reads, views, claims, the state.
+// Package client opens one session after another, and implements what outlives a session: reads, views, claims, the
+// state.
 //
-// A recipe reaches it by converting the *conn.Client that it was given to *[Client]; the types are made for that.
+// A recipe gets at it by converting the *conn.Client that it was given to *[Client]; the types are designed for that.
 package client
 
 import (
@@ -21,22 +22,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Client is the handle on an ensemble; package conn documents it.
+// Client is a handle on an ensemble; package conn documents it.
 type Client struct {
 	core   *core
-	chroot session.Chroot // no embedding: conn.Client would show it
-	gone   atomic.Bool    // only for a client made by Sub: it was closed
+	chroot session.Chroot // not embedded, because conn.Client would show it
+	gone   atomic.Bool    // only for a client made by Sub: whether it was closed
 	isSub  bool
 }
 
-// New makes a client, which connects in the background. Its requests for itself have the values of ctx.
+// New returns a client that connects in the background. The requests it makes on its own carry the values of ctx.
 func New(ctx context.Context, config *Config) *Client {
 	client := newClient(ctx, config)
 	client.start()
 	return client
 }
 
-// Open is New that waits for the first session, as conn.Dial does.
+// Open is New that waits for the first session, like conn.Dial.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
 	if err := client.core.hosts.requireAddress(ctx, client.core.ensemble.ConnectTimeout()/2); err != nil {
@@ -52,7 +53,8 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 
 func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
-		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}),
+		claims: make(map[string]*Claim),
 	}
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
@@ -75,7 +77,7 @@ func (c *Client) start() {
 	}
 }
 
-// Close does what conn.Client says.
+// Close implements conn.Client.
 func (c *Client) Close() error {
 	if c.isSub {
 		c.gone.Store(true)
@@ -84,7 +86,8 @@ func (c *Client) Close() error {
 	c.core.mu.Lock()
 	c.core.closed = true
 	s := c.core.session
-	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
+	// The session may have ended, and then nothing else wakes the callers that wait for the next.
+	c.core.broadcast()
 	c.core.mu.Unlock()
 	s.Close()
 	last := s.Report()
@@ -99,16 +102,16 @@ func (c *Client) Close() error {
 // State returns the state of the connection.
 func (c *Client) State() zkrecipes.State { return c.core.states.current().state }
 
-// States does what conn.Client says.
+// States implements conn.Client.
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] { return c.core.states.all(ctx) }
 
 // Explain is [session.Session.Explain] for a call that has no session at hand.
 func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
 
-// Session does what conn.Client says.
+// Session implements conn.Client.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
 
-// Await is Session for background work. While all servers refuse the credentials, it waits: the client retries with
+// Await is Session for background work. While all servers reject the credentials, it waits: the client retries with
 // pauses, and they may be accepted later.
 func (c *Client) Await(ctx context.Context) (*session.Session, error) { return c.session(ctx, true) }
 
@@ -138,7 +141,7 @@ func (c *Client) session(ctx context.Context, patient bool) (*session.Session, e
 	}
 }
 
-// Sub does what conn.Client says.
+// Sub implements conn.Client.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := session.ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
@@ -149,44 +152,45 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	return &Client{core: c.core, chroot: c.chroot.Sub(prefix), isSub: true}, nil
 }
 
-// Identity does what conn.Client says.
+// Identity implements conn.Client.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
-// WasOurs reports whether the session is one of this client's before the present one. The servers may still keep such a session.
+// WasOurs reports whether the session is an earlier session of this client. The servers may still keep such a session.
 func (c *Client) WasOurs(session int64) bool {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	return slices.Contains(c.core.earlier, session)
 }
 
-// Reroot returns s with the root of this client, below which all its paths are. s must come from this client, or from a client that is the Same.
+// Reroot returns s with the root of this client, which all its paths are below. s must come from this client, or from
+// one that is the Same.
 func (c *Client) Reroot(s *session.Session) *session.Session { return s.At(c.chroot) }
 
-// Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
+// Same reports whether both clients share a connection, like a client made by [Client.Sub] and its origin.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
-// Abs returns the path on the server of what this client calls path.
+// Abs translates a path of this client to the path on the server.
 func (c *Client) Abs(path string) string { return c.chroot.Abs(path) }
 
-// Rel returns what this client calls a path on the server; "" if that is not below its root.
+// Rel translates a path on the server to this client's, or "" if it is not below its root.
 func (c *Client) Rel(path string) string { return c.chroot.Rel(path) }
 
-// Bounded returns the context of one call of the program, which takes turns with others; see [session.Config.Bounded].
+// Bounded returns the context for one call of the program, which takes turns with others; see [session.Config.Bounded].
 func (c *Client) Bounded(ctx context.Context) context.Context { return c.core.opts.Bounded(ctx) }
 
-// Tracers returns the tracers of the client; nil is none.
+// Tracers returns the tracers of the client, or nil if there are none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
-// Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
-// not run f, once the client is closed.
+// Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. Once the client is
+// closed, it does not run f and reports false.
 func (c *Client) Go(f func(ctx context.Context)) bool {
 	return !c.gone.Load() && c.core.Start(c.core.ctx, f)
 }
 
-// sessionFor is Session for an operation, which the error names.
+// sessionFor is Session for an operation, which is named in the error.
 func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Session, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
@@ -195,22 +199,23 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Sess
 	return s, nil
 }
 
-// InSession calls f with the live session, and again with the next one if f failed because its session has ended. The
-// error shows that, because it matches the loss. An answer of the server counts, even if the session has ended since.
-// A write in doubt is not repeated: another session cannot determine whether it was applied.
+// InSession calls f with the live session, and again with the next one if f failed because its session ended. The error
+// shows that by matching the loss. An answer of the server counts, even if the session has ended since. A write in
+// doubt is not repeated: another session cannot determine whether it was applied.
 //
-// Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
+// Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, as errors of the operation on the path.
 func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Session, op, path, f)
 }
 
-// InSessions is InSession for background work: it waits for a session by [Client.Await].
+// InSessions is InSession for background work: it waits for a session with [Client.Await].
 func (c *Client) InSessions(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	return c.inSession(ctx, c.Await, op, path, f)
 }
 
 func (c *Client) inSession(
-	ctx context.Context, open func(context.Context) (*session.Session, error), op, path string, f func(*session.Session) error,
+	ctx context.Context, open func(context.Context) (*session.Session, error), op, path string,
+	f func(*session.Session) error,
 ) error {
 	for {
 		s, err := open(ctx)
@@ -224,7 +229,7 @@ func (c *Client) inSession(
 	}
 }
 
-// Get does what conn.Client says.
+// Get implements conn.Client.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "get", path, func(s *session.Session) (err error) {
 		data, stat, err = s.Get(ctx, path)
@@ -233,7 +238,7 @@ func (c *Client) Get(ctx context.Context, path string) (data []byte, stat zk.Sta
 	return data, stat, err
 }
 
-// Exists does what conn.Client says.
+// Exists implements conn.Client.
 func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "exists", path, func(s *session.Session) (err error) {
 		exists, stat, err = s.Exists(ctx, path)
@@ -242,7 +247,7 @@ func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.
 	return exists, stat, err
 }
 
-// Children does what conn.Client says.
+// Children implements conn.Client.
 func (c *Client) Children(ctx context.Context, path string) (names []string, err error) {
 	err = c.InSession(ctx, "children", path, func(s *session.Session) (err error) {
 		names, err = s.Children(ctx, path)
@@ -251,7 +256,7 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 	return names, err
 }
 
-// ACL does what conn.Client says.
+// ACL implements conn.Client.
 func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "acl", path, func(s *session.Session) (err error) {
 		list, stat, err = s.ACL(ctx, path)
@@ -260,12 +265,12 @@ func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, stat zk.S
 	return list, stat, err
 }
 
-// Sync does what conn.Client says.
+// Sync implements conn.Client.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.InSession(ctx, "sync", path, func(s *session.Session) error { return s.Sync(ctx, path) })
 }
 
-// Create does what conn.Client says.
+// Create implements conn.Client.
 func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
@@ -274,7 +279,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 	return s.Create(ctx, path, data, flags, acl...)
 }
 
-// CreateTTL does what conn.Client says.
+// CreateTTL implements conn.Client.
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
@@ -285,7 +290,7 @@ func (c *Client) CreateTTL(
 	return s.CreateTTL(ctx, path, data, flags, ttl, acl...)
 }
 
-// Multi does what conn.Client says.
+// Multi implements conn.Client.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	path := ""
 	if len(ops) > 0 {
@@ -298,7 +303,7 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 	return s.Multi(ctx, ops...)
 }
 
-// Set does what conn.Client says.
+// Set implements conn.Client.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	g := guard{version: version, of: dataVersion}
 	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
@@ -306,7 +311,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	})
 }
 
-// SetACL does what conn.Client says.
+// SetACL implements conn.Client.
 func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	size := len(wire.SetACLFrame(path, list, version))
 	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
@@ -315,14 +320,14 @@ func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version
 	})
 }
 
-// Delete does what conn.Client says.
+// Delete implements conn.Client.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.DeleteRead(ctx, path, zk.Stat{Version: version})
 }
 
-// DeleteRead is Delete for the version of a node that was read. If a reply is lost, and another node is there by now, the delete is
-// not sent again, and the error matches ErrUnknownOutcome. One case is left: the node is replaced after that look, and the other
-// node has the same version.
+// DeleteRead is Delete for the version of a node that was read. If a reply is lost and a different node exists by then,
+// the delete is not sent again, and the error matches ErrUnknownOutcome. One case remains: the node is replaced after
+// that check, and the new node has the same version.
 func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) error {
 	g := guard{version: read.Version, of: dataVersion, czxid: read.Czxid}
 	_, err := versioned(ctx, c, "delete", path, g, len(path), func(s *session.Session) (zk.Stat, error) {
@@ -339,11 +344,11 @@ func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) erro
 
 var errGone = errors.New("the node is gone")
 
-// guard is what guards a write against being applied twice.
+// guard prevents a write from being applied twice.
 type guard struct {
 	version int32
-	of      func(zk.Stat) int32 // what the version is of
-	czxid   int64               // 0 means any node, and the version -1 any then
+	of      func(zk.Stat) int32 // returns the version to compare
+	czxid   int64               // 0 means any node; then the version -1 means any
 }
 
 func dataVersion(now zk.Stat) int32 { return now.Version }
@@ -351,16 +356,16 @@ func dataVersion(now zk.Stat) int32 { return now.Version }
 // stands reports whether the write, if it was sent, was not applied to the node.
 func (g guard) stands(now zk.Stat) bool {
 	if g.version == -1 && g.czxid == 0 {
-		return false // nobody can tell
+		return false // it cannot be determined
 	}
 	return g.of(now) == g.version && (g.czxid == 0 || now.Czxid == g.czxid)
 }
 
-// versioned does a write of about so many bytes.
+// versioned does a write of about the given size in bytes.
 func versioned(
 	ctx context.Context, c *Client, op, path string, g guard, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
-	var doubt error // of an earlier try, which may have been applied, or may still be
+	var doubt error // that of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
 	for {
 		var stat zk.Stat
@@ -391,6 +396,6 @@ func versioned(
 		case !g.stands(now):
 			return stat, err
 		}
-		_ = session.Sleep(ctx, session.RetryPause) // the next try looks at ctx
+		_ = session.Sleep(ctx, session.RetryPause) // the next try checks ctx
 	}
 }

@@ -208,7 +208,7 @@ func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// Close at any moment of the first connect, of an outage and of a reconnect.
+// Close is called at any moment of the first connect, of an outage and of a reconnect.
 func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 	for ms := range 60 {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -227,7 +227,7 @@ func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 				return
 			}
 			var wg sync.WaitGroup
-			wg.Go(func() { _, _, _ = c.Get(t.Context(), "/a") }) // whatever
+			wg.Go(func() { _, _, _ = c.Get(t.Context(), "/a") }) // the result does not matter
 			go func() {
 				time.Sleep(3 * time.Millisecond)
 				srv.Cut(trial.Ours)
@@ -276,7 +276,9 @@ func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 		same, err := team.Sub("/")
 		require.NoError(t, err)
 		require.True(t, trial.Inner(c).Same(trial.Inner(team)))
-		for sub, prefix := range map[*conn.Client]string{c: "/root", app: "/root/app", team: "/root/app/team", same: "/root/app/team"} {
+		for sub, prefix := range map[*conn.Client]string{
+			c: "/root", app: "/root/app", team: "/root/app/team", same: "/root/app/team",
+		} {
 			require.Equal(t, prefix+"/n", trial.Inner(sub).Abs("/n"))
 			require.Equal(t, prefix, trial.Inner(sub).Abs("/"))
 			path, err := sub.Create(t.Context(), "/n-", []byte(prefix), zk.FlagSequence)
@@ -385,7 +387,9 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 		_, err = c.Multi(t.Context(), zkrecipes.OpCreate("/multi", nil, 0))
 		require.NoError(t, err)
 		require.NoError(t, trial.Live(t, c).CreateContainer(t.Context(), "/container"))
-		for path, scheme := range map[string]string{"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest"} {
+		for path, scheme := range map[string]string{
+			"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest",
+		} {
 			n, ok := srv.Node(path)
 			require.True(t, ok, path)
 			require.Equal(t, scheme, n.ACL[0].Scheme, path)
@@ -396,7 +400,7 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 	})
 }
 
-// A server that is reached just as the session ends, while its holds are still being notified.
+// A server is reached just as the session ends, while its holds are still being notified.
 func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -418,11 +422,11 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	})
 }
 
-// The old session is over, and all callers of Session wait for the next one.
+// The old session has ended, and all callers of Session wait for the next one.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) }))
-		for range 2 { // the second in a row is no accident: a pause follows
+		for range 2 { // the second in a row is not an accident: a pause follows
 			s := trial.Live(t, c)
 			srv.Expire(s.ID())
 			<-s.Done()
@@ -439,7 +443,7 @@ func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// A server that ends every session soon is not flooded with new ones.
+// A server that ends every session early is not flooded with new ones.
 func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 	for _, servers := range []string{"10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"} {
 		t.Run(servers, func(t *testing.T) {
@@ -476,7 +480,7 @@ func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 				dials := board.Dials.Load() - before
 				close(stop)
 				require.NoError(t, c.Close())
-				wg.Wait() // it may be asleep, and time stands still once the test has returned
+				wg.Wait() // it may be asleep, and time stops once the test has returned
 				require.Less(t, int(dials), 200)
 			})
 		})
@@ -505,14 +509,15 @@ func (c slowToWrite) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close waits for everything that the client has started, a write included.
+// Close waits for everything that the client has started, including a write.
 func TestClose_DuringAWrite_WaitsForIt(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var slow atomic.Bool
-		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-			return slowToWrite{raw, &slow}, err
-		}))
+		c := trial.DialTo(t, srv.Addr(),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+				return slowToWrite{raw, &slow}, err
+			}))
 		s := trial.Live(t, c)
 		slow.Store(true)
 		require.True(t, s.StartDelete("/a", -1, func(error) {}))
@@ -521,7 +526,8 @@ func TestClose_DuringAWrite_WaitsForIt(t *testing.T) {
 	})
 }
 
-// A client knows its earlier sessions, the newest of them: a client that loses one after the other for a year keeps no more.
+// A client knows the latest of its earlier sessions: a client that loses one after another for a year does not remember
+// more.
 func TestWasOurs_TheNewest(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

@@ -30,23 +30,23 @@ type core struct {
 
 	mu         sync.Mutex
 	closed     bool
-	session    *session.Session // the newest
+	session    *session.Session // the latest
 	earlier    []int64          // the sessions before it, up to maxEarlier
 	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
-	lastErr    error            // why the last attempt to connect, or the last connection, failed; nil while there is a session
-	refused    error            // why a session ended that all servers refused; nil once one has come up
-	trying     string           // the server of the newest attempt
-	trouble    trouble          // the newest
-	lastAnswer lifetime.Answer  // the newest of the sessions before
-	attempts   attempts         // that failed since a session was up
+	lastErr    error            // why the last connection or attempt to connect failed; nil while there is a session
+	refused    error            // why a session ended that all servers rejected; nil once one has come up
+	trying     string           // the server of the latest attempt
+	trouble    trouble          // the latest
+	lastAnswer lifetime.Answer  // the latest one of the earlier sessions
+	attempts   attempts         // those that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
 }
 
-// maxEarlier bounds how many sessions a client remembers. The servers have ended all but the last few of so many.
+// maxEarlier bounds how many sessions a client remembers. Of that many, the servers have ended all but the last few.
 const maxEarlier = 64
 
-// Start runs f with ctx on a goroutine that Close waits for; false once the client is closed.
+// Start runs f with ctx on a goroutine that Close waits for. It reports false once the client is closed.
 func (c *core) Start(ctx context.Context, f func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *core) do(ctx context.Context, f func(context.Context)) {
 	f(ctx)
 }
 
-// open makes the next session. It reports false once the client is closed.
+// open creates the next session. It reports false once the client is closed.
 func (c *core) open() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,16 +84,17 @@ func (c *core) open() bool {
 	return true
 }
 
-// run opens a session after each that has ended.
+// run opens a session after each one that has ended.
 func (c *core) run() {
 	pauses := lifetime.NewPacer(c.ensemble.NewBackOff)
-	brief := false // the last session ended soon after it came up
+	brief := false // whether the last session ended soon after it came up
 	for {
 		c.mu.Lock()
 		s := c.session
 		c.mu.Unlock()
 		<-s.Done()
-		c.noteOrphan(s) // before the next session can come up, since that is when orphans are closed
+		// Before the next session can come up, since that is when orphans are closed.
+		c.noteOrphan(s)
 		switch lived := s.Lived(); {
 		case lived > s.Timeout() && lived > time.Second:
 			pauses.Succeeded()
@@ -132,10 +133,10 @@ func (c *core) Up(now lifetime.Report) (log func()) {
 	return log
 }
 
-// Down notes why a connection that was up is gone.
+// Down records why a connection that was up is lost.
 func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
-	if !errors.Is(now.Err, lifetime.ErrMoves) { // a client that has moved stays where it is
+	if !errors.Is(now.Err, lifetime.ErrMoves) { // a client that has moved stays at its new server
 		c.hosts.draw()
 	}
 	c.mu.Lock()
@@ -149,12 +150,13 @@ func (c *core) Down(now lifetime.Report) (log func()) {
 	return c.transit(disconnected, now, left...)
 }
 
-// Ended wakes the callers that wait for the next session, and moves the state. A session that never came up was an attempt that
-// failed.
+// Ended wakes the callers that wait for the next session, and moves the state. A session that never came up counts as a
+// failed attempt.
 func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	last.Err = why
-	if !last.WasUp && why.Reason != zkrecipes.LossClosed && why.Reason != zkrecipes.LossRefused { // Failed was called with a refusal
-		c.logAttempt(last.Server, why) // before Dial learns of it, and closes the client
+	// Failed has been called with a refusal.
+	if !last.WasUp && why.Reason != zkrecipes.LossClosed && why.Reason != zkrecipes.LossRefused {
+		c.logAttempt(last.Server, why) // before Dial learns of it and closes the client
 	}
 	c.mu.Lock()
 	if !last.LastAnswer.IsZero() {
@@ -163,7 +165,8 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
 	}
-	switch { // the obstacle of calls that wait for the next session; it must not match the loss of this one
+	// The obstacle of calls that wait for the next session; it must not match the loss of this one.
+	switch {
 	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr, c.refused = why.Err, why.Err
 	case why.Reason == zkrecipes.LossExpired && last.WasUp:
@@ -178,7 +181,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	}
 }
 
-// Failed notes why a server gave no session. Refused credentials stay the reason until a session is up.
+// Failed records why a server gave no session. Rejected credentials remain the reason until a session is up.
 func (c *core) Failed(server string, err error) {
 	c.logAttempt(server, err)
 	err = fmt.Errorf("connect to %s: %w", server, err)
@@ -190,23 +193,23 @@ func (c *core) Failed(server string, err error) {
 	}
 }
 
-// failed notes a failure. Called with mu held.
+// failed records a failure. The caller holds mu.
 func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 
-// broadcast wakes the callers that wait for a session. Called with mu held.
+// broadcast wakes the callers that wait for a session. The caller holds mu.
 func (c *core) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// InTheWay returns why there is no connection; nil if there is one.
+// InTheWay returns why the client is not connected, or nil if it is.
 func (c *core) InTheWay() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.obstacle()
 }
 
-// obstacle returns why there is no connection. Called with mu held.
+// obstacle returns why the client is not connected, or nil if it is. The caller holds mu.
 func (c *core) obstacle() error {
 	switch {
 	case c.lastErr != nil:
@@ -218,7 +221,7 @@ func (c *core) obstacle() error {
 	}
 }
 
-// tries notes that a server is about to be dialed.
+// tries records that a server is about to be dialed.
 func (c *core) tries(server lifetime.Server) {
 	c.hosts.tries(server)
 	c.mu.Lock()
@@ -226,16 +229,16 @@ func (c *core) tries(server lifetime.Server) {
 	c.trying = server.String()
 }
 
-// place is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
+// place is the root of a client's paths. Two are equal if their clients share a connection and a chroot.
 type place struct {
 	core *core
 	session.Chroot
 }
 
-// Root returns where the paths of this client begin.
+// Root returns the root of this client's paths.
 func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
-// Root returns where the paths below a chroot begin.
+// Root returns the root of the paths below a chroot.
 func (c *core) Root(at session.Chroot) zkrecipes.Root {
 	return zkrecipes.Root(root.New(place{c, at}))
 }
@@ -243,5 +246,6 @@ func (c *core) Root(at session.Chroot) zkrecipes.Root {
 // String names the servers, the node and the session.
 func (r place) String() string {
 	c := &Client{core: r.core}
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"), uint64(c.Status().Session))
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.hosts.list(), ","), r.Abs("/"),
+		uint64(c.Status().Session))
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks; see [Client.wasMade].
+// CreateAll creates a plain node, and before it, as containers, the missing nodes above it, including those of the
+// chroot. If the reply is lost, CreateAll checks the outcome; see [Client.wasMade].
 //
-// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
+// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server answered about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	if err := session.CheckPath("create", path); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	if c.Abs(path) == "/" {
 		return &session.OpError{Op: "create", Path: path, Err: zk.ErrNodeExists}
 	}
-	var doubt error // of an earlier try, which may have been applied, or may still be
+	var doubt error // that of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
 	var remakes session.Remakes
 	for {
@@ -42,7 +42,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
 		case errors.Is(err, zk.ErrNoNode):
 			if err = remakes.MakeParents(ctx, tried, path, err); err == nil || tried.Err() != nil {
-				continue // it does no harm to make a container again
+				continue // creating a container again does no harm
 			}
 			return errors.Join(doubt, err)
 		default:
@@ -61,20 +61,23 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// wasMade determines the fate of a create whose reply was lost: it was sent in tried, when before was the newest
-// transaction known. A node with the same data is success, even if another client has created it. No node and no
-// error means that the create was not executed, and that it may be sent again. For that wasMade needs two things:
+// wasMade determines the fate of a create whose reply was lost: it was sent in tried, when before was the latest
+// transaction known. A node with the same data is success, even if another client has created it. If there is neither a
+// node nor an error, the create was not executed and may be sent again. For that, wasMade requires two things:
 //
-//   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
+//   - No copy is in flight. The leader has agreed to a barrier after it in the same session, or the servers have ended
+//     that session.
 //   - No node was created and deleted since. Every create and delete of a child advances the pzxid of its parent, so
-//     that of the lowest node above that exists is not above before. A client that does not know of any transaction
-//     yet cannot tell.
+//     that of the lowest existing node above must not exceed before. A client that does not know of any transaction yet
+//     cannot determine this.
 //
 // One copy can still arrive late: a server may hang while it has the create, and resume the session afterwards. The
-// caller therefore keeps its doubt until a copy is answered.
+// caller therefore remains in doubt until a copy is answered.
 //
-// Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *session.Session, before int64) (made bool, err error) {
+// Errors: if either is missing; if there is a node with other data; the errors of a read.
+func (c *Client) wasMade(
+	ctx context.Context, path string, data []byte, tried *session.Session, before int64,
+) (made bool, err error) {
 	var behind int64 // the session of the barrier
 	if err := c.InSession(ctx, "create", path, func(s *session.Session) error {
 		behind = s.ID()
@@ -85,14 +88,16 @@ func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *s
 	now, _, err := c.Get(ctx, path)
 	switch {
 	case err == nil && !bytes.Equal(now, data):
-		return false, &session.OpError{Op: "create", Path: path, Err: errors.New("there is a node with other data: another client has made or changed it")}
+		return false, &session.OpError{Op: "create", Path: path,
+			Err: errors.New("there is a node with other data: another client has made or changed it")}
 	case !errors.Is(err, zk.ErrNoNode):
 		return err == nil, err
 	}
 	var over *zkrecipes.LostError
 	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
 	if behind != tried.ID() && !expired {
-		return false, &session.OpError{Op: "create", Path: path, Err: errors.New("its session was lost, and the node may still come to exist")}
+		return false, &session.OpError{Op: "create", Path: path,
+			Err: errors.New("its session was lost, and the node may still come to exist")}
 	}
 	for above := session.ParentOf(c.Abs(path)); ; above = session.ParentOf(above) { // the root exists
 		var exists bool
@@ -107,13 +112,14 @@ func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *s
 		case exists && stat.Pzxid <= before:
 			return false, nil
 		case exists:
-			return false, &session.OpError{Op: "create", Path: path, Err: errors.New("there is no node now: it may have been made, and deleted since")}
+			return false, &session.OpError{Op: "create", Path: path,
+				Err: errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}
 }
 
-// CheckCreate returns the errors of [session.Session.StartCreate] that do not depend on a session: a bad path, or a request that is
-// too large together with the nodes to delete.
+// CheckCreate returns the errors of [session.Session.StartCreate] that do not depend on a session: an invalid path, or
+// a request that is too large together with the nodes to delete.
 func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
 	if err := session.CheckPath("create", path); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// DeleteAll does what conn.Client says.
+// DeleteAll implements conn.Client.
 //
-// It deletes before it lists: a leaf costs one request, and a node that is not empty is listed only then.
+// It deletes before it lists: a leaf costs one request, and a node is listed only if it is not empty.
 //
-// A delete names no version, and any node that comes to be at a path below is to go. So a delete whose reply was lost
-// is sent again, and a missing node is success.
+// A delete names no version, and any node that comes to exist at a path below is meant to be deleted as well. A delete
+// whose reply was lost is therefore sent again, and a missing node is success.
 func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error {
 	const op = "delete all"
 	if err := session.CheckPath(op, path); err != nil {
@@ -35,7 +35,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 			return err
 		}
 		if again {
-			_ = session.Sleep(ctx, session.RetryPause) // the next request looks at ctx
+			_ = session.Sleep(ctx, session.RetryPause) // the next request checks ctx
 		}
 		if err := c.clear(ctx, below); err != nil {
 			return err
@@ -43,8 +43,8 @@ func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error
 	}
 }
 
-// clear deletes the nodes and all that is below them. What appears below meanwhile makes a node full again, and goes in
-// the next round.
+// clear deletes the nodes and everything below them. Children that appear in the meantime make a node non-empty again,
+// and are deleted in the next round.
 func (c *Client) clear(ctx context.Context, paths []string) error {
 	for again := false; ; again = true {
 		full, err := c.deleteEach(ctx, paths)
@@ -80,9 +80,9 @@ func (c *Client) deleteEach(ctx context.Context, paths []string) (full []string,
 	return full, err
 }
 
-// deleteAny deletes whatever node is at path. It reports that the node has children, if it does.
+// deleteAny deletes whatever node is at path. It reports whether the node has children.
 func (c *Client) deleteAny(ctx context.Context, path string) (full bool, err error) {
-	var doubt error // of an earlier try
+	var doubt error // that of an earlier try
 	var hangups session.Hangups
 	for {
 		err := c.InSession(ctx, "delete", path, func(s *session.Session) error {
@@ -118,7 +118,7 @@ func (c *Client) childrenOf(ctx context.Context, paths []string) (children []str
 	return children, err
 }
 
-// firstError calls f with each number below n, as [session.InFlight] does, until one call fails.
+// firstError calls f with each number below n, like [session.InFlight], until one call fails.
 func firstError(n int, f func(i int) error) error {
 	var failed atomic.Pointer[error]
 	session.InFlight(n, func(i int) {

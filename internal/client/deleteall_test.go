@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// grow makes the nodes, each after its parent.
+// grow creates the nodes, each after its parent.
 func grow(t *testing.T, srv *zktest.Server, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -66,7 +66,7 @@ func TestDeleteAll_OfARoot(t *testing.T) {
 	})
 }
 
-// TestDeleteAll_RequestsInFlight: never more than the doc says, and as many as that.
+// TestDeleteAll_RequestsInFlight: never more than documented, and as many as that.
 func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		const branches, leaves = 100, 10
@@ -91,8 +91,8 @@ func TestDeleteAll_RequestsInFlight(t *testing.T) {
 	})
 }
 
-// TestDeleteAll_LostReplies: every delete loses its reply once, whatever has become of the request, also with its
-// session.
+// TestDeleteAll_LostReplies: every delete loses its reply once, whatever happened to the request, and possibly together
+// with its session.
 func TestDeleteAll_LostReplies(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
 		for _, expires := range []bool{false, true} {
@@ -117,7 +117,7 @@ func TestDeleteAll_LostReplies(t *testing.T) {
 	}
 }
 
-// TestDeleteAll_WhatAppearsMeanwhile goes too, and the top is only gone once it was empty.
+// TestDeleteAll_WhatAppearsMeanwhile: new nodes are deleted too, and the top is only gone once it was empty.
 func TestDeleteAll_WhatAppearsMeanwhile(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -136,22 +136,23 @@ func TestDeleteAll_WhatAppearsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestDeleteAll_NeverEmpty: another client is as fast. It ends with its context, and does not spin meanwhile.
+// TestDeleteAll_NeverEmpty: another client is as fast. The call ends with its context, and does not spin until then.
 func TestDeleteAll_NeverEmpty(t *testing.T) {
 	for name, opts := range map[string][]conn.DeleteAllOption{"all": nil, "top kept": {conn.WithKeepTop()}} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			grow(t, srv, "/a", "/a/b")
 			c := trial.Dial(t, srv)
-			deletes := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/a/b$", Times: -1}, zktest.After(func(zktest.Request) {
-				grow(t, srv, "/a/b")
-			}))
+			deletes := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/a/b$", Times: -1},
+				zktest.After(func(zktest.Request) {
+					grow(t, srv, "/a/b")
+				}))
 			require.ErrorIs(t, c.DeleteAll(trial.Within(t, time.Second), "/a", opts...), trial.ErrTooLong, name)
 			require.InDelta(t, time.Second/session.RetryPause, deletes.Hits(), 3, name)
 		})
 	}
 }
 
-// TestDeleteAll_Cancelled: nothing more is sent, and the error says what may still happen.
+// TestDeleteAll_Cancelled: nothing more is sent, and the error states what may still happen.
 func TestDeleteAll_Cancelled(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
@@ -160,7 +161,7 @@ func TestDeleteAll_Cancelled(t *testing.T) {
 		stop := errors.New("enough")
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/a/b/c$"}, zktest.Before(func(zktest.Request) {
 			cancel(stop)
-			synctest.Wait() // the call is over
+			synctest.Wait() // the call has returned
 		}))
 		err := c.DeleteAll(ctx, "/a")
 		require.ErrorIs(t, err, stop)
@@ -174,12 +175,13 @@ func TestDeleteAll_Cancelled(t *testing.T) {
 	})
 }
 
-// TestDeleteAll_NotAllowed: the error names the node, and what is left stays.
+// TestDeleteAll_NotAllowed: the error names the node, and the rest stays.
 func TestDeleteAll_NotAllowed(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpDelete, zktest.OpGetChildren2} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			grow(t, srv, "/a", "/a/b", "/a/b/c", "/a/d")
-			srv.Intercept(zktest.Match{Op: op, Path: "^/a/b$", Skip: map[zktest.Op]int{zktest.OpDelete: 1}[op], Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			srv.Intercept(zktest.Match{Op: op, Path: "^/a/b$", Skip: map[zktest.Op]int{zktest.OpDelete: 1}[op], Times: -1},
+				zktest.Fail(zktest.CodeNoAuth))
 			err := trial.Dial(t, srv).DeleteAll(trial.Within(t, time.Minute), "/a")
 			require.ErrorIs(t, err, zk.ErrNoAuth)
 			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -197,8 +199,10 @@ func TestDeleteAll_Containers(t *testing.T) {
 			require.NoError(t, err)
 		}
 		grow(t, srv, "/app/a/b/c")
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a$", Skip: 1}, zktest.Before(func(zktest.Request) { srv.Reap() }))
-		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a/b$", Skip: 1}, zktest.Before(func(zktest.Request) { srv.Reap() }))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a$", Skip: 1},
+			zktest.Before(func(zktest.Request) { srv.Reap() }))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^/app/a/b$", Skip: 1},
+			zktest.Before(func(zktest.Request) { srv.Reap() }))
 		require.NoError(t, trial.Dial(t, srv).DeleteAll(t.Context(), "/app/a"))
 		require.False(t, srv.Exists("/app/a"))
 		time.Sleep(2 * time.Minute)

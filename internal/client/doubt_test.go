@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// writes are the writes that look whether they were applied, with the request that does each.
+// writes are the writes that check whether they were applied, with the request of each.
 var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
 	zktest.OpSetData: func(ctx context.Context, c *conn.Client) error {
 		_, err := c.Set(ctx, "/set", []byte("x"), 0)
@@ -41,8 +41,8 @@ func nodesToWrite(t *testing.T, srv *zktest.Server) {
 	}
 }
 
-// The reply is lost, and the look afterwards fails. Then the outcome is unknown: it must pass neither for success nor for
-// a refusal.
+// The reply is lost, and the check afterwards fails. The outcome is then unknown: it must be taken neither for success
+// nor for a refusal.
 func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 	for op, write := range writes {
 		for _, looks := range [][]zktest.Op{{zktest.OpSync, zktest.OpMulti}, {zktest.OpExists, zktest.OpGetData}} {
@@ -69,7 +69,7 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 		s := trial.Live(t, c)
 		srv.Refuse(trial.Ours)
 		srv.Cut(trial.Ours)
-		synctest.Wait() // the client knows
+		synctest.Wait() // the client has noticed
 		errs := make(chan error, len(writes))
 		for _, write := range writes {
 			go func() { errs <- write(t.Context(), c) }()
@@ -82,7 +82,7 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 	})
 }
 
-// The server fails at each try, perhaps in making the reply. Writing again would not help.
+// The server fails at each try, perhaps while producing the reply. Writing again would not help.
 func TestCreateAll_ServerFault_IsNotRepeated(t *testing.T) {
 	for op, path := range map[zktest.Op]string{zktest.OpCreate: "/a", zktest.OpCreateContainer: "/a/b"} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -93,17 +93,18 @@ func TestCreateAll_ServerFault_IsNotRepeated(t *testing.T) {
 	}
 }
 
-// The parent is gone when its child is made, as a container that the server has removed.
+// The parent is gone when its child is created, like a container that the server has removed.
 func TestCreateAll_HigherParentReapedInBetween(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^/a/b$", Skip: 1}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete("/a"))
-		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^/a/b$", Skip: 1},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete("/a"))
+			}))
 		require.NoError(t, trial.Dial(t, srv).CreateAll(trial.Within(t, trial.Timeout), "/a/b/c", nil))
 	})
 }
 
-// Credentials that were refused are the reason of later failures, even when no server can be reached afterwards.
+// Rejected credentials are the reason for later failures, even if no server can be reached afterwards.
 func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"))
@@ -138,7 +139,7 @@ func TestReadChildren_BadPath_IsAnErrorAndNothingIsSent(t *testing.T) {
 	})
 }
 
-// The first reading is late, so there is nothing yet that could be outdated.
+// The first read is late, so there is nothing yet that could be outdated.
 func TestFollow_FirstReadingIsLate(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -150,7 +151,7 @@ func TestFollow_FirstReadingIsLate(t *testing.T) {
 	})
 }
 
-// A caller that stops while a reading is on its way waits no longer for it.
+// A caller that stops during a read no longer waits for it.
 func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -168,7 +169,7 @@ func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 	})
 }
 
-// No view comes after the caller has stopped, even if the session ended in the meantime.
+// No view is yielded after the caller has stopped, even if the session ended in the meantime.
 func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -185,7 +186,7 @@ func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	})
 }
 
-// A feed receives its own path and what is below, and nothing else.
+// A feed receives only its own path and what is below.
 func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -221,7 +222,7 @@ func TestFreshness_WithoutAWatch_IsOfItsRequest(t *testing.T) {
 	})
 }
 
-// counted is a connection that notes its end.
+// counted is a connection that records its end.
 type counted struct {
 	net.Conn
 	once sync.Once
@@ -237,15 +238,16 @@ func (c *counted) Close() error {
 func TestClose_LeavesNoConnectionOpen(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var open, dialed atomic.Int32
-		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			dialed.Add(1)
-			open.Add(1)
-			return &counted{Conn: raw, open: &open}, nil
-		}))
+		c := trial.DialTo(t, srv.Addr(),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+				if err != nil {
+					return nil, err
+				}
+				dialed.Add(1)
+				open.Add(1)
+				return &counted{Conn: raw, open: &open}, nil
+			}))
 		s := trial.Live(t, c)
 		srv.Stall(trial.Ours, zktest.Both)
 		<-s.Done()

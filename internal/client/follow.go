@@ -10,26 +10,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// View is a value that was read from the servers, and says how old it is.
+// View is a value that was read from the servers, with its freshness.
 type View[T any] struct {
 	Value T
 	zkrecipes.Freshness
 }
 
-// A Reading reads a value, with a watch that fires at the next change of it.
+// A Reading reads a value, with a watch that fires at its next change.
 type Reading[T any] func(context.Context, *session.Session) (T, *session.Watch, error)
 
-// Follow yields what read returns, and then each view that differs from the last: in its value, as same reports, or
-// in being current. It reads again when the watch has fired, and only when the caller requests the next view, so a
-// slow caller gets the newest value, and no backlog. Errors of the client name the path.
+// Follow yields what read returns, and then each view that differs from the last: in its value, as reported by same, or
+// in being current. It reads again once the watch has fired, but only when the caller requests the next view, so a slow
+// caller gets the latest value and no backlog. Errors of the client name the path.
 //
-// In three cases Follow yields the last value again at once, with Current false: the connection is lost, a read takes
-// an eighth of the session timeout, or no server has answered for a whole session timeout. It continues in the next
-// session.
+// In three cases Follow immediately yields the last value again, with Current false: the connection is lost, a read
+// takes an eighth of the session timeout, or no server has answered for a whole session timeout. It continues in the
+// next session.
 //
 // Iteration ends without an error when ctx does or the caller breaks. If it cannot continue, the final value is an
 // error.
-func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
+func Follow[T any](
+	ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool,
+) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
 		if ctx == nil {
 			yield(View[T]{}, &session.OpError{Op: "watch", Path: path, Err: session.ErrNoContext})
@@ -40,7 +42,7 @@ func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T],
 		err := c.InSessions(ctx, "watch", path, func(s *session.Session) error {
 			err := f.followIn(ctx, s)
 			if errors.Is(err, errStopped) {
-				return nil // even if the session has ended, too
+				return nil // even if the session has ended as well
 			}
 			return err
 		})
@@ -57,12 +59,12 @@ type follower[T any] struct {
 	read  Reading[T]
 	same  func(a, b T) bool
 	yield func(View[T], error) bool
-	told  *View[T]       // nil at first
-	age   *session.Age   // of the read that was yielded last
-	watch *session.Watch // of the newest reading
+	told  *View[T]       // the last view yielded; nil at first
+	age   *session.Age   // that of the read that was yielded last
+	watch *session.Watch // that of the latest read
 }
 
-// tell yields a view, unless it is the same as the last. It returns errStopped if the caller wants no more.
+// tell yields a view, unless it is the same as the last. It returns errStopped if the caller breaks.
 func (f *follower[T]) tell(now View[T]) error {
 	news := f.told == nil || f.told.Current != now.Current || !f.same(f.told.Value, now.Value)
 	f.told = &now
@@ -102,13 +104,13 @@ func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// wait waits until it has to be read again. If the last view is no longer current, it yields that, so it waits for
-// more than [session.Session.AwaitChange] does.
+// wait waits until it is time to read again. If the last view is no longer current, it yields that, so it waits for
+// more than [session.Session.AwaitChange].
 func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {
-		case <-w.Fired(): // also if the connection was lost and restored since the read
+		case <-w.Fired(): // even if the connection was lost and restored since the read
 			return nil
 		case <-recheck:
 			return nil
@@ -126,7 +128,7 @@ func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.W
 	}
 }
 
-// readIn reads until there is something to yield that holds now.
+// readIn reads until there is something to yield that is current.
 func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *session.Watch, error) {
 	for {
 		value, w, age, late, err := f.readOnce(ctx, s)
@@ -140,18 +142,21 @@ func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *sessi
 	}
 }
 
-// readOnce reads. In the meantime it yields that the last view is outdated, if the connection is lost or the answer
-// is late. The caller may take long to handle that, so that what was read in the meantime is old too.
-func (f *follower[T]) readOnce(ctx context.Context, s *session.Session) (value T, w *session.Watch, age *session.Age, late bool, err error) {
+// readOnce reads. In the meantime it yields that the last view is outdated, if the connection is lost or the answer is
+// late. The caller may take long to handle that, so that what was read in the meantime is outdated too.
+func (f *follower[T]) readOnce(
+	ctx context.Context, s *session.Session,
+) (value T, w *session.Watch, age *session.Age, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.AwaitUp(ctx) // if it fails, so does the reading
+		_ = s.AwaitUp(ctx) // if it fails, so does the read
 		age = s.NewAge()
 		value, w, err = f.read(ctx, s)
-		s.Unwatch(f.watch) // now that there is another, or the same for the second time
+		// Now that there is another one, or the same for the second time.
+		s.Unwatch(f.watch)
 		f.watch = w
 		age.Watch(w)
 	}()
@@ -169,7 +174,8 @@ func (f *follower[T]) readOnce(ctx context.Context, s *session.Session) (value T
 	return value, w, age, true, errors.Join(stopped, err)
 }
 
-// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+// Watch yields the current node, then every change of its data, its deletion and its creation; see the function
+// [Follow].
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[session.Node], error] {
 	if err := session.CheckPath("watch", path); err != nil {
 		return func(yield func(View[session.Node], error) bool) { yield(View[session.Node]{}, err) }

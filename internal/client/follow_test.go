@@ -24,7 +24,8 @@ import (
 type following struct {
 	*testing.T
 	views trial.Log[conn.Node]
-	busy  chan struct{} // the caller is busy with a view until it takes a value; nil is never
+	// The caller is busy with a view until it receives a value; nil means never.
+	busy  chan struct{}
 	ended chan struct{}
 	err   error // valid once ended is closed
 }
@@ -111,7 +112,7 @@ func TestFollow_EveryChangeIsTold(t *testing.T) {
 	})
 }
 
-// TestFollow_NothingChanges_OneReadAndOneWatch: for an hour there are only the readings that look for lost events.
+// TestFollow_NothingChanges_OneReadAndOneWatch: for an hour the only reads are those that check for lost events.
 func TestFollow_NothingChanges_OneReadAndOneWatch(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -127,7 +128,7 @@ func TestFollow_NothingChanges_OneReadAndOneWatch(t *testing.T) {
 	})
 }
 
-// TestFollow_CreatedBetweenTheReads: the node was missing when it was read, and not when its creation was watched.
+// TestFollow_CreatedBetweenTheReads: the node was missing when it was read, but not when its creation was watched.
 func TestFollow_CreatedBetweenTheReads(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
@@ -142,7 +143,7 @@ func TestFollow_CreatedBetweenTheReads(t *testing.T) {
 	})
 }
 
-// TestFollow_SlowCaller_GetsTheNewest: what it missed is not kept for it.
+// TestFollow_SlowCaller_GetsTheNewest: views that it missed are not kept for it.
 func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "0")
@@ -153,7 +154,7 @@ func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
 		}
 		busy <- struct{}{}
 		f.requireTold("0", "99")
-		// The same data, in another node.
+		// The same data, in a different node.
 		remove(t, srv, "/a")
 		trial.Create(t, srv, "/a", "99")
 		busy <- struct{}{}
@@ -164,15 +165,16 @@ func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
 	})
 }
 
-// TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent: a reading ends while the caller is busy with an outdated view,
-// and the node changes after it.
+// TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent: a read ends while the caller is busy with an outdated
+// view, and the node changes after it.
 func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 	faults := map[string]struct {
 		happens func(t *testing.T, srv *zktest.Server)
 		told    []string
 	}{
-		"changed":      {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
-		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) }, []string{"1", "1?"}},
+		"changed": {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
+		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			[]string{"1", "1?"}},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +201,7 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 	}
 }
 
-// TestFollow_Outage_IsToldAtOnce: with the time up to which the server has confirmed the view.
+// TestFollow_Outage_IsToldAtOnce: the view has the time up to which the server has confirmed it.
 func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 	faults := map[string]struct {
 		begins, ends func(srv *zktest.Server)
@@ -240,8 +242,8 @@ func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestFollow_ChangedAndNotReadAgain_IsOutdated: the event has come, and the server does not answer the reading. From then on
-// the last view is known to be old.
+// TestFollow_ChangedAndNotReadAgain_IsOutdated: the event has arrived, and the server does not answer the read. From
+// then on the last view is known to be outdated.
 func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -263,7 +265,7 @@ func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
 	})
 }
 
-// TestFollow_EventLost: the change is yielded when the follower reads again by itself.
+// TestFollow_EventLost: the change is yielded when the follower reads again on its own.
 func TestFollow_EventLost(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -305,7 +307,7 @@ func TestFollow_Ends(t *testing.T) {
 	})
 }
 
-// TestFollow_EndsInAnOutage: without an error, with an open reading.
+// TestFollow_EndsInAnOutage: it ends without an error, during a read.
 func TestFollow_EndsInAnOutage(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -337,8 +339,8 @@ func TestFollow_Refused(t *testing.T) {
 	})
 }
 
-// TestFollow_Storm_NeverBackInTime: the node changes while servers lag, connections end and sessions expire. Afterwards the
-// follower has seen the last change.
+// TestFollow_Storm_NeverBackInTime: the node changes while servers lag, connections end and sessions expire. Afterwards
+// the follower has seen the last change.
 func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -359,7 +361,7 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 					case 4, 5:
 						front.CatchUp()
 					case 6:
-						_ = srv.Delete("/a") // it may not be there
+						_ = srv.Delete("/a") // it may not exist
 					default:
 						if srv.Set("/a", []byte("x")) != nil {
 							trial.Create(t, srv, "/a", "x")
@@ -391,7 +393,7 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 	}
 }
 
-// TestFollow_ContextEnded_NoViewComes: whatever happens at the same moment.
+// TestFollow_ContextEnded_NoViewComes: no view is yielded, whatever happens at the same moment.
 func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 	for range 20 {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -415,7 +417,7 @@ func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 	}
 }
 
-// TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce: there is a change to read, and no session to read it in.
+// TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce: there is a change to read, but no session to read it in.
 func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	for range 30 {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -441,13 +443,14 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	}
 }
 
-// waitedFor is a context that knows how many wait for its end.
+// waitedFor is a context that counts the waiters for its end.
 type waitedFor struct {
 	context.Context
 	waiting atomic.Int32
 }
 
-func (*waitedFor) Value(any) any { return nil } // or package context would not ask AfterFunc
+// Otherwise package context would not call AfterFunc.
+func (*waitedFor) Value(any) any { return nil }
 
 func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
 	c.waiting.Add(1)
@@ -458,7 +461,7 @@ func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// TestFollow_ManyChanges_LeaveNothingOnTheContext: it may live for as long as the process.
+// TestFollow_ManyChanges_LeaveNothingOnTheContext: the context may live as long as the process.
 func TestFollow_ManyChanges_LeaveNothingOnTheContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "0")

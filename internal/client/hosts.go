@@ -17,27 +17,31 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// hosts knows the addresses of the servers, and in which order to try them.
+// hosts knows the addresses of the servers, and the order in which to try them.
 type hosts struct {
-	source  *Source                                                  // nil: the names stay
-	lookup  func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
-	prefers func(name string) bool                                   // nil: all are alike
-	moves   chan struct{}                                            // receives when there is a target; holds one. nil: the client stays where it is
-	log     *slog.Logger
+	source  *Source                                                  // nil if the names never change
+	lookup  func(ctx context.Context, host string) ([]string, error) // nil if the dialer takes names
+	prefers func(name string) bool                                   // nil if none is preferred
+	// Receives when there is a target, and holds one; nil if the client stays where it is.
+	moves chan struct{}
+	log   *slog.Logger
 
 	mu        sync.Mutex
 	names     []string                     // host:port
-	members   []string                     // of the configuration of the ensemble; nil before there is one
-	version   uint64                       // of that
-	left      map[string]bool              // by name: it was a member, and is none
+	members   []string                     // those in the configuration of the ensemble; nil before there is one
+	version   uint64                       // the version of that configuration
+	left      map[string]bool              // by name: it was a member and no longer is
 	preferred map[string]bool              // by name: the user prefers it
-	good      lifetime.Server              // that gave the session last
+	good      lifetime.Server              // the one that last gave the session
 	found     map[string][]lifetime.Server // by name
-	known     []lifetime.Server            // what was found last for all names together
-	last      lifetime.Server              // tried last
-	target    lifetime.Server              // to move to; without an address it is any of the name, and zero is none
-	first     lifetime.Server              // that the next round begins with; likewise
-	failed    bool                         // the source had an error when it was asked last, which was logged
+	known     []lifetime.Server            // the last known addresses of all names together
+	last      lifetime.Server              // the one tried last
+	// The one to move to; without an address it is any of that name, and the zero value means none.
+	target lifetime.Server
+	// The one the next round begins with; likewise.
+	first lifetime.Server
+	// Whether the source returned an error when last queried, which was logged.
+	failed bool
 }
 
 func newHosts(config *Config) *hosts {
@@ -64,7 +68,8 @@ func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// ask takes over the names that the source has now. If it has none, or does not answer within the limit, the names stay.
+// ask adopts the names that the source has now. If it has none, or does not answer within the limit, the names are
+// kept.
 func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	if h.source == nil {
 		return nil
@@ -73,7 +78,7 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	names, err := h.source.Servers(limited)
 	if err != nil && ctx.Err() != nil {
-		return err // the session has ended, or Dial: that says nothing of the source
+		return err // the session has ended, or Dial, which proves nothing about the source
 	}
 	judged := h.judge(names)
 	h.mu.Lock()
@@ -87,7 +92,8 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	h.failed = err != nil
 	h.mu.Unlock()
 	if len(names) > 0 && !sameNames(names, was) {
-		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", listed(names), "were", listed(was))
+		h.log.Info("zookeeper: the servers are others now", "source", h.source.Name, "servers", listed(names),
+			"were", listed(was))
 	}
 	switch {
 	case err == nil || failed:
@@ -99,7 +105,7 @@ func (h *hosts) ask(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// judge asks the user which names to prefer. Called without mu, since the function is the user's.
+// judge asks the user which names to prefer. It is called without mu, since the function is the user's.
 func (h *hosts) judge(names []string) map[string]bool {
 	judged := make(map[string]bool)
 	for _, name := range names {
@@ -110,7 +116,7 @@ func (h *hosts) judge(names []string) map[string]bool {
 	return judged
 }
 
-// forget forgets what is known of names that are gone. Called with mu held.
+// forget forgets what is known about names that are gone. The caller holds mu.
 func (h *hosts) forget() {
 	gone := func(name string) bool { return !slices.Contains(h.names, name) && !slices.Contains(h.members, name) }
 	maps.DeleteFunc(h.found, func(name string, _ []lifetime.Server) bool { return gone(name) })
@@ -121,7 +127,7 @@ func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// listed is a list of names for a log, cut short if it is long.
+// listed returns a list of names for a log, truncated if it is long.
 func listed(names []string) []string {
 	const most = 10
 	if len(names) <= most {
@@ -130,8 +136,8 @@ func listed(names []string) []string {
 	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
-// lookUp looks up all names at once, until ctx ends. With one, it ends as soon as one name is found. A name that is not
-// found keeps the addresses that it had. The errors are in the order of the names.
+// lookUp resolves all names concurrently, until ctx ends. With one, it ends as soon as one name is resolved. A name
+// that is not resolved keeps its previous addresses. The errors are in the order of the names.
 func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []error) {
 	names = h.list()
 	errs = make([]error, len(names))
@@ -164,13 +170,14 @@ func (h *hosts) lookUp(ctx context.Context, one bool) (names []string, errs []er
 	return names, errs
 }
 
-// order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not all begin
-// with the same server. The address that was tried last is not the first, unless it is the only one. If none of the names has an
-// address, those of the names before are better than nothing.
+// order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not
+// all begin with the same server. The address tried last does not come first, unless it is the only one. If none of the
+// names has an address, those of the previous names are better than none.
 //
-// The members of the ensemble and the other names take turns, and those begin that gave the session last. So addresses that lead
-// nowhere, be it because the configuration names what the client cannot reach, or because the servers that it was given are long gone,
-// cost one attempt at most before one of the others is tried. Among all of them, those that the user prefers come first.
+// Members of the ensemble and other names alternate, beginning with the group that last gave the session. Therefore,
+// addresses that lead nowhere, whether because the configuration names servers that the client cannot reach, or because
+// the servers it was given are long gone, cost at most one attempt before one of the other group is tried. Of all
+// addresses, those that the user prefers come first.
 func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +202,7 @@ func (h *hosts) order() []lifetime.Server {
 	return all
 }
 
-// rank is smaller for a server that the user prefers. Called with mu held.
+// rank is smaller for a server that the user prefers. The caller holds mu.
 func (h *hosts) rank(server lifetime.Server) int {
 	if h.preferred[server.Name] {
 		return 0
@@ -203,7 +210,7 @@ func (h *hosts) rank(server lifetime.Server) int {
 	return 1
 }
 
-// shuffled returns the addresses of the names in random order. Called with mu held.
+// shuffled returns the addresses of the names in random order. The caller holds mu.
 func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
 	for _, name := range names {
 		if h.lookup == nil {
@@ -215,8 +222,8 @@ func (h *hosts) shuffled(names []string) (all []lifetime.Server) {
 	return all
 }
 
-// gave notes that the server that was tried last gave the session. If the user prefers others, the client moves to one of them, which may be
-// back by then.
+// gave records that the server tried last gave the session. If the user prefers others, the client moves to one of
+// them, which may have returned by then.
 func (h *hosts) gave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,24 +233,24 @@ func (h *hosts) gave() {
 	}
 }
 
-// tries notes that a server is about to be tried.
+// tries records that a server is about to be tried.
 func (h *hosts) tries(server lifetime.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = server
 }
 
-// Names that do not exist are looked up again for a while: those of pods appear only when the pods are ready.
+// Names that do not exist are looked up repeatedly for a while: those of pods only appear once the pods are ready.
 const (
 	patience    = 5 * time.Second
 	lookupPause = 250 * time.Millisecond
 )
 
-// requireAddress waits until a name has an address. It fails if the name servers have answered for a while that there
-// are no such names, which is more often a typing error than an outage. It waits until ctx ends for a source of names
-// or a name server that fails or does not answer.
+// requireAddress waits until a name has an address. It fails if the name servers have answered for a while that the
+// names do not exist, which is more often a typing error than an outage. For a source of names or a name server that
+// fails or does not answer, it waits until ctx ends.
 func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error {
-	missing := time.Now() // since when there are no such names
+	missing := time.Now() // since when the names do not exist
 	for {
 		sourceErr := h.ask(ctx, asking)
 		limited, cancel := context.WithTimeout(ctx, patience)
@@ -267,13 +274,13 @@ func (h *hosts) requireAddress(ctx context.Context, asking time.Duration) error 
 	}
 }
 
-// isResolverFault reports whether err does not say that a name does not exist.
+// isResolverFault reports whether err is anything other than the answer that a name does not exist.
 func isResolverFault(err error) bool {
 	var failed *net.DNSError
 	return !errors.As(err, &failed) || !failed.IsNotFound
 }
 
-// Servers yields what to try in a round, and notes it.
+// Servers yields what to try in a round, and records each server.
 func (c *core) Servers(ctx context.Context) iter.Seq[lifetime.Server] {
 	return func(yield func(lifetime.Server) bool) {
 		for _, server := range c.round(ctx) {
@@ -288,8 +295,8 @@ func (c *core) Servers(ctx context.Context) iter.Seq[lifetime.Server] {
 	}
 }
 
-// round gets the names, looks them up, and returns what to try. Both together take at most as long as one attempt to
-// connect, and the first at most half of that. A failed lookup is recorded like an attempt that failed.
+// round gets the names, resolves them, and returns what to try. Both together take at most as long as one attempt to
+// connect, and getting the names at most half of that. A failed lookup is recorded like a failed attempt.
 func (c *core) round(ctx context.Context) []lifetime.Server {
 	limited, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()

@@ -23,11 +23,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// names are what a name server knows: the addresses of each name. It has no answer for a name without addresses.
+// names is what a name server knows: the addresses of each name. It does not answer for a name without addresses.
 type names struct {
 	mu    sync.Mutex
 	known map[string][]string
-	fault error // of every answer
+	fault error // the error of every answer
 }
 
 var errNoName = &net.DNSError{Err: "no such host", IsNotFound: true}
@@ -65,7 +65,7 @@ func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
 	}
 }
 
-// network dials addresses. Those that it does not know refuse.
+// network dials addresses. Unknown ones refuse the connection.
 type network struct {
 	servers map[string]conn.DialFunc
 	dialed  trial.Log[lifetime.Server]
@@ -90,7 +90,7 @@ func hangUp(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// open connects with names that are looked up.
+// open connects with names that are resolved.
 func open(t *testing.T, ns *names, net *network, servers ...string) *client.Client {
 	t.Helper()
 	c, err := tryOpen(t.Context(), ns, net, servers...)
@@ -104,7 +104,7 @@ func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*
 	return client.Open(ctx, &client.Config{Config: session.Config{Config: life}, Servers: servers, Lookup: ns.lookup})
 }
 
-// The first address accepts and hangs up, as a server without a leader does. The client continues with the next
+// The first address accepts and hangs up, like a server without a leader. The client continues with the next one
 // without a pause.
 func TestLookup_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestLookup_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	}
 }
 
-// Without a server, each round tries all addresses once, in another order, and not the same address twice in a row.
+// Without a server, each round tries all addresses once, in a different order, and not the same address twice in a row.
 func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,8 @@ func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
 		_, err := tryOpen(trial.Within(t, 5*time.Minute), ns, lan, "zk1:2181", "zk2:2182")
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		require.Regexp(t, `\(connect to (zk1:2181 \(10\.0\.0\.[12]\)|zk2:2182 \(10\.0\.0\.3\)): connection refused\)$`, err.Error())
+		require.Regexp(t, `\(connect to (zk1:2181 \(10\.0\.0\.[12]\)|zk2:2182 \(10\.0\.0\.3\)): connection refused\)$`,
+			err.Error())
 		all := lan.dialed.All()
 		firsts := map[string]bool{}
 		var before string
@@ -150,7 +151,7 @@ func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
 	})
 }
 
-// Servers move to other addresses: the next round finds them there.
+// Servers move to other addresses, and the next round finds them there.
 func TestLookup_ServerMoved_IsFound(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -169,8 +170,8 @@ func TestLookup_ServerMoved_IsFound(t *testing.T) {
 	})
 }
 
-// A name server that fails or hangs costs one bounded wait for each round. Names that were found keep their addresses, and the other
-// servers are tried.
+// A name server that fails or hangs costs one bounded wait for each round. Names that were resolved keep their
+// addresses, and the other servers are tried.
 func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*names){
@@ -206,7 +207,7 @@ func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 	}
 }
 
-// A list whose names have no addresses leaves those of the list before.
+// A list whose names have no addresses leaves those of the previous list in place.
 func TestLookup_NamesOfANewListDoNotExist_TheAddressesBeforeStay(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -215,7 +216,8 @@ func TestLookup_NamesOfANewListDoNotExist_TheAddressesBeforeStay(t *testing.T) {
 		list := []string{"zk1:2181"}
 		life := lifetime.Config{SessionTimeout: trial.Timeout, Log: slog.New(slog.DiscardHandler), Dial: lan.dial}
 		source := &client.Source{Name: "list", Servers: func(context.Context) ([]string, error) { return list, nil }}
-		c, err := client.Open(t.Context(), &client.Config{Config: session.Config{Config: life}, Source: source, Lookup: ns.lookup})
+		c, err := client.Open(t.Context(),
+			&client.Config{Config: session.Config{Config: life}, Source: source, Lookup: ns.lookup})
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		time.Sleep(2 * time.Second)
@@ -227,7 +229,7 @@ func TestLookup_NamesOfANewListDoNotExist_TheAddressesBeforeStay(t *testing.T) {
 	})
 }
 
-// If no name exists for 5 s, the error names all of them.
+// If no name exists for 5 s, the error lists all of them.
 func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +241,7 @@ func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 	})
 }
 
-// Names that appear while a program starts are waited for.
+// The client waits for names that appear while a program starts.
 func TestLookup_NamesAppear_OpenSucceeds(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -251,7 +253,8 @@ func TestLookup_NamesAppear_OpenSucceeds(t *testing.T) {
 	})
 }
 
-// A name server that refuses, or says that it fails, says nothing of the names. It is waited for as long as the caller does.
+// A name server that refuses, or reports a failure, proves nothing about the names. The client waits for it as long as
+// the caller does.
 func TestLookup_ResolverFails_IsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []*net.DNSError{
@@ -275,7 +278,7 @@ func TestLookup_ResolverFails_IsWaitedFor(t *testing.T) {
 	}
 }
 
-// An old session is closed at whichever address of a name there is a server.
+// An old session is closed at whichever address of a name a server is found.
 func TestLookup_OrphanOfANameWithSeveralAddresses_IsClosed(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -12,7 +12,8 @@ import (
 
 // The log has the keys that package conn documents.
 
-// transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
+// transit moves the state by e. It returns a function that logs the change, which must be called without holding a
+// lock.
 func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	from, to := c.states.apply(e, in)
 	if from == to {
@@ -32,7 +33,7 @@ func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	attrs = append(attrs, more...)
 	cause := in.Err
 	if lost := (*zkrecipes.LostError)(nil); errors.As(cause, &lost) {
-		cause = lost.Err // the reason is among the others
+		cause = lost.Err // the reason is among the attributes
 	}
 	if cause != nil {
 		attrs = append(attrs, "error", cause)
@@ -45,11 +46,11 @@ func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 type attempts struct {
 	failed   int
 	first    time.Time
-	next     time.Time     // when one is to be logged as Info again
-	distance time.Duration // between the newest two of those
+	next     time.Time     // when to log one at level Info again
+	distance time.Duration // between the latest two of those
 }
 
-// The first failed attempt is Info, and then one after each distance, which doubles. All others are Debug.
+// The first failed attempt is logged as Info, and then one after each distance, which doubles. All others are Debug.
 const (
 	shortestDistance = time.Second
 	longestDistance  = 5 * time.Minute
@@ -71,5 +72,6 @@ func (c *core) logAttempt(server string, err error) {
 	}
 	failed, first := a.failed, a.first
 	c.mu.Unlock()
-	write("zookeeper: cannot connect", "server", server, "error", err, "attempts", failed, "for", link.Rounded(now.Sub(first)))
+	write("zookeeper: cannot connect", "server", server, "error", err, "attempts", failed,
+		"for", link.Rounded(now.Sub(first)))
 }

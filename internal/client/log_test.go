@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// capture is a log handler that keeps records from a level on.
+// capture is a log handler that keeps records from a given level on.
 type capture struct {
 	from  slog.Level
 	lines *trial.Log[string]
@@ -44,7 +44,7 @@ func (c capture) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// written returns what was logged so far, with server and session as words.
+// written returns what has been logged so far, with server and session as words.
 func (c capture) written(srv *zktest.Server, session int64) []string {
 	synctest.Wait()
 	names := strings.NewReplacer(srv.Addr(), "SERVER", fmt.Sprintf("0x%x", session), "SESSION")
@@ -61,7 +61,8 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
-		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond, conn.WithLogger(slog.New(out)), conn.WithAuth("digest", "user:secret"))
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond, conn.WithLogger(slog.New(out)),
+			conn.WithAuth("digest", "user:secret"))
 		s := trial.Live(t, c)
 		trial.Held(t, s)
 		time.Sleep(5 * time.Second)
@@ -84,7 +85,8 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		}
 		require.Equal(t, []string{
 			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=connecting lasted=0s",
-			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=" + left.String() + " error=the server hung up: EOF was=connected lasted=5s",
+			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=" + left.String() +
+				" error=the server hung up: EOF was=connected lasted=5s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=1 for=0s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=2 for=1s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=4 for=3s",
@@ -98,12 +100,13 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 	})
 }
 
-// One outage of a day must not fill the log, nor fall silent.
+// An outage of a day must neither fill the log nor leave it silent.
 func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out, all := newCapture(slog.LevelInfo), newCapture(slog.LevelDebug)
 		try := func(h capture, patience time.Duration) {
-			_, err := conn.Dial(trial.Within(t, patience), srv.Addr(), conn.WithDialer(trial.Refuse), conn.WithLogger(slog.New(h)), trial.EverySecond)
+			_, err := conn.Dial(trial.Within(t, patience), srv.Addr(), conn.WithDialer(trial.Refuse),
+				conn.WithLogger(slog.New(h)), trial.EverySecond)
 			require.ErrorIs(t, err, trial.ErrTooLong)
 		}
 		try(out, 24*time.Hour)
@@ -114,7 +117,8 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 			attempts = append(attempts, e.At.Sub(start))
 		}
 		require.Equal(t, []time.Duration{
-			0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second, 63 * time.Second, 127 * time.Second,
+			0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second, 63 * time.Second,
+			127 * time.Second,
 			255 * time.Second, 511 * time.Second, 811 * time.Second, 1111 * time.Second,
 		}, attempts[:12])
 		require.Less(t, len(attempts), 24*12+12)
@@ -127,11 +131,12 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 	})
 }
 
-// A server that refuses the credentials is logged like every other that grants no session.
+// A server that rejects the credentials is logged like any other that grants no session.
 func TestLog_CredentialsRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
-		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
+		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)),
+			conn.WithAuth("nonsense", "secret"))
 		require.ErrorIs(t, err, zkrecipes.ErrAuthFailed)
 		lines := out.written(srv, 0)
 		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=credentials refused: ")
@@ -140,12 +145,13 @@ func TestLog_CredentialsRefused(t *testing.T) {
 	})
 }
 
-// A connection that is accepted and gets no answer.
+// A connection is accepted and gets no answer.
 func TestLog_ServerThatDoesNotAnswer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
 		mute := func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil }
-		_, err := conn.Dial(trial.Within(t, 3*time.Second), srv.Addr(), conn.WithDialer(mute), conn.WithSessionTimeout(trial.Timeout), conn.WithLogger(slog.New(out)))
+		_, err := conn.Dial(trial.Within(t, 3*time.Second), srv.Addr(), conn.WithDialer(mute),
+			conn.WithSessionTimeout(trial.Timeout), conn.WithLogger(slog.New(out)))
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.Contains(t, out.written(srv, 0)[0],
 			"cannot connect server=SERVER error=no session within 1.667s: the server accepted the connection and did not answer attempts=1")
@@ -174,14 +180,15 @@ func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
 				lines := strings.Join(out.written(srv, s.ID()), "\n")
 				require.Contains(t, lines, tt.says)
 				require.Contains(t, lines, "error=no connection within 1.667s attempts=1")
-				require.Contains(t, lines, "WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
+				require.Contains(t, lines,
+					"WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
 				srv.Heal(trial.Ours)
 			})
 		})
 	}
 }
 
-// A program that sets no logger sees what happens.
+// A program that sets no logger still sees what happens.
 func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
@@ -195,7 +202,7 @@ func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 	})
 }
 
-// What is left of an old session is logged, with the servers on which it could not be closed.
+// What remains of an old session is logged, with the servers on which it could not be closed.
 func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
@@ -216,12 +223,13 @@ func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 		<-s.Done()
 		srv.Up()
 		trial.Live(t, c)
-		require.Contains(t, out.written(srv, s.ID()), "DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
-			"session=SESSION error=SERVER: connection refused")
+		require.Contains(t, out.written(srv, s.ID()),
+			"DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
+				"session=SESSION error=SERVER: connection refused")
 	})
 }
 
-// A server that refuses what keeps the proof fresh says why.
+// If a server refuses what keeps the proof fresh, the log shows why.
 func TestLog_ProofRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
@@ -246,7 +254,7 @@ func TestLog_ProofRefused(t *testing.T) {
 	})
 }
 
-// Parents are left behind on a server without containers, and the log says so.
+// Parents are left behind on a server without containers, and the log reports it.
 func TestLog_ServerWithoutContainers(t *testing.T) {
 	for says, opt := range map[string]zktest.Option{
 		"INFO zookeeper: the server has no containers":                             zktest.WithoutContainers(),
@@ -254,17 +262,19 @@ func TestLog_ServerWithoutContainers(t *testing.T) {
 	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			out := newCapture(slog.LevelInfo)
-			require.NoError(t, trial.Live(t, trial.Dial(t, srv, conn.WithLogger(slog.New(out)))).CreateContainer(t.Context(), "/a"))
+			require.NoError(t,
+				trial.Live(t, trial.Dial(t, srv, conn.WithLogger(slog.New(out)))).CreateContainer(t.Context(), "/a"))
 			require.Contains(t, strings.Join(out.written(srv, 0), "\n"), says)
 		}, opt)
 	}
 }
 
-// A typing error in the connect string makes a second tree beside the first: two programs then hold one lock.
+// A typing error in the connect string creates a second tree next to the first: two programs then hold one lock.
 func TestLog_ChrootThatIsMade(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
-		c := trial.DialTo(t, srv.Addr()+"/apps/mine", conn.WithDialer(srv.DialAs(trial.Label)), conn.WithLogger(slog.New(out)))
+		c := trial.DialTo(t, srv.Addr()+"/apps/mine", conn.WithDialer(srv.DialAs(trial.Label)),
+			conn.WithLogger(slog.New(out)))
 		require.NoError(t, c.CreateAll(t.Context(), "/config/a", nil))
 		require.NoError(t, c.CreateAll(t.Context(), "/other/b", nil))
 		made := slices.DeleteFunc(out.written(srv, 0), func(line string) bool { return !strings.Contains(line, "chroot") })
@@ -272,7 +282,7 @@ func TestLog_ChrootThatIsMade(t *testing.T) {
 	})
 }
 
-// A call that changes nothing is not news.
+// A call that changes nothing is not logged.
 func TestLog_ClosedTwice_IsToldOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)

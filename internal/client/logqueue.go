@@ -17,7 +17,7 @@ type logQueue struct {
 }
 
 type record struct {
-	ctx     context.Context //nolint:containedctx // of the call that logs, for the handler
+	ctx     context.Context //nolint:containedctx // that of the call that logs, for the handler
 	handler slog.Handler
 	record  slog.Record
 }
@@ -48,11 +48,11 @@ func (q *logQueue) add(r record) {
 	case <-q.idle:
 		q.idle = make(chan struct{})
 		go q.write(q.idle)
-	default: // the goroutine that writes finds it
+	default: // the writing goroutine finds it
 	}
 }
 
-// write writes records until none waits.
+// write writes records until none is waiting.
 func (q *logQueue) write(idle chan struct{}) {
 	for {
 		q.mu.Lock()
@@ -65,7 +65,7 @@ func (q *logQueue) write(idle chan struct{}) {
 		q.waiting = q.waiting[1:]
 		if q.dropped > 0 {
 			r.record = r.record.Clone()
-			r.record.AddAttrs(slog.Int("dropped", q.dropped)) // records, since the logger was too slow
+			r.record.AddAttrs(slog.Int("dropped", q.dropped)) // records, because the logger was too slow
 			q.dropped = 0
 		}
 		q.mu.Unlock()
@@ -73,7 +73,7 @@ func (q *logQueue) write(idle chan struct{}) {
 	}
 }
 
-// flush waits until all is written, but not for long: a handler may block for ever.
+// flush waits until everything is written, but not for long: a handler may block forever.
 func (q *logQueue) flush() {
 	q.mu.Lock()
 	idle := q.idle
@@ -90,7 +90,7 @@ type queued struct {
 	queue *logQueue
 }
 
-// Handle implements slog.Handler, as the methods below.
+// Handle implements slog.Handler, as do the methods below.
 func (h queued) Handle(ctx context.Context, r slog.Record) error {
 	h.queue.add(record{ctx, h.Handler, r})
 	return nil

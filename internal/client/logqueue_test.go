@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// blocking is a log handler that writes nothing until it is let go.
+// blocking is a log handler that writes nothing until it is released.
 type blocking struct {
 	slog.Handler
 	free chan struct{}
@@ -84,7 +84,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 	})
 }
 
-// A log that is too slow for its records reports how many it has missed.
+// A log that is too slow for its records reports how many it has dropped.
 func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder

@@ -9,13 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// configPath has the configuration of the ensemble. No chroot goes before it.
+// configPath is the node with the configuration of the ensemble. It is never below a chroot.
 const configPath = "/zookeeper/config"
 
 // unreadable is how long a configuration that could not be watched is left alone.
 const unreadable = time.Minute
 
-// followMembers takes over the servers of the configuration of the ensemble, whenever it changes, until the client is closed.
+// followMembers adopts the servers in the configuration of the ensemble whenever it changes, until the client is
+// closed.
 func (c *core) followMembers() {
 	root := &Client{core: c, isSub: true}
 	var read []byte
@@ -33,12 +34,12 @@ func (c *core) followMembers() {
 				c.takeMembers(read)
 			}
 		}
-		_ = session.Sleep(c.ctx, unreadable) // the loop looks at the context
+		_ = session.Sleep(c.ctx, unreadable) // the loop checks the context
 	}
 }
 
-// takeMembers takes over the servers of a configuration. Versions are zxids, so a smaller one is of a server that lags behind, or of
-// another ensemble. An ensemble without dynamic configuration names no servers.
+// takeMembers adopts the servers of a configuration. Versions are zxids, so a smaller one is from a server that lags
+// behind, or from another ensemble. An ensemble without dynamic configuration names no servers.
 func (c *core) takeMembers(config []byte) {
 	version, servers, err := c.opts.Members(config)
 	if err != nil {
@@ -64,8 +65,10 @@ func (c *core) takeMembers(config []byte) {
 	h.mu.Unlock()
 	switch {
 	case version < newest && len(servers) > 0:
-		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath, "version", version, "newest", newest)
+		c.opts.Log.Warn("zookeeper: an older configuration of the ensemble is ignored", "path", configPath,
+			"version", version, "newest", newest)
 	case fresh && !sameNames(servers, was):
-		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", listed(servers), "were", listed(was))
+		c.opts.Log.Info("zookeeper: the servers are others now", "source", configPath, "servers", listed(servers),
+			"were", listed(was))
 	}
 }

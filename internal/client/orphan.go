@@ -21,9 +21,9 @@ type orphan struct {
 	password []byte
 }
 
-// noteOrphan looks at a session that has ended here. If nothing was answered any more, it is closed when the next session is
-// up, since then there is a server. If its credentials were refused, it is closed at once: there is a server now, and there
-// may be no next session.
+// noteOrphan examines a session that has ended here. If it ended because nothing was answered, it is closed when the
+// next session is up, since then there is a server. If its credentials were rejected, it is closed immediately: there
+// is a server now, and there may be no next session.
 func (c *core) noteOrphan(s *session.Session) {
 	reason, id, password := s.Remains()
 	left := orphan{id, password}
@@ -34,7 +34,7 @@ func (c *core) noteOrphan(s *session.Session) {
 		c.orphans = append(c.orphans, left)
 	case zkrecipes.LossRefused:
 		c.wg.Go(func() {
-			// Close may be what comes next, and waits for it.
+			// Close may be called next, and waits for it.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
 			defer cancel()
 			c.closeOrphan(ctx, left)
@@ -43,7 +43,7 @@ func (c *core) noteOrphan(s *session.Session) {
 	}
 }
 
-// closeOrphan asks one server after the other to close the session, until one says that it is gone.
+// closeOrphan asks one server after another to close the session, until one reports that it is gone.
 func (c *core) closeOrphan(ctx context.Context, left orphan) {
 	var errs []error
 	for _, server := range c.hosts.order() {
@@ -57,7 +57,7 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 		"session", fmt.Sprintf("0x%x", uint64(left.id)), "error", errors.Join(errs...))
 }
 
-// closeOrphanAt closes the session at a server, see [link.CloseSession].
+// closeOrphanAt closes the session at a server; see [link.CloseSession].
 func (c *core) closeOrphanAt(ctx context.Context, server lifetime.Server, left orphan) error {
 	ctx, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()

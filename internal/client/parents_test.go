@@ -40,7 +40,7 @@ func TestCreateAll_MakesParentsAsContainers(t *testing.T) {
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "create /a/b: ")
 
-		// The root of a client is a node of the server like others.
+		// The root of a client is a node of the server like any other.
 		other, err := c.Sub("/other/deep")
 		require.NoError(t, err)
 		require.NoError(t, other.CreateAll(t.Context(), "/", []byte("2")))
@@ -69,11 +69,12 @@ func TestCreateAll_Refused(t *testing.T) {
 	})
 }
 
-// TestCreateAll_EveryRequestLost: the request or the reply is lost, or the session ends with it, at each step. Nothing else
-// happens below the parents, so that is known: there is one node in the end, made once.
+// TestCreateAll_EveryRequestLost: the request or the reply is lost, or the session ends with it, at each step. Nothing
+// else happens below the parents, so the outcome is known: in the end there is one node, created once.
 func TestCreateAll_EveryRequestLost(t *testing.T) {
 	faults := map[string]zktest.Action{
-		"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(), "throttled": zktest.Fail(zktest.CodeThrottled),
+		"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(),
+		"throttled":  zktest.Fail(zktest.CodeThrottled),
 		"no outcome": zktest.Fail(-7),
 	}
 	for name, fault := range faults {
@@ -83,9 +84,11 @@ func TestCreateAll_EveryRequestLost(t *testing.T) {
 					c := trial.Dial(t, srv)
 					srv.Intercept(zktest.Match{From: trial.Ours, Skip: step}, fault)
 					if expires {
-						srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+						srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpConnect},
+							zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 					}
-					require.NoError(t, c.CreateAll(trial.Within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name, step, expires)
+					require.NoError(t, c.CreateAll(trial.Within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name,
+						step, expires)
 					n, _ := srv.Node("/a/b/c")
 					require.Equal(t, "1", string(n.Data))
 					require.Zero(t, n.Stat.Version)
@@ -97,18 +100,22 @@ func TestCreateAll_EveryRequestLost(t *testing.T) {
 	}
 }
 
-// TestCreateAll_ReplyLost_AnotherClientMeddles: before the look at what became of the create.
+// TestCreateAll_ReplyLost_AnotherClientMeddles: it does so before the check of what became of the create.
 func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 	const path = "/a/b"
 	tests := []struct {
 		name   string
 		fault  zktest.Action
 		meddle func(*zktest.Server) error
-		want   string // of the error; empty is none
+		want   string // text of the error; empty for none
 	}{
-		{"same data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, ""},
-		{"other data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err }, "there is a node with other data"},
-		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) }, "there is a node with other data"},
+		{"same data", zktest.DropRequest(),
+			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, ""},
+		{"other data", zktest.DropRequest(),
+			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err },
+			"there is a node with other data"},
+		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) },
+			"there is a node with other data"},
 		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, "deleted since"},
 		{"deleted with its parent", zktest.DropReply(), func(srv *zktest.Server) error {
 			return errors.Join(srv.Delete(path), srv.Delete("/a"))
@@ -129,7 +136,8 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 				trial.Create(t, srv, "/a", "")
 				require.NoError(t, c.Sync(t.Context(), "/")) // so that it knows how far the servers are
 				srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate}, tt.fault)
-				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect},
+					zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
 				err := c.CreateAll(t.Context(), path, []byte("1"))
 				if tt.want != "" {
 					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -158,8 +166,8 @@ func TestCreateAll_LateCreate(t *testing.T) {
 	})
 }
 
-// TestCreateAll_SessionLostUnheard: the session ends here while the servers still keep it. A create of it may come at any time, so
-// none is sent again.
+// TestCreateAll_SessionLostUnheard: the session ends here while the servers still keep it. A create of it may arrive at
+// any time, so none is sent again.
 func TestCreateAll_SessionLostUnheard(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -181,9 +189,10 @@ func TestCreateAll_SessionLostUnheard(t *testing.T) {
 func TestCreateAll_ParentReapedInBetween(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
-		reaped := srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete("/a"))
-		}))
+		reaped := srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate, Skip: 1, Times: 3},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete("/a"))
+			}))
 		require.NoError(t, c.CreateAll(t.Context(), "/a/b", nil))
 		require.Equal(t, 3, reaped.Hits())
 		require.True(t, srv.Exists("/a/b"))
@@ -213,7 +222,7 @@ func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
 	})
 }
 
-// The node is not there, and whether it ever was cannot be read from its parent.
+// The node does not exist, and its parent does not reveal whether it ever did.
 func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -225,7 +234,7 @@ func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
 	})
 }
 
-// The session ends while the parents are made, and takes the caller's context with it.
+// The session ends while the parents are created, and so does the caller's context.
 func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -240,7 +249,8 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 	})
 }
 
-// A server that answers "no node" to everything is asked with growing pauses. Parents that are missing, or reaped once, cost none.
+// A server that answers "no node" to everything gets its requests with growing pauses. Parents that are missing, or
+// reaped once, cost none.
 func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 	for name, create := range map[string]func(ctx context.Context, c *client.Client, s *session.Session) error{
 		"client": func(ctx context.Context, c *client.Client, _ *session.Session) error {
@@ -262,19 +272,22 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 				require.Less(t, all.Hits(), 300)
 				require.Greater(t, all.Hits(), 100, "and it goes on")
 				all.Remove()
-				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }), "the parent is missing")
+				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }),
+					"the parent is missing")
 				require.NoError(t, srv.Delete("/a/b"))
 				reap := func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }
 				require.NoError(t, srv.Delete("/a"))
-				once := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/a/b$", Where: func(zktest.Request) bool { return srv.Exists("/a") }}, zktest.Before(reap))
-				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }), "it is reaped once")
+				once := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/a/b$",
+					Where: func(zktest.Request) bool { return srv.Exists("/a") }}, zktest.Before(reap))
+				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }),
+					"it is reaped once")
 				require.Equal(t, 1, once.Hits())
 			})
 		})
 	}
 }
 
-// TestMakeContainers_Requests: one if only the direct parent is missing, whatever is above it.
+// TestMakeContainers_Requests: one request if only the direct parent is missing, whatever is above it.
 func TestMakeContainers_Requests(t *testing.T) {
 	for there, want := range map[string]int{"/a/b/c/d": 1, "/a/b/c": 1, "/a/b": 3, "/a": 5, "": 7} {
 		t.Run(there, func(t *testing.T) {

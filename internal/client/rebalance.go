@@ -9,15 +9,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// quietPause is how long to wait before the next look for a quiet moment.
+// quietPause is how long to wait before checking again for a quiet moment.
 const quietPause = 100 * time.Millisecond
 
 // rebalance moves the client to the server that it has drawn, until the client is closed.
 //
-// A server that restarts loses its clients to the others, and the last one to restart ends up with none. Each client that has lost its
-// connection draws again among all servers, and moves at a random moment, which is after the restarts if there is time enough. So in the
-// end each has drawn uniformly, whatever the order of the restarts, and need not know how many clients a server has. If the servers become
-// others meanwhile, a client follows with the same aim; see destination.
+// A server that restarts loses its clients to the others, and the last one to restart ends up with none. Each client
+// that has lost its connection draws again among all servers, and moves at a random moment, which is after the restarts
+// if there is enough time. In the end each has therefore drawn uniformly, whatever the order of the restarts, without
+// knowing how many clients a server has. If the servers change in the meantime, a client follows with the same aim; see
+// destination.
 func (c *core) rebalance() {
 	due := time.NewTimer(0)
 	due.Stop()
@@ -39,7 +40,8 @@ func (c *core) rebalance() {
 	}
 }
 
-// move moves to the server that was drawn, which may be the present one. It reports false if this is no quiet moment.
+// move moves to the server that was drawn, which may be the present one. It reports false if this is not a quiet
+// moment.
 func (c *core) move() bool {
 	c.mu.Lock()
 	s := c.session
@@ -64,15 +66,16 @@ func (h *hosts) draw() {
 	h.drawAmong(h.kin())
 }
 
-// drawAmong is called with mu held.
+// drawAmong draws a server among the names. The caller holds mu.
 func (h *hosts) drawAmong(names []string) {
 	if all := h.shuffled(h.liked(names)); len(all) > 0 {
 		h.moveTo(all[0])
 	}
 }
 
-// kin are the members of the ensemble or the other names, whichever the server belongs to that gave the session last: the others may lead
-// nowhere. A server that was a member goes on to serve, and clients may come back to it, but leads to those that are. Called with mu held.
+// kin returns the members of the ensemble or the other names, whichever group the server that last gave the session
+// belongs to: the other group may lead nowhere. A former member still serves, and clients may return to it, but it
+// leads to the present members. The caller holds mu.
 func (h *hosts) kin() []string {
 	if slices.Contains(h.members, h.good.Name) || h.left[h.good.Name] {
 		return h.members
@@ -80,8 +83,8 @@ func (h *hosts) kin() []string {
 	return without(h.names, h.members)
 }
 
-// redraw draws another server to move to, if that is necessary for the balance when the servers become others. A client whose server was
-// not among them has found the way to that one without them, and stays. Called with mu held.
+// redraw draws another server to move to if the balance requires it when the servers change. A client whose server was
+// not among the old ones has found its way to that server without them, and stays. The caller holds mu.
 func (h *hosts) redraw(was, now []string) {
 	at := cmp.Or(h.target, h.good)
 	if !slices.Contains(was, at.Name) || len(now) == 0 || sameNames(was, now) {
@@ -92,7 +95,7 @@ func (h *hosts) redraw(was, now []string) {
 	}
 }
 
-// moveTo notes where the client moves to. Called with mu held.
+// moveTo records where the client moves to. The caller holds mu.
 func (h *hosts) moveTo(server lifetime.Server) {
 	if h.moves == nil {
 		return
@@ -104,7 +107,7 @@ func (h *hosts) moveTo(server lifetime.Server) {
 	}
 }
 
-// liked returns the names that the user prefers, or all if these are none. Called with mu held.
+// liked returns the names that the user prefers, or all if there are none. The caller holds mu.
 func (h *hosts) liked(names []string) []string {
 	if some := h.favorites(names); len(some) > 0 {
 		return some
@@ -112,14 +115,14 @@ func (h *hosts) liked(names []string) []string {
 	return names
 }
 
-// favorites returns the names that the user prefers. Called with mu held.
+// favorites returns the names that the user prefers. The caller holds mu.
 func (h *hosts) favorites(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !h.preferred[name] })
 }
 
-// destination returns the server for a client of the server at when the servers become others. If those that were had as many clients each,
-// those that are have, too, and no more clients move than are needed for that: all of a server that is gone, and if there are more servers
-// than before, a part of the clients of each, to the new ones.
+// destination returns the server for a client of the server at when the servers change. If the old servers had equally
+// many clients each, so do the new ones, and no more clients move than that requires: all of a server that is gone, and
+// if there are more servers than before, some of the clients of each to the new ones.
 //
 // Source: HostConnectionManager.updateServerList of the Java client (ZOOKEEPER-1355).
 func destination(was, now []string, at string) string {
@@ -139,7 +142,8 @@ func destination(was, now []string, at string) string {
 
 func share(part, whole int) float64 { return float64(part) / float64(whole) }
 
-// aim makes the next round begin with the server to move to. It reports false if that is the present one, or there is none.
+// aim makes the next round begin with the server to move to. It reports false if that is the present one, or there is
+// none.
 func (h *hosts) aim() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,19 +155,20 @@ func (h *hosts) aim() bool {
 	return true
 }
 
-// stay undoes aim, unless another server was drawn since.
+// stay undoes aim, unless another server has been drawn since.
 func (h *hosts) stay() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.first, h.target = lifetime.Server{}, cmp.Or(h.target, h.first)
 }
 
-// matches reports whether the server is what was drawn.
+// matches reports whether the server is the one that was drawn.
 func matches(drawn, server lifetime.Server) bool {
 	return drawn.Name == server.Name && (drawn.Address == "" || drawn.Address == server.Address)
 }
 
-// next is order for a round. If the client moves, the server that it moves to comes first, and then the one that it comes from.
+// next is order for a round. If the client moves, the server that it moves to comes first, followed by the one that it
+// leaves.
 func (h *hosts) next() []lifetime.Server {
 	all := h.order()
 	h.mu.Lock()

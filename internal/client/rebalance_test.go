@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// If all servers had as many clients each, they have after a change, and no more clients have moved than the change needs. 1000
-// is more than six times the standard deviation.
+// If all servers had equally many clients, they still do after a change, and no more clients have moved than the change
+// requires. 1000 is more than six times the standard deviation.
 func TestDestination_ServersChange_EachHasAsManyClients(t *testing.T) {
 	t.Parallel()
 	const each = 20_000
@@ -59,7 +59,7 @@ func TestDestination_ServersChange_EachHasAsManyClients(t *testing.T) {
 	}
 }
 
-// A client at a server that the user does not prefer goes to one of those that the user prefers.
+// A client at a server that the user does not prefer moves to one that the user prefers.
 func TestDestination_NotAmongThem_GoesToAnyOfThem(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -69,7 +69,7 @@ func TestDestination_NotAmongThem_GoesToAnyOfThem(t *testing.T) {
 	require.Equal(t, map[string]bool{"a": true, "b": true}, seen)
 }
 
-// All names that are left may be members of the ensemble as well, so there is none to draw beside those.
+// All remaining names may be members of the ensemble as well, so there are no others to draw.
 func TestRedraw_NoneIsLeft_TheClientStays(t *testing.T) {
 	t.Parallel()
 	h := newHosts(&Config{Rebalance: time.Minute, Servers: []string{"a"}})

@@ -48,7 +48,7 @@ func TestSetACL(t *testing.T) {
 	})
 }
 
-// TestSetACL_ReplyLost: the version of the list says whether it was applied, and not that of the data.
+// TestSetACL_ReplyLost: the version of the list shows whether it was applied, not the version of the data.
 func TestSetACL_ReplyLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version int32
@@ -63,7 +63,7 @@ func TestSetACL_ReplyLost(t *testing.T) {
 	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			grow(t, srv, "/a")
-			require.NoError(t, srv.Set("/a", []byte("x"))) // the data have another version
+			require.NoError(t, srv.Set("/a", []byte("x"))) // the data have a different version
 			c := trial.Dial(t, srv)
 			requests := trial.Requests(srv, zktest.OpSetACL)
 			srv.Intercept(zktest.Match{Op: zktest.OpSetACL}, tt.action)
@@ -78,7 +78,8 @@ func TestSetACL_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSetACL_SecondCopyIsRefused: the first may have taken the permission from the second. The caller learns of both.
+// TestSetACL_SecondCopyIsRefused: the first may have removed the permission that the second needs. The error includes
+// both.
 func TestSetACL_SecondCopyIsRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		grow(t, srv, "/a")

@@ -15,7 +15,7 @@ type event int
 const (
 	established  event = iota // a server has given us the session, new or resumed
 	disconnected              // the connection of a session is gone
-	ended                     // the session is over
+	ended                     // the session has ended
 	closed                    // the user closed the client
 )
 
@@ -35,8 +35,8 @@ func next(s zkrecipes.State, e event) zkrecipes.State {
 	}
 }
 
-// stateLog is the list of all transitions. A reader keeps its place in it, so a slow reader misses nothing. Transitions that
-// all readers have passed are garbage.
+// stateLog is the list of all transitions. A reader keeps its place in it, so a slow reader misses nothing. Transitions
+// that all readers have passed are garbage.
 type stateLog struct {
 	mu   sync.Mutex
 	last *transition
@@ -45,7 +45,7 @@ type stateLog struct {
 type transition struct {
 	state           zkrecipes.State
 	at              time.Time
-	lifetime.Report               // of the session then
+	lifetime.Report               // that of the session at the time
 	after           chan struct{} // closed once next is set
 	next            *transition
 }

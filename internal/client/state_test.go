@@ -13,11 +13,16 @@ import (
 
 func TestNext_EveryStateAndEvent_IsInTheTable(t *testing.T) {
 	table := map[zkrecipes.State]map[event]zkrecipes.State{
-		zkrecipes.Connecting: {established: zkrecipes.Connected, disconnected: zkrecipes.Connecting, ended: zkrecipes.Connecting, closed: zkrecipes.Closed},
-		zkrecipes.Connected:  {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
-		zkrecipes.Suspended:  {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
-		zkrecipes.Lost:       {established: zkrecipes.Connected, disconnected: zkrecipes.Lost, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
-		zkrecipes.Closed:     {established: zkrecipes.Closed, disconnected: zkrecipes.Closed, ended: zkrecipes.Closed, closed: zkrecipes.Closed},
+		zkrecipes.Connecting: {established: zkrecipes.Connected, disconnected: zkrecipes.Connecting,
+			ended: zkrecipes.Connecting, closed: zkrecipes.Closed},
+		zkrecipes.Connected: {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed},
+		zkrecipes.Suspended: {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed},
+		zkrecipes.Lost: {established: zkrecipes.Connected, disconnected: zkrecipes.Lost, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed},
+		zkrecipes.Closed: {established: zkrecipes.Closed, disconnected: zkrecipes.Closed, ended: zkrecipes.Closed,
+			closed: zkrecipes.Closed},
 	}
 	for from, row := range table {
 		for e, to := range row {
@@ -28,7 +33,8 @@ func TestNext_EveryStateAndEvent_IsInTheTable(t *testing.T) {
 
 func TestState_String_IsOneWord(t *testing.T) {
 	for s, want := range map[zkrecipes.State]string{
-		zkrecipes.Connecting: "connecting", zkrecipes.Connected: "connected", zkrecipes.Suspended: "suspended", zkrecipes.Lost: "lost", zkrecipes.Closed: "closed", 9: "State(9)",
+		zkrecipes.Connecting: "connecting", zkrecipes.Connected: "connected", zkrecipes.Suspended: "suspended",
+		zkrecipes.Lost: "lost", zkrecipes.Closed: "closed", 9: "State(9)",
 	} {
 		require.Equal(t, want, s.String())
 	}

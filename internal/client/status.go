@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// Status is what a client knows of itself at one moment; package conn documents it.
+// Status is what a client knows about itself at one moment; package conn documents it.
 type Status struct {
 	State      zkrecipes.State
 	Since      time.Time
@@ -22,13 +22,13 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// trouble is the newest failure of a connection, of an attempt to connect, or of a session.
+// trouble is the latest failure of a connection, of an attempt to connect, or of a session.
 type trouble struct {
 	err error
 	at  time.Time
 }
 
-// Status does what conn.Client says, all as of one moment.
+// Status implements conn.Client. All fields are as of one moment.
 func (c *Client) Status() Status {
 	c.core.mu.Lock()
 	s, bad, before := c.core.session, c.core.trouble, c.core.lastAnswer
@@ -38,7 +38,7 @@ func (c *Client) Status() Status {
 		now := c.core.states.current()
 		st.State, st.Since = now.state, now.at
 		st.Answer = r.Answer
-		if st.LastAnswer.IsZero() { // this session has none, so the newest is of the session before
+		if st.LastAnswer.IsZero() { // this session has none, so the latest is that of the previous session
 			st.Answer = before
 		}
 		if r.Err != nil || !r.WasUp {

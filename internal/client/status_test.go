@@ -23,7 +23,8 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		s := trial.Live(t, c)
 		synctest.Wait()
 		require.Equal(t, conn.Status{
-			State: zkrecipes.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: trial.Timeout, ValidUntil: s.ValidUntil(),
+			State: zkrecipes.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: trial.Timeout,
+			ValidUntil: s.ValidUntil(),
 			LastAnswer: start,
 		}, c.Status())
 

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The server fails to marshal the reply to a write that it has applied, and the session ends before anybody looks.
+// The server fails to marshal the reply to a write that it has applied, and the session ends before anybody checks.
 func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 	for _, version := range []int32{-1, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -32,17 +32,19 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 			_, err = srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
 			tries := 0
-			_, err = versioned(t.Context(), c, "set", "/a", guard{version: version, of: dataVersion}, 0, func(s *session.Session) (zk.Stat, error) {
-				stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
-				if tries++; tries == 1 {
-					require.NoError(t, err) // applied, and this is what the client hears of it:
-					err = &session.OpError{Op: "set", Path: "/a", Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
-					srv.Expire(s.ID())
-					<-s.Done()
-					require.NoError(t, srv.Set("/a", []byte("another's")))
-				}
-				return stat, err
-			})
+			_, err = versioned(t.Context(), c, "set", "/a", guard{version: version, of: dataVersion}, 0,
+				func(s *session.Session) (zk.Stat, error) {
+					stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
+					if tries++; tries == 1 {
+						require.NoError(t, err) // applied, and this is what the client learns of it:
+						err = &session.OpError{Op: "set", Path: "/a",
+							Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
+						srv.Expire(s.ID())
+						<-s.Done()
+						require.NoError(t, srv.Set("/a", []byte("another's")))
+					}
+					return stat, err
+				})
 			n, _ := srv.Node("/a")
 			require.Equal(t, "another's", string(n.Data))
 			require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The next session is asked of a server that has not heard of what the last one has read.
+// The next session is requested from a server that has not seen what the last one has read.
 func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 	trial.Run(t, func(t *testing.T, lagging *zktest.Server) {
 		current := zktest.Run(t, zktest.InMemory())
@@ -30,15 +30,16 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		}
 		servers := map[string]*zktest.Server{"10.0.0.1:2181": current, "10.0.0.2:2181": lagging}
 		lagging.Refuse(zktest.Everyone)
-		c := trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			return servers[address].DialAs(trial.Label)(ctx, network, address)
-		}))
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2",
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				return servers[address].DialAs(trial.Label)(ctx, network, address)
+			}))
 		get := func() string {
 			data, _, err := c.Get(trial.Within(t, time.Hour), "/a")
 			require.NoError(t, err)
 			return string(data)
 		}
-		end := func() { // and then there is only the one that lags
+		end := func() { // after which only the one that lags is left
 			s := trial.Live(t, c)
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 				current.Refuse(zktest.Everyone)
@@ -64,14 +65,15 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 	})
 }
 
-// A reset, and an attempt that this client gives up, do not show that a server lags behind. Only refusals let a new session begin
-// on such a server.
+// A reset, and an attempt that this client gives up, do not show that a server lags behind. Only refusals let a new
+// session begin on such a server.
 func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
 	for name, fault := range map[string]func(raw net.Conn) net.Conn{
 		"reset": func(raw net.Conn) net.Conn { return trial.Ending{Conn: raw, End: syscall.ECONNRESET} },
 		"given up": func(raw net.Conn) net.Conn {
 			_ = raw.Close()
-			return trial.Ending{Conn: trial.Silent(), End: io.EOF} // as some connections read that this side has closed
+			// Some connections read like this once this side has closed them.
+			return trial.Ending{Conn: trial.Silent(), End: io.EOF}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +94,7 @@ func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
 				board.Connect(lagging.DialAs(trial.Label))
 				time.Sleep(trial.Timeout / 2)
 				require.Empty(t, lagging.Sessions(), "it has refused for half a timeout")
-				time.Sleep(3 * trial.Timeout) // with the pauses between attempts
+				time.Sleep(3 * trial.Timeout) // including the pauses between attempts
 				require.NotEmpty(t, lagging.Sessions(), "it has refused for a timeout")
 			})
 		})

@@ -13,12 +13,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Spec says what to create, all in one transaction.
+// Spec describes what to create, all in one transaction.
 type Spec struct {
-	Kind    string // what the names have between the GUID and the key
+	Kind    string // the part of the names between the GUID and the key
 	Data    []byte
-	Key     string   // empty: the server appends a sequence number
-	Count   int      // 0 is one
+	Key     string   // if empty, the server appends a sequence number
+	Count   int      // 0 means one
 	Instead []string // nodes to delete in the same transaction
 }
 
@@ -43,13 +43,13 @@ func (p *Parent) path(want Spec, guid [lengthOfGUID]byte) (path, inPath string) 
 
 var anyGUID = [lengthOfGUID]byte([]byte("00000000-0000-0000-0000-000000000000"))
 
-// Sample returns the path of a sequential node, as long as all of its kind are.
+// Sample returns the path of a sequential node, which has the same length for all nodes of its kind.
 func (p *Parent) Sample(kind string) string {
 	path, _ := p.path(Spec{Kind: kind, Key: "0000000000"}, anyGUID)
 	return path
 }
 
-// Check returns the error of nodes that no server would accept.
+// Check returns the error for nodes that no server would accept.
 func (p *Parent) Check(want Spec) error {
 	path, _ := p.path(want, anyGUID)
 	return p.Client.CheckCreate(path, want.Data, want.count(), want.Instead...)
@@ -61,19 +61,20 @@ type creation struct {
 	session *session.Session
 	want    Spec
 	path    string
-	guid    string            // in the path
-	parents []string          // containers that were made for it; see Session.RemoveUnused
-	copies  int               // that may have been applied and were not found
-	last    *session.Creation // the newest copy
+	guid    string            // the one in the path
+	parents []string          // containers created for it; see Session.RemoveUnused
+	copies  int               // how many may have been applied and were not found
+	last    *session.Creation // the latest copy
 }
 
-// Create creates a node in s, with missing parents. It calls sent, unless that is nil, whenever it has sent the
-// create, so a request that sent makes costs no extra round trip.
+// Create creates a node in s, with missing parents. It calls sent, unless that is nil, whenever it has sent the create,
+// so that a request made by sent costs no extra round trip.
 //
-// The GUID makes the create safe to repeat: if an answer is lost, the node is looked for before it is made again. A node
-// that is found counts only if this session owns it. The caller may go at any time; its node is then removed here.
+// The GUID makes the create safe to repeat: if an answer is lost, Create searches for the node before it creates it
+// again. A node that is found counts only if this session owns it. The caller may give up at any time; its node is then
+// removed here.
 //
-// Errors: ErrGone if part of what was made was deleted, or a node to delete was missing.
+// Errors: ErrGone if part of what was created was deleted, or a node to delete was missing.
 //
 // Source: Curator's CreateBuilder with protection; its search trusts a follower that lags.
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
@@ -87,11 +88,13 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(err)
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c.last)
-		err = hangups.Judge(want.count()*len(want.Data), err) // if ctx ended before the answer, the outcome is unknown, too
+		// If ctx ended before the answer, the outcome is unknown too.
+		err = hangups.Judge(want.count()*len(want.Data), err)
 		switch {
-		case err == nil && zxid <= 0: // the fencing token would be worth nothing
+		case err == nil && zxid <= 0: // the fencing token would be worthless
 			return c.abandon(&session.OpError{Op: "create", Path: paths[0], Err: fmt.Errorf(
-				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer, zxid)})
+				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer,
+				zxid)})
 		case err == nil:
 			return c.made(p.newNode(s, paths, zxid))
 		case wire.ServerFault(err), errors.Is(err, zkrecipes.ErrTooLarge):
@@ -109,7 +112,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.abandon(ErrGone)
 			}
 		case errors.Is(err, session.ErrNotDeleted):
-			return c.fail(ErrGone) // a copy before may have come late and deleted it
+			return c.fail(ErrGone) // an earlier copy may have arrived late and deleted it
 		case errors.Is(err, zk.ErrNoNode) && !p.Given:
 			if err = remakes.Pause(ctx, err); err == nil {
 				var made []string
@@ -119,7 +122,8 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			if err != nil {
 				return c.fail(err)
 			}
-		case session.NotExecuted(err): // the server sheds load, or the connection is just going
+		// The server sheds load, or the connection is just ending.
+		case session.NotExecuted(err):
 			if err := repeats.Pause(ctx, err); err != nil {
 				return c.fail(err)
 			}
@@ -129,7 +133,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 	}
 }
 
-// start sends a copy of the create. Errors: nothing was sent.
+// start sends a copy of the create. If it returns an error, nothing was sent.
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	p, want := c.parent, c.want
 	c.last, err = c.session.StartCreateFor(
@@ -137,7 +141,7 @@ func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	return err
 }
 
-// made returns the node. If a copy of its create may come late, the node remembers that; see sweep.
+// made returns the node. If a copy of its create may arrive late, the node remembers that; see sweep.
 func (c *creation) made(n *Node) (*Node, error) {
 	c.session.Used(c.parents)
 	n.Kind = c.want.Kind
@@ -147,7 +151,7 @@ func (c *creation) made(n *Node) (*Node, error) {
 	return n, nil
 }
 
-// fail returns the error of a create that has created no node. However, an earlier copy may arrive late; see sweep.
+// fail returns the error of a create that has created no node. An earlier copy may still arrive late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
 	if c.copies > 0 || len(c.parents) > 0 {
 		left := *c // a creation that succeeds stays on the stack
@@ -161,7 +165,7 @@ func (c *creation) fail(err error) (*Node, error) {
 	return nil, err
 }
 
-// removeParents removes a parent that was created for a node that was not. A failure to do so is not an error of the
+// removeParents removes parents that were created for a node that was not. A failure to do so is not an error of the
 // create.
 func (c *creation) removeParents(ctx context.Context) {
 	if len(c.parents) > 0 {
@@ -169,8 +173,8 @@ func (c *creation) removeParents(ctx context.Context) {
 	}
 }
 
-// abandon returns the error of a create that may have made something, and removes that. It waits for the answer first, so that
-// nothing can be made after the removal. It ends when the removal is confirmed, or with the session.
+// abandon returns the error of a create that may have created something, and removes that. It waits for the answer
+// first, so that nothing can be created after the removal. It ends when the removal is confirmed, or with the session.
 func (c *creation) abandon(err error) (*Node, error) {
 	left := *c
 	left.session.Go(func(ctx context.Context) {

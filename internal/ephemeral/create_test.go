@@ -37,8 +37,8 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *ephemera
 	})
 }
 
-// TestCreate: one node, whatever became of the first copies, and nothing after its removal. What is to be sent behind a create
-// is sent behind each copy.
+// TestCreate: there is one node, whatever happened to the first copies, and none after its removal. Whatever must be
+// sent after a create is sent after each copy.
 func TestCreate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		action zktest.Action
@@ -90,7 +90,8 @@ func TestCreate_SeveralInsteadOfOne(t *testing.T) {
 	})
 }
 
-// TestCreate_CallerGone: the caller goes while the answer is on its way. The call returns at once, and the node goes too.
+// TestCreate_CallerGone: the caller gives up while the answer is in flight. The call returns at once, and the node is
+// removed.
 func TestCreate_CallerGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		answered := make(chan struct{})
@@ -108,7 +109,7 @@ func TestCreate_CallerGone(t *testing.T) {
 	})
 }
 
-// noted notes what it is told.
+// noted records its calls.
 type noted []string
 
 func (n *noted) Deleting() { *n = append(*n, "leaving") }
@@ -137,7 +138,7 @@ func TestRemove_Observer(t *testing.T) {
 	}
 }
 
-// TestRemove_NotAllowed: the caller learns of it. The removal continues, and is done once the server allows it.
+// TestRemove_NotAllowed: the caller gets the error. The removal continues, and completes once the server permits it.
 func TestRemove_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		n, err := p.Create(t.Context(), s, member, nil)
@@ -181,9 +182,11 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 		action zktest.Action
 		is     error
 	}{
-		"barrier fails":    {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency), zkrecipes.Code(-2)},
-		"list is refused":  {zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
-		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
+		"barrier fails": {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency),
+			zkrecipes.Code(-2)},
+		"list is refused": {zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
+		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth),
+			zk.ErrNoAuth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
@@ -202,8 +205,8 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 	}
 }
 
-// TestCreate_DeletedAfterALostReply: what was made is gone when it is looked for. With its parent it is made again. If a part of
-// it is left, neither that nor a second copy counts.
+// TestCreate_DeletedAfterALostReply: what was created is gone by the time it is searched for. With its parent it is
+// created again. If only a part of it is left, neither that nor a second copy counts.
 func TestCreate_DeletedAfterALostReply(t *testing.T) {
 	three := ephemeral.Spec{Kind: "lease-", Count: 3}
 	after := func(srv *zktest.Server, remove func()) {
@@ -245,7 +248,7 @@ func TestCreate_FoundInTheirOrder(t *testing.T) {
 	})
 }
 
-// TestCreate_LateCopyHasTheName: a node with a key is sent again, and the first copy comes in between.
+// TestCreate_LateCopyHasTheName: a node with a key is sent again, and the first copy arrives in between.
 func TestCreate_LateCopyHasTheName(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -267,8 +270,8 @@ func TestCreate_LateCopyHasTheName(t *testing.T) {
 	})
 }
 
-// TestRemove_SeveralLateCopies: two creates were lost, and each comes as late as it can, when the server gets the next barrier. The name is
-// the same, so the second can only come when the first is gone.
+// TestRemove_SeveralLateCopies: two creates were lost, and each arrives as late as possible, when the server gets the
+// next barrier. The name is the same, so the second can only arrive when the first is gone.
 func TestRemove_SeveralLateCopies(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -286,7 +289,7 @@ func TestRemove_SeveralLateCopies(t *testing.T) {
 				copies <- err
 			}()
 			return true
-		}}, zktest.Fail(zktest.CodeThrottled)) // so that it is sent again, behind the copy
+		}}, zktest.Fail(zktest.CodeThrottled)) // so that it is sent again, after the copy
 		n.Remove()
 		require.NoError(t, n.WaitRemoved(t.Context()))
 		synctest.Wait()
@@ -301,7 +304,8 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
@@ -325,7 +329,8 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestRequireExists: only a reading says that the node is gone. A node of the same name that was made since is another one.
+// TestRequireExists: only a read shows that the node is gone. A node with the same name that was created since is a
+// different one.
 func TestRequireExists(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		n, err := p.Create(t.Context(), s, member, nil)
@@ -358,13 +363,14 @@ func TestIsCopy(t *testing.T) {
 	}
 }
 
-// TestRemove_Backoff: the first pause is about 10 ms, each further one half as long again, up to about 5 s. A random half more or
-// less keeps many clients apart. A server that has no room is not said to have refused.
+// TestRemove_Backoff: the first pause is about 10 ms, each further one half as long again, up to about 5 s. A random
+// half more or less keeps many clients apart. A server that sheds load is not reported to have refused.
 func TestRemove_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		p := &ephemeral.Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
@@ -381,7 +387,7 @@ func TestRemove_Backoff(t *testing.T) {
 		require.NoError(t, n.WaitRemoved(t.Context()))
 		require.Greater(t, len(tries), 30)
 		pause := 10 * time.Millisecond
-		for i := 2; i < len(tries); i++ { // the second try goes out at once
+		for i := 2; i < len(tries); i++ { // the second try is sent at once
 			gap := tries[i].Sub(tries[i-1])
 			require.GreaterOrEqual(t, gap, pause/2-time.Microsecond)
 			require.LessOrEqual(t, gap, pause*3/2+time.Microsecond)
@@ -405,7 +411,7 @@ func TestRemove_SeveralNodes_IsOneTransaction(t *testing.T) {
 	})
 }
 
-// A server that answers "no node" to everything is asked with growing pauses.
+// A server that answers "no node" to everything gets its requests with growing pauses.
 func TestCreate_ServerKnowsNoNode_IsPaced(t *testing.T) {
 	for name, plain := range map[string]bool{"containers": false, "plain": true} {
 		t.Run(name, func(t *testing.T) {

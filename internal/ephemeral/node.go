@@ -14,43 +14,43 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node is one of our nodes. It ends with its session at the latest. Several that were created in one transaction are
-// one Node: they share the czxid, and each is useless without the others.
+// Node is one of our nodes. It ends no later than its session. Several that were created in one transaction are one
+// Node: they share the czxid, and each is useless without the others.
 type Node struct {
 	Parent   *Parent
 	Session  *session.Session
 	Kind     string
 	Paths    []string
 	Czxid    int64
-	Observer Observer // nil is none
+	Observer Observer // may be nil
 
 	one  [1]string // memory for Paths
 	guid string    // set if several copies of its create were sent
 
 	once    sync.Once     // guards the removal
-	settled chan struct{} // closed when the removal is complete, refused, or the session over
+	settled chan struct{} // closed when the removal is complete or refused, or the session has ended
 
 	mu      sync.Mutex
-	refusal error // why the server does not allow the removal; nil unless that is so
+	refusal error // why the server does not permit the removal; nil otherwise
 }
 
-// Observer is told of the deletion of a node.
+// Observer is notified of the deletion of a node.
 type Observer interface {
 	// Deleting is called before the node is deleted.
 	Deleting()
-	// Deleted is called when the server has said that this deletion succeeded.
+	// Deleted is called when the server has confirmed that this deletion succeeded.
 	Deleted()
 }
 
 func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
 	n := &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
-	if len(paths) == 1 { // what it was made by need not stay in memory
+	if len(paths) == 1 { // so that what it was made from need not stay in memory
 		n.one[0], n.Paths = paths[0], n.one[:]
 	}
 	return n
 }
 
-// IsCopy reports whether a copy of the node's own create made the node of that name.
+// IsCopy reports whether a copy of the node's own create created the node with that name.
 func (n *Node) IsCopy(name string) bool {
 	return n.guid != "" && strings.HasPrefix(name, Prefix(n.guid))
 }
@@ -69,13 +69,14 @@ func (n *Node) RequireExists(ctx context.Context) error {
 	return nil
 }
 
-// Remove begins to delete the node and returns at once. The deletion is repeated, with backoff, until it is complete or the
-// session over. It may be called any number of times.
+// Remove begins to delete the node and returns immediately. The deletion is repeated, with backoff, until it is
+// complete or the session has ended. Remove may be called any number of times.
 //
-// While a delete is unanswered, the session is retained. If the server answers the sync that follows and not the delete, the
-// connection ends, and the delete is sent again.
+// While a delete is unanswered, the session is retained. If the server answers the sync that follows but not the
+// delete, the connection ends, and the delete is sent again.
 //
-// It reports whether this call has given the deletion to a connection: what the session sends on that later comes behind it.
+// It reports whether this call has given the deletion to a connection, in which case everything that the session sends
+// on it later comes after the deletion.
 func (n *Node) Remove() (sent bool) {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this
 	// node's hold would re-enter once and deadlock. The hold has unregistered it from the session before.
@@ -93,10 +94,10 @@ func (n *Node) Remove() (sent bool) {
 	return sent
 }
 
-// answered takes the outcome of the first delete.
+// answered records the outcome of the first delete.
 func (n *Node) answered(err error) {
 	n.Session.EndRetention()
-	// If the node was gone already, somebody else has deleted it, and when is not known.
+	// If the node was already gone, somebody else has deleted it, at an unknown time.
 	if err == nil && n.Observer != nil {
 		n.Observer.Deleted()
 	}
@@ -121,11 +122,12 @@ func (n *Node) keepRemoving() {
 			n.Parent.sweep(ctx, n.Session, n.guid)
 		}
 	}) {
-		close(n.settled) // the client is closed, and its session with it
+		// The client is closed, and its session with it.
+		close(n.settled)
 	}
 }
 
-// refuse notes that the server does not allow the removal. Those that wait for it wait no more.
+// refuse records that the server does not permit the removal. Waiters for the removal stop waiting.
 func (n *Node) refuse(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +137,7 @@ func (n *Node) refuse(why error) {
 	n.refusal = why
 }
 
-// removed notes that the removal is complete, or the session over, perhaps after a refusal.
+// removed records that the removal is complete, or the session has ended, perhaps after a refusal.
 func (n *Node) removed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +147,7 @@ func (n *Node) removed() {
 	n.refusal = nil
 }
 
-// Removed notes that a transaction has deleted the node.
+// Removed records that a transaction has deleted the node.
 func (n *Node) Removed() {
 	n.once.Do(func() {
 		if n.guid == "" {
@@ -156,9 +158,9 @@ func (n *Node) Removed() {
 	})
 }
 
-// WaitRemoved returns when the removal is complete, or the session over.
+// WaitRemoved returns when the removal is complete, or the session has ended.
 //
-// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal continues.
+// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
 func (n *Node) WaitRemoved(ctx context.Context) error {
 	if ctx == nil {
 		return session.ErrNoContext
@@ -167,7 +169,7 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	case <-n.settled:
 	case <-ctx.Done():
 		select {
-		case <-n.settled: // that counts, even if ctx has ended
+		case <-n.settled: // this counts even if ctx has ended
 		default:
 			return context.Cause(ctx)
 		}
@@ -177,8 +179,8 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 	return n.refusal
 }
 
-// delete deletes all paths, several of them in one transaction. If one of them is gone the transaction fails, and
-// they are deleted one by one.
+// delete deletes all paths, several of them in one transaction. If one of them is gone the transaction fails, and they
+// are deleted one by one.
 func (n *Node) delete(ctx context.Context) error {
 	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {
@@ -198,9 +200,9 @@ func (n *Node) delete(ctx context.Context) error {
 	return nil
 }
 
-// isDone converts the answer to a delete into whether there is more to do. An earlier copy of the delete may have
-// been applied. The name contains a GUID, so no other node can have taken its place, and a node that is gone is what
-// the caller wants.
+// isDone converts the answer to a delete into whether there is more to do. An earlier copy of the delete may have been
+// applied. The name contains a GUID, so no other node can have taken its place, and a node that is gone is what the
+// caller wants.
 func isDone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -208,10 +210,10 @@ func isDone(err error) error {
 	return err
 }
 
-// untilDone repeats f, with backoff, until it returns nil or ctx, the session's, ends. A refusal is logged once, because
-// others wait for what is to be removed.
+// untilDone repeats f, with backoff, until it returns nil or ctx, which is the session's, ends. A refusal is logged
+// once, because others wait for what is being removed.
 func (p *Parent) untilDone(ctx context.Context, f func() error) {
-	var pauses *pause.Growing // most succeed at once
+	var pauses *pause.Growing // most calls succeed at once
 	logged := false
 	for {
 		err := f()
@@ -226,6 +228,6 @@ func (p *Parent) untilDone(ctx context.Context, f func() error) {
 		if pauses == nil {
 			pauses = pause.New(10*time.Millisecond, 5*time.Second, 1.5)
 		}
-		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop looks at ctx
+		_ = session.Sleep(ctx, pauses.NextBackOff()) // the loop checks ctx
 	}
 }

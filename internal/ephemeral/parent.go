@@ -1,6 +1,6 @@
-// Package ephemeral creates and removes ephemeral nodes, so that none is left behind. If the reply to a create is
-// lost, the node is found by the GUID in its name. If the caller has given up, its node is removed. A removal
-// continues until it is done, or the session is over.
+// Package ephemeral creates and removes ephemeral nodes without leaving any behind. If the reply to a create is lost,
+// the node is found by the GUID in its name. If the caller has given up, its node is removed. A removal continues until
+// it is done or the session has ended.
 package ephemeral
 
 import (
@@ -16,20 +16,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Parent is the node under which the nodes are made.
+// Parent is the node under which the nodes are created.
 type Parent struct {
 	Client *client.Client
 	Path   string
-	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
-	Seed   []byte // the data of a plain one that is made
-	Given  bool   // if it is missing, it is not made
-	// The nodes below are a caller's of its own: they have this access list, unless it is empty, and may stay when the
+	// Whether a missing parent is created as a plain node; otherwise it is created as a container.
+	Plain bool
+	Seed  []byte // the data of a plain one that is created
+	Given bool   // a missing parent is not created
+	// The nodes below belong to the caller: they have this access list, unless it is empty, and may remain when the
 	// session ends.
 	ACL     []zk.ACL
 	Lasting bool
 }
 
-// owner returns the ephemeral owner of the nodes that s makes.
+// owner returns the ephemeral owner of the nodes that s creates.
 func (p *Parent) owner(s *session.Session) int64 {
 	if p.Lasting {
 		return 0
@@ -37,11 +38,10 @@ func (p *Parent) owner(s *session.Session) int64 {
 	return s.ID()
 }
 
-// Child returns the path of a child. The parent may be "/", as the root of a client made by Sub.
+// Child returns the path of a child. The parent may be "/", like the root of a client made by Sub.
 func (p *Parent) Child(name string) string { return strings.TrimSuffix(p.Path, "/") + "/" + name }
 
-// make creates the parent, which is missing, and everything missing above it. It returns the containers that it has
-// created.
+// make creates the missing parent, and everything missing above it. It returns the containers that it has created.
 func (p *Parent) make(ctx context.Context, s *session.Session) (made []string, err error) {
 	if p.Plain {
 		return nil, s.Ensure(ctx, p.Path, p.Seed)
@@ -51,7 +51,7 @@ func (p *Parent) make(ctx context.Context, s *session.Session) (made []string, e
 
 const lengthOfGUID = 36
 
-// NewGUID returns a random UUID, version 4, as Java writes it.
+// NewGUID returns a random UUID, version 4, formatted like Java's.
 func NewGUID() string {
 	guid := newGUID()
 	return string(guid[:])
@@ -74,8 +74,8 @@ func newGUID() (guid [lengthOfGUID]byte) {
 
 const prefix = "_c_"
 
-// Prefix returns what a name begins with. The GUID is how the node is found again.
+// Prefix returns the beginning of a name. The GUID is how the node is found again.
 func Prefix(guid string) string { return prefix + guid + "-" }
 
-// ErrGone reports that one of our nodes was deleted, by hand or with its parent.
+// ErrGone means that one of our nodes was deleted, by hand or with its parent.
 var ErrGone = errors.New("the node was deleted")

@@ -28,8 +28,7 @@ func TestPrefix_IsCurators(t *testing.T) {
 }
 
 // Of 3,000 locks with different names and deadlines, up to 509 left their parents forever: a server keeps a container
-// that never had a child. So did a client that was closed right after such a
-// call, or during it.
+// that never had a child. A client that was closed right after such a call, or during it, did the same.
 func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	container := func(of string, a func(cancel func()) zktest.Action) func(*zktest.Server, func()) {
 		return func(srv *zktest.Server, cancel func()) {
@@ -83,13 +82,15 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 		})
 	}
 	for name, disturb := range map[string]func(*zktest.Server, func()){
-		"before the parent is made":       container(path, before),
-		"as the parent is made":           container(path, after),
-		"between two parents":             container("/app", after),
-		"before the node is made":         child(before),
-		"as the node is made":             child(after),
-		"not allowed to make the node":    child(func(func()) zktest.Action { return zktest.Fail(zktest.CodeNoAuth) }),
-		"fault of the server at the node": child(func(func()) zktest.Action { return zktest.Fail(zktest.CodeRuntimeInconsistency) }),
+		"before the parent is made":    container(path, before),
+		"as the parent is made":        container(path, after),
+		"between two parents":          container("/app", after),
+		"before the node is made":      child(before),
+		"as the node is made":          child(after),
+		"not allowed to make the node": child(func(func()) zktest.Action { return zktest.Fail(zktest.CodeNoAuth) }),
+		"fault of the server at the node": child(func(func()) zktest.Action {
+			return zktest.Fail(zktest.CodeRuntimeInconsistency)
+		}),
 	} {
 		for how, end := range ends {
 			run(name+"/"+how, disturb, end)
@@ -104,7 +105,8 @@ func TestCreate_ParentMadeInVain_IsRemoved(t *testing.T) {
 	}), ends["caller gone"])
 }
 
-// If the server does not say in time what became of the parent, the session is closed all the same, since others wait for that.
+// If the server does not report in time what happened to the parent, the session is closed nevertheless, since others
+// wait for that.
 func TestCreate_ParentMadeInVain_NoAnswer_SessionIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), "/app", nil))
@@ -123,8 +125,8 @@ func TestCreate_ParentMadeInVain_NoAnswer_SessionIsClosed(t *testing.T) {
 	})
 }
 
-// TestCreate_ParentMadeInVain_OfOthers_Stays: existing parents, parents that others have since filled, and parents
-// that others use.
+// TestCreate_ParentMadeInVain_OfOthers_Stays: existing parents, parents that others have since filled, and parents that
+// others use.
 func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 	put := func(srv *zktest.Server, path string, mode zktest.Mode) {
 		_, err := srv.Create(path, nil, mode)
@@ -190,12 +192,13 @@ func TestCreate_ParentMadeInVain_OfOthers_Stays(t *testing.T) {
 	}
 }
 
-// TestCreate_ParentRemovedUnderAnother: a caller that finds it gone makes it again.
+// TestCreate_ParentRemovedUnderAnother: a caller that finds it gone creates it again.
 func TestCreate_ParentRemovedUnderAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), "/app", nil))
 		ctx, cancel := context.WithCancel(t.Context())
-		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^" + path + "$"}, zktest.After(func(zktest.Request) { cancel() }))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^" + path + "$"},
+			zktest.After(func(zktest.Request) { cancel() }))
 		deleting := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + path + "$"}, zktest.Before(func(zktest.Request) {
 			close(deleting)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// CreateProtected does what conn.Client says.
+// CreateProtected implements conn.Client.
 func CreateProtected(
 	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
@@ -35,11 +35,13 @@ func CreateProtected(
 	if err != nil {
 		return "", &session.OpError{Op: "create", Path: path, Err: err}
 	}
-	defer s.Retain()() // so that a sync follows: if it is answered and the create is not, the connection ends
+	// A sync then follows: if it is answered and the create is not, the connection ends.
+	defer s.Retain()()
 	for {
 		n, err := p.Create(ctx, s, want, nil)
 		switch {
-		case errors.Is(err, ErrGone): // an early copy came late, so there were two, and both go
+		// An early copy arrived late, so there were two, and both are removed.
+		case errors.Is(err, ErrGone):
 		case err != nil:
 			return "", err
 		default:

@@ -24,10 +24,12 @@ var modes = map[string]int32{
 	"ephemeral": conn.Ephemeral, "ephemeral-sequential": conn.EphemeralSequential,
 }
 
-// TestCreateProtected: one node of the mode, and its path, whatever became of the first request.
+// TestCreateProtected: there is one node of the given mode, and its path is returned, whatever happened to the first
+// request.
 func TestCreateProtected(t *testing.T) {
 	for fault, action := range map[string]zktest.Action{
-		"none": zktest.Proceed(), "not applied": zktest.DropRequest(), "reply lost": zktest.DropReply(), "shedding load": zktest.Fail(zktest.Code(-127)),
+		"none": zktest.Proceed(), "not applied": zktest.DropRequest(), "reply lost": zktest.DropReply(),
+		"shedding load": zktest.Fail(zktest.Code(-127)),
 	} {
 		for name, mode := range modes {
 			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {
@@ -91,7 +93,7 @@ func TestCreateProtected_BadInput(t *testing.T) {
 	})
 }
 
-// TestCreateProtected_CallerGone: nobody knows of the node, so it goes.
+// TestCreateProtected_CallerGone: nobody knows of the node, so it is removed.
 func TestCreateProtected_CallerGone(t *testing.T) {
 	for name, mode := range modes {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, _ *session.Session) {
@@ -111,8 +113,8 @@ func TestCreateProtected_CallerGone(t *testing.T) {
 	}
 }
 
-// TestCreateProtected_SearchRefused: the caller learns that it may have been made, and what was made goes once it can
-// be found.
+// TestCreateProtected_SearchRefused: the error shows that the node may have been created, and what was created is
+// removed once it can be found.
 func TestCreateProtected_SearchRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, _ *session.Session) {
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -128,7 +130,7 @@ func TestCreateProtected_SearchRefused(t *testing.T) {
 	})
 }
 
-// TestCreateProtected_SessionGone: the call ends, and an ephemeral node with its session. The error names one that
+// TestCreateProtected_SessionGone: the call ends, and an ephemeral node with its session. The error names a node that
 // stays.
 func TestCreateProtected_SessionGone(t *testing.T) {
 	for name, mode := range modes {
@@ -151,8 +153,8 @@ func TestCreateProtected_SessionGone(t *testing.T) {
 	}
 }
 
-// TestCreateProtected_Counts: an ephemeral node takes of what the session may have, and gives it back. A persistent one
-// takes nothing.
+// TestCreateProtected_Counts: an ephemeral node takes up some of what the session may have, and returns it. A
+// persistent one uses none.
 func TestCreateProtected_Counts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -11,19 +11,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// find looks for what was made with the GUID. Nil and no error says that this session has nothing of it.
+// find searches for what was created with the GUID. If it returns nil and no error, this session has nothing of it.
 //
-// The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not
-// suffice: the leader that answers it may have been replaced by the one that has the create. One create can still
-// arrive late. A server may hang while it has the create, and resume the session afterwards, when we have already
-// tried again without success; see sweep.
+// The barrier makes the read newer than any create whose reply is lost, so none is in flight. A sync would not suffice:
+// the leader that answers it may have been replaced by the one that has the create. One create can still arrive late. A
+// server may hang while it has the create, and resume the session afterwards, when we have already tried again without
+// success; see sweep.
 func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
 	}
 	children, err := s.Children(ctx, p.Path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil //nolint:nilnil // not there, and no error
+		return nil, nil //nolint:nilnil // no node, and no error
 	}
 	if err != nil {
 		return nil, err
@@ -51,13 +51,15 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	if !p.Lasting {
 		s.Found(p.Child(Prefix(guid)), paths...)
 	}
-	slices.Sort(paths) // they differ only in their numbers, and the first must be the first
+	// They differ only in their numbers, and the first node must come first.
+	slices.Sort(paths)
 	return p.newNode(s, paths, zxid), nil
 }
 
-// sweep removes what there is with the GUID, until a search finds nothing. A create that was sent again may have made two nodes after all, the first
-// of them late (ZOOKEEPER-710 is about such servers). A late one behind the one that counts does no harm while that stands,
-// but it must not outlive it. If the late one is ahead, neither counts; see [Node.IsCopy].
+// sweep removes whatever exists with the GUID, until a search finds nothing. A create that was sent again may have
+// created two nodes after all, the first of them late (ZOOKEEPER-710 is about such servers). A late one behind the one
+// that counts does no harm while that exists, but it must not outlive it. If the late one is ahead, neither counts; see
+// [Node.IsCopy].
 func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
 	var found []string
 	p.untilDone(ctx, func() error {

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
-// proven is a contender that is proven up to a time.
+// proven is a contender that is proven until a given time.
 type proven struct{ until time.Time }
 
 func (p proven) Path() string                                   { return "/app/lock/x" }
@@ -28,7 +28,7 @@ func (p proven) OnExpiring(time.Duration, func()) (stop func()) { return func() 
 
 func (p proven) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) { return nil, nil }
 
-// TestBoth_LooksAtTheClock: no timer ends the hold here. The first question does, whatever is asked.
+// TestBoth_LooksAtTheClock: no timer ends the hold here. The first query does, whichever method it calls.
 func TestBoth_LooksAtTheClock(t *testing.T) {
 	type key struct{}
 	for name, ask := range map[string]func(ctx context.Context){
@@ -73,7 +73,7 @@ func TestBoth_LooksAtTheClock(t *testing.T) {
 	}
 }
 
-// TestBoth_EndsWithTheFirstToEnd: for its cause, and with the values of only the first.
+// TestBoth_EndsWithTheFirstToEnd: it takes the cause of that one, and the values only of first.
 func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	type key struct{}
 	why := errors.New("why")
@@ -95,7 +95,7 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	}
 }
 
-// TestBoth_EndWakesTheWaiter: the waiter has asked before either ended, and does not ask again.
+// TestBoth_EndWakesTheWaiter: the waiter blocks on Done before either ends, and does not query again.
 func TestBoth_EndWakesTheWaiter(t *testing.T) {
 	for _, which := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestBoth_EndWakesTheWaiter(t *testing.T) {
 	}
 }
 
-// Work that ends with its context returns the loss itself. It was in the error twice, and so on two lines of the log.
+// Work that ends with its context returns the loss itself. The error used to contain it twice, on two lines of the log.
 func TestDo_SaysALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, lose := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
@@ -169,7 +169,8 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 				if ending == "lost" {
 					require.EqualError(t, err, returns.want)
 				}
-				if saysEnded := name != "nothing" && name != "an error of its own"; saysEnded || ending != "inside a hold that is lost" {
+				if saysEnded := name != "nothing" && name != "an error of its own"; saysEnded ||
+					ending != "inside a hold that is lost" {
 					require.ErrorIs(t, err, zkrecipes.ErrLost)
 				}
 			})
@@ -177,7 +178,7 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 	}
 }
 
-// TestDo_Cancelled: what the function says of its cancellation is what the caller gets.
+// TestDo_Cancelled: the caller gets the function's own error about its cancellation.
 func TestDo_Cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h, _ := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
@@ -191,7 +192,8 @@ func TestDo_Cancelled(t *testing.T) {
 	require.NotErrorIs(t, err, zkrecipes.ErrLost)
 }
 
-// TestBoth_EndedByItsOwner: for the cause given, and nothing stays behind on a context that lives as long as the program.
+// TestBoth_EndedByItsOwner: it ends with the given cause, and leaves nothing behind on a context that lives as long as
+// the program.
 func TestBoth_EndedByItsOwner(t *testing.T) {
 	why := errors.New("why")
 	process := bubble.Last(t.Context())

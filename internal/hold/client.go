@@ -9,10 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// shareKey finds the share of a hold in its context.
+// shareKey is the context key for the share of a hold.
 type shareKey struct{}
 
-// shareOf returns the innermost share that ctx descends from; nil if there is none.
+// shareOf returns the innermost share that ctx descends from, or nil.
 func shareOf(ctx context.Context) *share {
 	if ctx == nil {
 		return nil
@@ -21,11 +21,12 @@ func shareOf(ctx context.Context) *share {
 	return sh
 }
 
-// RequireClient refuses a hold for a write through c, unless its recipe is on a client with the same connection and the same
-// root. A hold of zktest/fakehold has no client, and is not refused.
+// RequireClient returns an error unless h was acquired through a client with the same connection and root as c. It is
+// called before a write through c. A hold of zktest/fakehold has no client and is always accepted.
 func RequireClient(h *zkrecipes.Hold, c *client.Client) error {
 	sh := shareOf(h.Context())
-	if sh == nil || sh.hold != h { // the context of a hold made for a test may descend from a real one
+	// The context of a hold made for a test may descend from a real hold.
+	if sh == nil || sh.hold != h {
 		return nil
 	}
 	if err := session.RequireRoot(sh.through.Client.Root(), c.Root()); err != nil {

@@ -1,4 +1,4 @@
-// Package hold is about a contender that was granted: the holds on it, how they end, and work under a hold.
+// Package hold manages granted contenders: the holds on them, how those end, and the work done under a hold.
 package hold
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Grant is a node that has been granted, with the holds on it: one, or several if acquisitions are nested through the
-// context. It ends with the last of them, or when it is lost.
+// Grant is a granted node together with the holds on it: one, or several if acquisitions are nested through the
+// context. It ends when its last hold is released, or when it is lost.
 type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
@@ -28,56 +28,57 @@ type Grant struct {
 
 	revoking  sync.Once // guards the closing of revoked
 	detaching sync.Once // guards what detach does
-	logged    sync.Once // that it was lost
+	logged    sync.Once // guards the log entry about its loss
 
 	mu       sync.Mutex
 	holds    []*share
 	first    share     // memory for the first
-	one      [1]*share // memory for holds
+	one      [1]*share // backing array of holds
 	ended    bool
-	detached bool                 // done is closed, or will be as it is made
-	open     int32                // guarded transactions that are on their way, or may be: the outcome is unknown
+	detached bool                 // done is closed, or will be closed as soon as it is created
+	open     int32                // guarded transactions that are in flight, or may be because their outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
 	done     chan struct{}        // nil until over is called
-	traced   *tracedHold          // nil unless a tracer knows of it
+	traced   *tracedHold          // nil unless a tracer has seen it
 	stopLoss func()
 }
 
-// share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
-// names for the same paths.
+// share is what one hold has of a grant. The hold was acquired through a parent that may belong to another client, made
+// by Sub, which has different names for the same paths.
 type share struct {
-	context.Context //nolint:containedctx // of the acquisition, for its values
+	context.Context //nolint:containedctx // that of the acquisition, for its values
 	grant           *Grant
 	through         *ephemeral.Parent
 	hold            *zkrecipes.Hold            // set before the caller sees it, as is end
 	end             func(*zkrecipes.LostError) // ends the hold as lost
 }
 
-// local returns a path of the node as the client of the share sees it.
+// local translates a path of the node to the name it has in the client of the share.
 func (sh *share) local(path string) string {
 	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
 
-// Turn is a contender whose turn it is.
+// Turn is a contender that is next to be granted.
 type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token
 	Config recipe.Config
-	// Watch is on the node, if the waiter has one: the grant goes on with it. Otherwise Since fires on a connection newer than the one
-	// that showed the node. With neither, the grant does not depend on whether the node is still there.
+	// Watch is the waiter's watch on the node, if it has one; the grant takes it over. Otherwise Since fires on a
+	// connection newer than the one that showed the node. With neither, the grant does not depend on whether the node
+	// still exists.
 	Watch, Since *session.Watch
-	Place        Place // nil is none to hand over
+	Place        Place // nil if there is none to hand over
 }
 
-// Place is that of a contender.
+// Place is a contender's place in the queue.
 type Place interface {
-	// HandOver gives it to the next waiter of the session. It is called after a release. All that the node guards has been answered
-	// then, and its deletion is on its way.
+	// HandOver passes the place to the next waiter of the session. It is called after a release, when everything that the
+	// node guards has been answered and its deletion has been sent.
 	HandOver()
 }
 
-// isInDoubt reports whether the node may have been deleted unnoticed since the waiter got its turn.
+// isInDoubt reports whether the node may have been deleted unnoticed since the waiter's turn came.
 func (t *Turn) isInDoubt() bool {
 	if t.Watch != nil {
 		return t.Watch.HasFired()
@@ -85,11 +86,11 @@ func (t *Turn) isInDoubt() bool {
 	return t.Since.HasFired()
 }
 
-// isUnwatched reports whether no event would tell if the node were deleted now.
+// isUnwatched reports whether no event would report a deletion of the node from now on.
 func (t *Turn) isUnwatched() bool { return t.Watch == nil && t.Since != nil }
 
-// confirm asks whether the node is still there, with a watch. The answer is as recent as the leader's state when confirm was called, also
-// if another server gives it. It asks with exists, which needs no permission to read.
+// confirm checks that the node still exists, and watches it. The answer is as recent as the leader's state when confirm
+// was called, even if another server gives it. It uses exists, which needs no read permission.
 func (t *Turn) confirm(ctx context.Context) error {
 	if t.Watch.SaysDeleted() {
 		return ephemeral.ErrGone
@@ -113,14 +114,15 @@ func (t *Turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
-// callback must be set before the caller sees the hold. On error the caller removes the node.
+// Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and
+// its loss callback must be set before the caller sees the hold. On error the caller removes the node.
 //
-// The proof may take its time. Meanwhile the node may be deleted by hand and another client granted. No event tells of it if the node is
-// not watched, or if the connection is lost as well. In both cases Give asks whether the node still exists. While it does, the turn stands:
-// the parent is the same one, so nobody has come in ahead, and whoever had left is gone for good.
+// The proof may take a while. Meanwhile the node may be deleted by hand and another client granted. No event reports
+// this if the node is not watched, or if the connection is lost as well; in both cases Give checks that the node still
+// exists. While it does, the turn is valid: the parent is the same one, so nobody has entered ahead, and those that had
+// left are gone for good.
 //
-// Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
+// Errors: the session's own; ErrGone if the node was lost in the meantime; the cause of ctx.
 func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, place: turn.Place}
@@ -147,8 +149,8 @@ func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	}
 }
 
-// endOnLoss sets the callback that ends the grant with its session. When it returns nil, the session is proven alive and the turn is
-// not in doubt, both at once: each of the two questions may outlast the answer to the other.
+// endOnLoss sets the callback that ends the grant with its session. When it returns nil, both hold at once: the session
+// is proven alive and the turn is not in doubt. It loops because each of the two checks may outlast the other's answer.
 func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 	s, lossOnSuspend := g.Node.Session, turn.Config.LossOnSuspend
 	for {
@@ -170,7 +172,7 @@ func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 			return nil
 		}
 		if lossOnSuspend {
-			// Proven, but not connected. The next answer comes when it is.
+			// The session is proven, but not connected. The next answer arrives once it is.
 			if err := s.Sync(ctx, g.Node.Parent.Path); err != nil {
 				return err
 			}
@@ -178,7 +180,7 @@ func (g *Grant) endOnLoss(ctx context.Context, turn *Turn) error {
 	}
 }
 
-// hold returns another hold on the grant, unless that has ended. The share is memory for it.
+// hold adds a hold to the grant, unless the grant has ended. sh is the memory for its share.
 func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) (*zkrecipes.Hold, bool) {
 	*sh = share{Context: ctx, grant: g, through: through}
 	g.mu.Lock()
@@ -194,7 +196,7 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent, sh *share) 
 	return sh.hold, true
 }
 
-// revokeOnce tells the holders that they are asked to release.
+// revokeOnce notifies the holders of a request to release.
 func (g *Grant) revokeOnce() { g.revoking.Do(func() { close(g.revocation()) }) }
 
 // revocation returns the channel that revokeOnce closes.
@@ -210,12 +212,13 @@ func (g *Grant) revocation() chan struct{} {
 // lose ends all holds as lost, and then removes the node.
 func (g *Grant) lose(why *zkrecipes.LostError) { g.endHolds(why)() }
 
-// endHolds ends all holds as lost. Every loss comes here: from the session (endOnLoss), from the watch on the node
-// (watchPath), from Check, and from a hold that looked at the clock and has ended itself (Lapse). The first decides what the holds say.
+// endHolds ends all holds as lost. Every loss arrives here: from the session (endOnLoss), from the watch on the node
+// (watchPath), from Check, and from a hold that looked at the clock and ended itself (Lapse). The first one determines
+// what the holds report.
 //
-// When it returns the holds have ended, also if another goroutine was about to end them. What it returns logs that and removes the
-// node: in a session that lives on, it would be in the way of others. A session with many grants calls that when the holds of all
-// of them have ended.
+// When it returns, the holds have ended, even if another goroutine was about to end them. The returned function logs
+// the loss and removes the node, which would block others if the session lives on. A session with many grants calls it
+// only after the holds of all of them have ended.
 func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.seal(why)
 	for _, sh := range holds {
@@ -233,7 +236,7 @@ func (g *Grant) endHolds(why *zkrecipes.LostError) (afterwards func()) {
 	}
 }
 
-// seal ends the grant: after it no hold is given out. It returns the holds that are left, which the caller ends.
+// seal ends the grant, so that no more holds are added. It returns the remaining holds, which the caller must end.
 func (g *Grant) seal(why *zkrecipes.LostError) []*share {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -243,8 +246,8 @@ func (g *Grant) seal(why *zkrecipes.LostError) []*share {
 	return slices.Clone(g.holds)
 }
 
-// detach ends what the session does for the grant: its watches, the callback, the retention. It is called, once or more, when the
-// grant has ended, without mu.
+// detach stops what the session does for the grant: its watches, the callback, the retention. It is called, possibly
+// more than once, after the grant has ended, and without holding mu.
 func (g *Grant) detach() {
 	g.detaching.Do(func() {
 		g.mu.Lock()
@@ -261,7 +264,7 @@ func (g *Grant) detach() {
 	})
 }
 
-// Value makes the share the context that its hold has the values of.
+// Value makes the share the context from which its hold takes its values.
 func (sh *share) Value(key any) any {
 	if key == (shareKey{}) {
 		return sh
@@ -315,11 +318,11 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	g.detach()
 	g.traceEnd()
-	// Nothing is sent if there is no connection, or if a late copy of the create may come: see ephemeral.Node.Remove.
+	// Nothing is sent without a connection, or if a late copy of the create may arrive: see ephemeral.Node.Remove.
 	if sent := n.Remove(); sent && handsOver && g.place != nil {
 		g.place.HandOver()
 	}
-	// A context that descends from the hold has ended with it, which is no error.
+	// A context that descends from the hold has ended with it, which is not an error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
@@ -331,7 +334,8 @@ func (sh *share) Lapse(until time.Time) {
 	sh.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
 }
 
-// logLoss logs that the grant was lost, once. To close the client is the owner's own doing, and no reason to warn.
+// logLoss logs the loss of the grant once. Closing the client is the owner's own decision, and does not warrant a
+// warning.
 func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	write := g.Node.Parent.Client.Logger().Warn
 	if why.Reason == zkrecipes.LossClosed {
@@ -340,7 +344,8 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	g.logged.Do(func() {
 		attrs := []any{
 			"path", g.Node.Paths[0], "token", g.Token, "reason", why.Reason.String(),
-			"held", why.At.Sub(g.first.hold.Since()).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", uint64(g.Node.Session.ID())),
+			"held", why.At.Sub(g.first.hold.Since()).Round(time.Millisecond),
+			"session", fmt.Sprintf("0x%x", uint64(g.Node.Session.ID())),
 		}
 		if why.Err != nil {
 			attrs = append(attrs, "error", why.Err)
@@ -349,9 +354,9 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. If none is, it
-// reports whether the grant hands its place over: it was not lost, and nothing is on its way that the node guards. All is one step:
-// a hold given out in between would be on a node that is being removed.
+// letGo removes the share from its grant, and ends the grant if it was the last. It reports whether other holds remain.
+// If none do, it reports whether the grant hands over its place: it was not lost, and nothing that the node guards is
+// in flight. All of this is one step: a hold added in between would be on a node that is being removed.
 func (sh *share) letGo() (held, handsOver bool) {
 	g := sh.grant
 	g.mu.Lock()
@@ -365,7 +370,7 @@ func (sh *share) letGo() (held, handsOver bool) {
 	return false, handsOver
 }
 
-// Check is part of zkrecipes.Backing: a read that is as new as the leader.
+// Check is part of zkrecipes.Backing: a read at least as recent as the leader's state when it was called.
 func (sh *share) Check(ctx context.Context) error {
 	n := sh.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
@@ -378,7 +383,7 @@ func (sh *share) Check(ctx context.Context) error {
 	}
 }
 
-// deleted ends the grant for want of a node, and returns the error that says so.
+// deleted ends the grant because its node is gone, and returns the error that reports this.
 func (sh *share) deleted() error {
 	why := sh.grant.gone()
 	why.Path = sh.Path()
@@ -386,10 +391,10 @@ func (sh *share) deleted() error {
 	return why
 }
 
-// beginTxn notes a transaction that the node guards. Its end is told to endTxn. While there is one, a release hands nothing over: a late
-// copy must find the node gone before anybody else holds.
+// beginTxn records a transaction that the node guards; endTxn takes its outcome. While one is open, a release does not
+// hand over: a late copy of the transaction must find the node gone before anybody else holds.
 //
-// Errors: the grant has ended.
+// Errors: if the grant has ended.
 func (sh *share) beginTxn() error {
 	g := sh.grant
 	g.mu.Lock()
@@ -421,13 +426,13 @@ func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpRe
 	return guarded(ctx, []*share{sh}, ops)
 }
 
-// guarded applies ops if the nodes of all shares, which are of one client, exist when the leader applies them. The name of a node is
-// unique. So if it exists then, it is ours, and no other contender can have been granted what it stands for: see beginTxn. The first share
-// names the paths of ops.
+// guarded applies ops if the nodes of all shares, which belong to one client, exist when the leader applies them. The
+// name of a node is unique, so a node that exists then is ours, and no other contender can have been granted what it
+// represents: see beginTxn. The paths of ops are those of the first share's client.
 func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
 	through := shares[0].through.Client
 	var guards []zkrecipes.Op
-	var guardians []*share // of the guards, in their order
+	var guardians []*share // parallel to guards
 	for _, sh := range shares {
 		if err := sh.beginTxn(); err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
@@ -446,7 +451,7 @@ func guarded(ctx context.Context, shares []*share, ops []zkrecipes.Op) (results 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && errors.Is(err, zk.ErrNoNode):
-		// A guard has failed, or one of ops that follows on a deletion of a contender in the same transaction.
+		// A guard has failed, or one of ops that comes after a deletion of a contender in the same transaction.
 		if i := slices.IndexFunc(guards, func(guard zkrecipes.Op) bool { return guard.Path == failed.Path }); i >= 0 {
 			if gone := guardians[i].Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
 				return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)

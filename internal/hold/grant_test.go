@@ -29,7 +29,7 @@ import (
 
 const kind = "lock-"
 
-// contender makes a node.
+// contender creates a node.
 func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 	t.Helper()
 	parent := &ephemeral.Parent{Client: (*client.Client)(c), Path: "/app/lock"}
@@ -40,7 +40,7 @@ func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 	return n
 }
 
-// give makes a node and the hold on it.
+// give creates a node and the hold on it.
 func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
 	t.Helper()
 	n := contender(t, c)
@@ -51,8 +51,8 @@ func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Gr
 	return n.Parent, h, g
 }
 
-// TestShare_ReleasedWhileBeingLost: a hold that is given back just before it is told that it was lost, beside another on
-// the same contender. Its release waits for the node: the other, which has been lost as well, holds on to nothing.
+// TestShare_ReleasedWhileBeingLost: a hold is released just before its loss is reported, while another is on the same
+// contender. Its release waits for the node, because the other hold is lost as well and does not keep the node.
 func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -74,8 +74,8 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 	})
 }
 
-// TestTxn_OpsThatFailOnTheContender: a mistake of the caller's own ops is returned as what it is. Nothing is written, and
-// the hold is still held.
+// TestTxn_OpsThatFailOnTheContender: a mistake in the caller's own ops is returned as such. Nothing is written, and the
+// hold is still held.
 func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -99,8 +99,8 @@ func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 	})
 }
 
-// TestHeld_DeadlinePassed: the session has not told its loss yet. Nothing is granted without a proof, also beside a hold that
-// has not been asked yet.
+// TestHeld_DeadlinePassed: the session has not reported its loss yet. Nothing is granted without a proof, not even
+// alongside a hold that has not been queried yet.
 func TestHeld_DeadlinePassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -119,25 +119,25 @@ func TestHeld_DeadlinePassed(t *testing.T) {
 	})
 }
 
-// TestLoss_IsLoggedOnce: however a hold is lost, an operator sees it. A release is no loss.
+// TestLoss_IsLoggedOnce: every kind of loss is logged for operators. A release is not a loss.
 func TestLoss_IsLoggedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(srv *zktest.Server, h *zkrecipes.Hold, g *Grant)
 		says string // "" is nothing
 	}{
 		"session expired": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
-			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may tell of the deletion first
+			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server might report the deletion first
 			srv.Expire(srv.SessionOf("a"))
 			<-h.Done()
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=expired held=1m0s session=SESSION"},
 		"deleted by hand": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
-			_ = srv.Delete(h.Path()) // it is there
+			_ = srv.Delete(h.Path()) // it exists
 			<-h.Done()
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=node-deleted held=1m0s session=SESSION"},
 		"found out by the holder": {func(srv *zktest.Server, h *zkrecipes.Hold, g *Grant) {
-			g.stopLoss() // as in a process that was frozen: the holder looks first
+			g.stopLoss() // as in a process that was frozen: the holder checks first
 			srv.Stall(zktest.Label("a"), zktest.Both)
-			synctest.Wait() // an answer may be on its way
+			synctest.Wait() // an answer may be in flight
 			time.Sleep(time.Until(h.ValidUntil()))
 			_ = h.Err()
 			srv.Heal(zktest.Label("a"))
@@ -185,21 +185,24 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 				held := time.Since(h.Since())
 				require.Error(t, h.Err())
 				time.Sleep(time.Minute)
-				synctest.Wait() // the log is written by a goroutine of its own
+				synctest.Wait() // a separate goroutine writes the log
 				var lines []string
 				for line := range strings.Lines(log.String()) {
 					if strings.Contains(line, "hold lost") {
 						lines = append(lines, strings.TrimSpace(line))
 					}
 				}
-				want := strings.NewReplacer("PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session, "HELD", held.Round(time.Millisecond).String()).Replace(tt.says)
+				want := strings.NewReplacer(
+					"PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session,
+					"HELD", held.Round(time.Millisecond).String(),
+				).Replace(tt.says)
 				require.Equal(t, want, strings.Join(lines, "\n"))
 			})
 		})
 	}
 }
 
-// TestCheck_ServerDoesNotSay: the answer is unknown, and the hold is held.
+// TestCheck_ServerDoesNotSay: the answer is unknown, and the hold is still held.
 func TestCheck_ServerDoesNotSay(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpSync, zktest.OpExists} {
 		synctest.Test(t, func(t *testing.T) {
@@ -250,7 +253,7 @@ func TestTxn_SessionEnds(t *testing.T) {
 	}
 }
 
-// TestTxn_OpOfTheCallerFails: the guard has held, so nothing more is asked.
+// TestTxn_OpOfTheCallerFails: the guard held, so nothing more is requested.
 func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -271,7 +274,7 @@ func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	})
 }
 
-// TestTxn_NoOp_IsRefused: what is no op fails the transaction before it is sent, and the hold is held.
+// TestTxn_NoOp_IsRefused: an invalid op fails the transaction before it is sent, and the hold is still held.
 func TestTxn_NoOp_IsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -285,7 +288,7 @@ func TestTxn_NoOp_IsRefused(t *testing.T) {
 	})
 }
 
-// onHold is a tracer that does something while a hold is being made.
+// onHold returns a tracer that calls f while a hold is being made.
 func onHold(f func()) *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{HoldStart: func(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
 		f()
@@ -293,8 +296,8 @@ func onHold(f func()) *zkrecipes.Tracer {
 	}}
 }
 
-// TestGive_EndsAsItIsMade: the session, the connection or the caller goes between the proof and the hold. There is no hold then, and
-// the session is not kept proven.
+// TestGive_EndsAsItIsMade: the session, the connection or the caller ends between the proof and the hold. Then no hold
+// is made, and the session is not kept proven.
 func TestGive_EndsAsItIsMade(t *testing.T) {
 	why := errors.New("why")
 	for name, tt := range map[string]struct {
@@ -330,8 +333,9 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 	}
 }
 
-// TestGive_LossOnSuspend_WaitsForTheConnection: the session is proven, and not connected. The hold would be lost at once, so there is
-// none until the session is connected again. The caller may go, or the hold ends with the next disconnect.
+// TestGive_LossOnSuspend_WaitsForTheConnection: the session is proven, but not connected. A hold would be lost
+// immediately, so none is made until the session is connected again. Until then the caller may give up; afterwards the
+// hold ends with the next disconnect.
 func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 	for _, goes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -365,7 +369,7 @@ func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 	}
 }
 
-// TestWatch_CannotBeSet_IsLogged: an operator sees why a deletion went unnoticed. The end of the session is no such reason.
+// TestWatch_CannotBeSet_IsLogged: the log shows operators why a deletion went unnoticed, unless the session has ended.
 func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 	for _, refused := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -397,7 +401,7 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		n := contender(t, bubble.Dial(t, srv, "a"))
-		time.Sleep(time.Minute) // no proof is that old
+		time.Sleep(time.Minute) // no proof lasts that long
 		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -410,7 +414,7 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 	})
 }
 
-// TestRelease_GrantIsGarbage: a session that lives for months keeps nothing of the holds that were released.
+// TestRelease_GrantIsGarbage: a session that lives for months keeps nothing of released holds.
 func TestRelease_GrantIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a")
@@ -423,13 +427,13 @@ func TestRelease_GrantIsGarbage(t *testing.T) {
 		}()
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // what has a finalizer goes with the second
+		runtime.GC() // anything with a finalizer is collected by the second
 		require.Nil(t, released.Value())
 		require.NoError(t, other.Release(t.Context()))
 	})
 }
 
-// TestWatch_Deletion_EndsTheHoldOnArrival: what a reading would say comes a round trip later.
+// TestWatch_Deletion_EndsTheHoldOnArrival: a read would report it a round trip later.
 func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -444,14 +448,15 @@ func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
 	})
 }
 
-// TestGive_DeletedBeforeTheProof: the proof takes its time, and meanwhile the node is deleted. If it is watched, the server tells of that.
+// TestGive_DeletedBeforeTheProof: the node is deleted while the proof is under way. If it is watched, the server
+// reports the deletion.
 func TestGive_DeletedBeforeTheProof(t *testing.T) {
 	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
 				n := contender(t, bubble.Dial(t, srv, "a"))
-				time.Sleep(time.Minute) // the proof of a session without holds runs out
+				time.Sleep(time.Minute) // the proof of a session without holds lapses
 				turn := Turn{Node: n, Token: 1, Since: n.Session.NextConnection()}
 				if watched {
 					_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
@@ -472,7 +477,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 	}
 }
 
-// TestGive_MadeAgainBeforeTheProof: a node of the same name is not the contender.
+// TestGive_MadeAgainBeforeTheProof: another node with the same name is not the contender.
 func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -487,7 +492,7 @@ func TestGive_MadeAgainBeforeTheProof(t *testing.T) {
 	})
 }
 
-// TestGive_ProvenAtOnce_AsksNothing: what has shown the node was answered just now.
+// TestGive_ProvenAtOnce_AsksNothing: the answer that showed the node is recent enough.
 func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -500,7 +505,8 @@ func TestGive_ProvenAtOnce_AsksNothing(t *testing.T) {
 	})
 }
 
-// TestGive_GoesOnWithTheWatchOfTheWaiter: a short hold reads nothing. A longer one reads its node in case the event was kept back.
+// TestGive_GoesOnWithTheWatchOfTheWaiter: a short hold reads nothing. A longer one reads its node in case the event was
+// withheld.
 func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(t *testing.T, srv *zktest.Server, path string)
@@ -568,8 +574,8 @@ type turns int
 
 func (n *turns) HandOver() { *n++ }
 
-// TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. So does one that is released while
-// its session tells of a loss. Neither hands its place over.
+// TestRelease_TellsThatItWasOne: a hold that finds its deadline passed also removes its node, and so does one that is
+// released while its session reports a loss. Neither hands over its place.
 func TestRelease_TellsThatItWasOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(t *testing.T, h *zkrecipes.Hold, g *Grant)
@@ -605,15 +611,16 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 	}
 }
 
-// TestLapse_EndsAllHoldsOfTheGrant: one hold looks at the clock before the session does. The node goes, so the other holds on it end
-// with the same deadline. One loss is logged, and told to the tracer.
+// TestLapse_EndsAllHoldsOfTheGrant: one hold checks the clock before the session does. The node is removed, so the
+// other holds on it end with the same deadline. The loss is logged once, and reported to the tracer once.
 func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		log := new(bubble.Buffer)
 		var told []zkrecipes.HoldEnd
 		tracer := &zkrecipes.Tracer{HoldEnd: func(_ context.Context, end zkrecipes.HoldEnd) { told = append(told, end) }}
-		n := contender(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))), conn.WithTracer(tracer)))
+		n := contender(t, bubble.Dial(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))), conn.WithTracer(tracer)))
 		_, attempt := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{})
 		outer, err := Give(t.Context(), Turn{Node: n, Token: 1}, attempt)
 		require.NoError(t, err)
@@ -637,8 +644,8 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 	})
 }
 
-// TestGone_AfterTheDeadline: a process that was frozen hears of the deletion before it looks at its deadline. The hold ended at the
-// deadline, and says so: nobody has deleted the node of a holder that was well.
+// TestGone_AfterTheDeadline: a process that was frozen learns of the deletion before it checks its deadline. The hold
+// ended at the deadline, and reports that: nobody deleted the node of a live holder.
 func TestGone_AfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -657,8 +664,8 @@ func TestGone_AfterTheDeadline(t *testing.T) {
 	})
 }
 
-// TestGive_SeveralNodes_OneDeletedBeforeTheProof: they count only together. The question goes behind a sync, and one that finds the node
-// gone leaves no watch.
+// TestGive_SeveralNodes_OneDeletedBeforeTheProof: the nodes count only together. The check follows a sync, and leaves
+// no watch if it finds the node gone.
 func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 	for which := range 2 {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 )
 
 // TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved: notifying the tracers and removing the node takes longer
-// than ending a hold. Holds used to end one after another, each with all of that, so the last of many ended long
-// after the deadline. With -v and HOLDS=30000 the test prints how much processor time that takes.
+// than ending a hold. Each hold used to do all of that before the next one ended, so the last of many ended long after
+// the deadline. With -v and HOLDS=30000 the test prints how much processor time it takes.
 func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 	many := 300
 	if n, err := strconv.Atoi(os.Getenv("HOLDS")); err == nil {
@@ -74,7 +74,7 @@ func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 	})
 }
 
-// processorTime is how much of the processors the process has used.
+// processorTime returns the processor time used by the process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 )
 
-// allHeld yields the grants under p, of the given kind, that ctx descends from, the innermost first. There are several if paths are
-// equal on two ensembles, or if two clients of one ensemble hold a lock as readers.
+// allHeld yields the grants under p, of the given kind, that ctx descends from, innermost first. There are several if
+// two ensembles have equal paths, or if two clients of one ensemble hold a lock as readers.
 func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Grant] {
 	return func(yield func(*Grant) bool) {
 		for sh := shareOf(ctx); sh != nil; sh = shareOf(sh.Context) {
@@ -25,7 +25,7 @@ func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Gr
 	}
 }
 
-// Above returns the grant of this client that ctx descends from, if it is proven now.
+// Above returns the grant of this client that ctx descends from, and whether it is proven now.
 func Above(ctx context.Context, p *ephemeral.Parent, kind string) (*Grant, bool) {
 	for g := range allHeld(ctx, p, kind) {
 		if g.Node.Parent.Client.Same(p.Client) {
@@ -35,8 +35,8 @@ func Above(ctx context.Context, p *ephemeral.Parent, kind string) (*Grant, bool)
 	return nil, false
 }
 
-// Again returns another hold on the node of the given kind that ctx descends from, if that is still held and ctx has not
-// ended. The node goes with the last of its holds.
+// Again returns another hold on the node of the given kind that ctx descends from, provided that node is still held and
+// ctx has not ended. The node is removed with the last of its holds.
 func Again(ctx context.Context, p *ephemeral.Parent, kind string) (*zkrecipes.Hold, bool) {
 	g, ok := Above(ctx, p, kind)
 	if !ok || ctx.Err() != nil {
@@ -54,15 +54,15 @@ func (g *Grant) IsHeld() bool {
 	return !g.ended && g.isProven()
 }
 
-// CheckDeadlock refuses to let a contender of the given kind wait for a node of the kinds others that ctx descends from: the
-// call would wait for its own caller.
+// CheckDeadlock returns an error if a contender of the given kind would wait for a node, of one of the kinds others,
+// that ctx descends from: the call would wait for its own caller.
 //
-// A contender that excludes its own kind is refused by what its client knows of its own nodes. In all other cases the
-// server is queried. A node of another client may be under a parent of another ensemble. A reader inside a writer
-// comes here when its downgrade did not find the writer's node.
+// For a contender that excludes its own kind, what its client knows of its own nodes is sufficient. In all other cases
+// the server is queried: a node of another client may be under a parent of another ensemble, and a reader inside a
+// writer arrives here when its downgrade did not find the writer's node.
 func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others []string) error {
 	if ctx.Err() != nil {
-		return nil // the acquisition says why
+		return nil // the acquisition reports why
 	}
 	exclusive := slices.Contains(others, kind)
 	for _, other := range others {
@@ -78,7 +78,7 @@ func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others
 	return nil
 }
 
-// isThere reports whether a node is known to be there. What keeps an answer away keeps an acquisition waiting too.
+// isThere reports whether a node is known to exist. Whatever prevents an answer delays the acquisition as well.
 func isThere(ctx context.Context, p *ephemeral.Parent, path string, czxid int64) bool {
 	if p.Client.Sync(ctx, path) != nil {
 		return false

@@ -10,18 +10,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// A round that ends within brief is followed by a pause, which doubles from one such round to the next.
+// A round shorter than brief is followed by a pause, which doubles from one such round to the next.
 const (
 	brief      = time.Second
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// Repeat acquires and runs a round, until a round wants no other one, or ctx ends. A round releases the hold. While all servers refuse
-// the credentials, Repeat tries again with pauses.
+// Repeat acquires a hold and runs a round under it, until a round asks for no other one or ctx ends. The round releases
+// the hold. While all servers reject the credentials, Repeat retries with pauses.
 //
-// Errors: another one of acquire; that of the last round; the cause of ctx.
-func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), round func(context.Context, *zkrecipes.Hold) (again bool, err error)) error {
+// Errors: those of acquire other than rejected credentials; that of the last round; the cause of ctx.
+func Repeat(
+	ctx context.Context,
+	acquire func(context.Context) (*zkrecipes.Hold, error),
+	round func(context.Context, *zkrecipes.Hold) (again bool, err error),
+) error {
 	if ctx == nil {
 		return session.ErrNoContext
 	}
@@ -31,7 +35,7 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, zkrecipes.ErrAuthFailed)) {
 			return err
 		}
-		if err == nil { // else the credentials are refused, and the client keeps trying
+		if err == nil { // otherwise the credentials are rejected, and the client keeps trying
 			began := time.Now()
 			if again, err := round(ctx, h); !again {
 				return err
@@ -49,10 +53,14 @@ func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 	return context.Cause(ctx)
 }
 
-// Run is [Do], again after each loss, until fn has returned under a live hold.
+// Run is [Do], repeated after each loss until fn has returned under a live hold.
 //
-// Errors: those of Do but a loss; the cause of ctx.
-func Run(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), fn func(context.Context, *zkrecipes.Hold) error) error {
+// Errors: those of Do other than a loss; the cause of ctx.
+func Run(
+	ctx context.Context,
+	acquire func(context.Context) (*zkrecipes.Hold, error),
+	fn func(context.Context, *zkrecipes.Hold) error,
+) error {
 	if fn == nil {
 		return errNoFunction
 	}

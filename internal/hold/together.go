@@ -7,13 +7,14 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// TxnOfAll is [zkrecipes.Hold.Txn] with the contenders of all holds as guards. The paths of ops are those of the first hold's client.
+// TxnOfAll is [zkrecipes.Hold.Txn] guarded by the contenders of all holds. The paths of ops are those of the first
+// hold's client.
 //
-// Errors: those of Hold.Txn; at once, holds that are not below the root of the first one's client.
+// Errors: those of Hold.Txn; an immediate one if a hold is not below the root of the first one's client.
 func TxnOfAll(ctx context.Context, holds []*zkrecipes.Hold, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	shares := make([]*share, len(holds))
 	for i, h := range holds {
-		if err := h.Err(); err != nil { // which looks at the clock
+		if err := h.Err(); err != nil { // Err checks the clock
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
 		shares[i] = shareOf(h.Context())

@@ -9,17 +9,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
-// Attempt is one acquisition that a tracer observes; nil if there is none. Only the goroutine of its caller uses it.
+// Attempt is one acquisition observed by a tracer, or nil without one. Only its caller's goroutine may use it.
 type Attempt struct {
 	tracers  *trace.Tracers
 	ctx      context.Context //nolint:containedctx // an attempt lives as long as one call
 	start    zkrecipes.AcquireStart
 	began    time.Time
-	granted  time.Time // the newest grant, if there was one
+	granted  time.Time // the latest grant, if any
 	position int
 }
 
-// Begin notifies the tracers that an acquisition begins. It returns the context to continue with.
+// Begin notifies the tracers that an acquisition begins. It returns the context to use from here.
 func Begin(ctx context.Context, client *client.Client, start zkrecipes.AcquireStart) (context.Context, *Attempt) {
 	tracers := client.Tracers()
 	if !tracers.ObserveHolds() {
@@ -30,7 +30,7 @@ func Begin(ctx context.Context, client *client.Client, start zkrecipes.AcquireSt
 	return a.ctx, a
 }
 
-// At notes that so many contenders are ahead, when the caller sees that for the first time.
+// At records how many contenders are ahead. Only the first number greater than zero counts.
 func (a *Attempt) At(ahead int) {
 	if a != nil && a.position == 0 {
 		a.position = ahead + 1
@@ -55,13 +55,13 @@ func (a *Attempt) End(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
 // tracedHold is a grant that a tracer has seen.
 type tracedHold struct {
 	tracers *trace.Tracers
-	ctx     context.Context //nolint:containedctx // it goes from the start to the end, which come from different callers
+	ctx     context.Context //nolint:containedctx // carried from the start to the end, which come from different callers
 	start   zkrecipes.HoldStart
 	since   time.Time
 }
 
 // hold notifies the tracers that g is granted, and returns the context for its hold. The grant may be lost at any
-// moment once its loss callback is set, so the end may be due before the start has returned. Then the caller's
+// moment once its loss callback is set, so the end may be due before HoldStart has returned. In that case the caller's
 // traceEnd reports it.
 func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
 	if a == nil {
@@ -80,8 +80,7 @@ func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
 	return t.ctx
 }
 
-// traceEnd notifies the tracers that the grant, which has ended, is over. The first call that finds a started trace
-// reports it.
+// traceEnd notifies the tracers that the grant has ended. The first call that finds a started trace reports it.
 func (g *Grant) traceEnd() {
 	if !g.Node.Parent.Client.Tracers().ObserveHolds() {
 		return

@@ -12,17 +12,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// readAfter is how long a grant goes by the watch that the waiter has set, before it reads the node itself. A server that takes
-// the client's right to read the node keeps the event back, so the node may have been deleted unheard. Most sections under
-// contention are shorter, and cost no read. A server waits two ticks before it ends a session, so 50 ms is little beside that. Of
-// a deletion by hand a holder learns by an event or an answer in any case.
+// readAfter is how long a grant relies on the waiter's watch before it reads the node itself. A server withholds the
+// event from a client that has lost permission to read the node, so a deletion may go unnoticed. Most critical sections
+// under contention are shorter and cost no read, and 50 ms is short compared with the two ticks that a server waits
+// before it expires a session. The holder learns of a deletion by hand through an event or an answer in any case.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
 const readAfter = 50 * time.Millisecond
 
-// watch watches the node of the grant: one may be deleted by hand, and the data may request a release. The first node
-// may have a watch already. The other watches are set beside the grant, not before it, because what they report is
-// news to the holder whenever it comes.
+// watch watches the nodes of the grant: one may be deleted by hand, and its data may request a release. The first node
+// may have a watch already. The other watches are set concurrently with the grant rather than before it, because what
+// they report is news to the holder whenever it arrives.
 func (g *Grant) watch(first *session.Watch) {
 	for i := range g.Node.Paths {
 		watch := first
@@ -31,15 +31,16 @@ func (g *Grant) watch(first *session.Watch) {
 	}
 }
 
-// watchPath ends the grant when the server says that the node was deleted, by an event or an answer. After any other event, and
-// now and then without one, it reads the node. The event of the deletion needs no reading: it can only end a hold.
+// watchPath ends the grant when the server reports, by an event or an answer, that the node was deleted. It reads the
+// node after any other event, and periodically without one. A deletion event needs no read, since it can only end a
+// hold.
 func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
 	s := g.Node.Session
 	if changed != nil && !g.isDetached() {
-		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.over()) // the loop looks at both
+		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.over()) // the loop checks both
 	}
 	for {
-		if g.isDetached() { // also before this goroutine came to run: a short hold costs no watch
+		if g.isDetached() { // possibly before this goroutine first ran: a short hold costs no watch
 			return
 		}
 		var data []byte
@@ -54,7 +55,8 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
 		case err != nil:
-			g.Node.Parent.Client.Logger().Warn("zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",
+			g.Node.Parent.Client.Logger().Warn(
+				"zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",
 				"path", path, "error", err)
 		case string(data) == layout.RevokeRequest:
 			g.revokeOnce()
@@ -63,8 +65,8 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 	}
 }
 
-// gone is why the grant ends when its node is not there. A process that was frozen may hear of that before it looks at its deadline,
-// which has passed before.
+// gone returns why the grant ends when its node is gone. A process that was frozen may learn of the deletion before it
+// checks its deadline, which has already passed.
 func (g *Grant) gone() *zkrecipes.LostError {
 	now := time.Now()
 	if until := g.Node.Session.ValidUntil(); !now.Before(until) {

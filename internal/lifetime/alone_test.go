@@ -30,7 +30,7 @@ type alone struct {
 	Owner
 	log  func() // called after the session has come up
 	ups  int
-	down Report // the newest
+	down Report // the latest
 	why  error  // the obstacle
 }
 
@@ -51,7 +51,7 @@ func (a *alone) Ended(*zkrecipes.LostError, Report) {}
 
 func (a *alone) InTheWay() error { return a.why }
 
-// connectionOf returns a connection of l on raw that is never up.
+// connectionOf returns a connection of l on raw that never comes up.
 func connectionOf(t *testing.T, l *Lifetime, raw net.Conn) *link.Connection {
 	dial := func(context.Context) (net.Conn, error) { return raw, nil }
 	c, err := link.Dial(t.Context(), time.Hour, "10.0.0.1:2181", dial, linkOwner{l})

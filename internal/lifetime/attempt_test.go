@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// attempts records what a tracer is told of attempts to connect.
+// attempts records the attempts to connect that a tracer is notified of.
 type attempts struct {
 	mu   sync.Mutex
 	list []zkrecipes.Connect
@@ -32,7 +32,7 @@ func (a *attempts) option() conn.Option {
 	}})
 }
 
-// outcomes returns the outcomes, and forgets them.
+// outcomes returns the outcomes and forgets them.
 func (a *attempts) outcomes() (outcomes []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,7 +43,7 @@ func (a *attempts) outcomes() (outcomes []string) {
 	return outcomes
 }
 
-// TestConnect_Outcomes: a tracer is told of each attempt, of its server, how long it took, and how it ended.
+// TestConnect_Outcomes: a tracer is notified of each attempt, with its server, how long it took, and how it ended.
 func TestConnect_Outcomes(t *testing.T) {
 	const limit = 2 * time.Second
 	for name, tt := range map[string]struct {
@@ -52,11 +52,13 @@ func TestConnect_Outcomes(t *testing.T) {
 		fault   func(srv *zktest.Server)
 		took    time.Duration
 	}{
-		"no server listens": {"unreachable", func(*zktest.Server) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, nil, 0},
-		"packets are lost":  {"timeout", nil, func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) }, limit},
-		"no answer":         {"timeout", func(*zktest.Server) (net.Conn, error) { return trial.Silent(), nil }, nil, limit},
-		"hangs up":          {"failed", func(*zktest.Server) (net.Conn, error) { return hungUp(), nil }, nil, 0},
-		"no ZooKeeper":      {"failed", func(*zktest.Server) (net.Conn, error) { return trial.Silent([]byte("HTTP/1.1 400")...), nil }, nil, 0},
+		"no server listens": {"unreachable", func(*zktest.Server) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, nil,
+			0},
+		"packets are lost": {"timeout", nil, func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) }, limit},
+		"no answer":        {"timeout", func(*zktest.Server) (net.Conn, error) { return trial.Silent(), nil }, nil, limit},
+		"hangs up":         {"failed", func(*zktest.Server) (net.Conn, error) { return hungUp(), nil }, nil, 0},
+		"no ZooKeeper": {"failed",
+			func(*zktest.Server) (net.Conn, error) { return trial.Silent([]byte("HTTP/1.1 400")...), nil }, nil, 0},
 		"credential refused": {"refused", nil, func(srv *zktest.Server) {
 			srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.CodeAuthFailed))
 		}, 0},
@@ -72,7 +74,8 @@ func TestConnect_Outcomes(t *testing.T) {
 				tt.fault(srv)
 			}
 			var told attempts
-			c, err := conn.New("10.0.0.1", conn.WithDialer(board.Dial), conn.WithConnectTimeout(limit), conn.WithAuth("digest", "u:p"), told.option())
+			c, err := conn.New("10.0.0.1", conn.WithDialer(board.Dial), conn.WithConnectTimeout(limit),
+				conn.WithAuth("digest", "u:p"), told.option())
 			require.NoError(t, err)
 			begin := time.Now()
 			time.Sleep(tt.took)
@@ -105,7 +108,7 @@ func hungUp() net.Conn {
 	return near
 }
 
-// TestConnect_SessionOver: the server answers that the session has expired, and the next attempt gets another.
+// TestConnect_SessionOver: the server answers that the session has expired, and the next attempt gets another one.
 func TestConnect_SessionOver(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var told attempts
@@ -126,7 +129,7 @@ func TestConnect_SessionOver(t *testing.T) {
 	})
 }
 
-// TestConnect_ClosedMeanwhile: what the client gives up itself says nothing of a server.
+// TestConnect_ClosedMeanwhile: an attempt that the client itself gives up proves nothing about a server.
 func TestConnect_ClosedMeanwhile(t *testing.T) {
 	for name, dial := range map[string]conn.DialFunc{
 		"dialing": func(ctx context.Context, _, _ string) (net.Conn, error) {

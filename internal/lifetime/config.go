@@ -12,18 +12,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// Config are the options of a session's life.
+// Config holds the options for the life of a session.
 type Config struct {
 	liveness.Terms
-	SessionTimeout time.Duration  // to ask for
-	ConnectTimeout time.Duration  // of one attempt; 0 is a part of the session timeout
-	MaxReply       int            // bytes; 0 is 256 MiB
-	NewBackOff     func() BackOff // nil is the default
+	SessionTimeout time.Duration  // the one to request
+	ConnectTimeout time.Duration  // for one attempt; 0 means a fraction of the session timeout
+	MaxReply       int            // bytes; 0 means 256 MiB
+	NewBackOff     func() BackOff // nil means the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, server Server) (net.Conn, error)
-	SASL           sasl.Mechanism // nil is none
+	SASL           sasl.Mechanism // nil for none
 	Auth           []Credential
-	Tracers        *trace.Tracers // nil is none
+	Tracers        *trace.Tracers // nil for none
 }
 
 const maxReply = 256 << 20
@@ -37,10 +37,10 @@ type Credential struct {
 // Server is one address of a server.
 type Server struct {
 	Name    string // host:port, as in the connect string
-	Address string // host:port to dial: the same, unless names are looked up
+	Address string // host:port to dial; the same as Name unless names are resolved
 }
 
-// String returns the name as in the connect string, with the address that was found for it.
+// String returns the name as in the connect string, with the address it was resolved to.
 func (s Server) String() string {
 	if s.Address == s.Name {
 		return s.Name

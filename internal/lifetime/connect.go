@@ -10,27 +10,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// Run connects to one server after the other until the session ends.
+// Run connects to one server after another until the session ends.
 func (l *Lifetime) Run() {
 	for l.pauses.Wait(l.ctx) == nil {
-		// A round counts as failed until one of its connections has lasted, so that servers which accept and hang up are not
+		// A round counts as failed until one of its connections has lasted, so that servers that accept and hang up are not
 		// dialed without a pause.
 		l.pauses.Failed()
 		l.goRound()
 	}
 }
 
-// goRound tries each address of the servers once. It ends when a connection that has lasted is gone: the next round begins at
-// once, and looks up the names again.
+// goRound tries each address of the servers once. It ends when a connection that has lasted is lost: the next round
+// then begins immediately, and resolves the names again.
 //
-// Servers that are restarted one after the other may know different credentials for a while, so a refusal is that of one
-// server. The session ends if all servers of a round refuse the credentials. A server that cannot be reached may yet accept them.
+// Servers that are restarted one after another may know different credentials for a while, so a refusal counts only for
+// one server. The session ends if all servers of a round reject the credentials. A server that cannot be reached may
+// yet accept them.
 func (l *Lifetime) goRound() {
 	var refusal error
 	unanimous := true
 	for server := range l.owner.Servers(l.ctx) {
 		err := l.serve(server)
-		if err != nil && !l.Ended() { // else the end says why
+		if err != nil && !l.Ended() { // otherwise the end is the reason
 			l.owner.Failed(server.String(), err)
 		}
 		if l.pauses.none() {
@@ -47,10 +48,10 @@ func (l *Lifetime) goRound() {
 	}
 }
 
-// serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
+// serve dials a server and runs the connection until it ends. An error is why the server did not give us the session.
 //
-// If the server refuses what the SASL mechanism has kept, such as a ticket, its key may be newer than that. The same
-// server therefore gets one more attempt at once: by then the mechanism has discarded what was refused.
+// If the server refuses something that the SASL mechanism has kept, such as a ticket, the server's key may be newer.
+// The same server therefore gets one more attempt immediately: by then the mechanism has discarded what was refused.
 func (l *Lifetime) serve(server Server) error {
 	err := l.attempt(server, false)
 	if errors.Is(err, errStale) && !l.Ended() {
@@ -62,7 +63,7 @@ func (l *Lifetime) serve(server Server) error {
 func (l *Lifetime) attempt(server Server, again bool) error {
 	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.ConnectTimeout()}
 	err := l.connect(server, again, a)
-	if err != nil && !l.Ended() { // else the client gave it up
+	if err != nil && !l.Ended() { // otherwise the client gave it up
 		l.traceConnect(a, err)
 	}
 	return err
@@ -84,7 +85,8 @@ func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	a.reached = true
 	sent := c.Prepare(l.connectFrame())
 	if !l.attach(c) {
-		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
+		// Nothing was sent: a server that is reached after the end gets no session to keep.
+		c.Drop()
 		return nil
 	}
 	l.resuming(sent)
@@ -104,8 +106,8 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 
 // LeanOnEvent records that the caller acts on an event, and has not read since. Before ZooKeeper 3.9 an event has no
 // zxid, so a server that has not applied what the event reported would resume the session. What a holder reads there
-// could be older than what the last one wrote. Until a server has answered, the next connection begins with a
-// barrier. Reads behind that are as new as the event, unless the server refuses the barrier.
+// could be older than what the previous holder wrote. Therefore, until a server has answered, the next connection
+// begins with a barrier. Reads after that are as new as the event, unless the server refuses the barrier.
 //
 // Source: ZooKeeper sends events with the zxid -1 before 3.9 (ZOOKEEPER-4655).
 func (l *Lifetime) LeanOnEvent() {
@@ -114,8 +116,8 @@ func (l *Lifetime) LeanOnEvent() {
 	l.leans.Store(true)
 }
 
-// connectionUp admits operations, and fires every watch: the server does not report what happened while there was no
-// connection.
+// connectionUp admits operations and fires every watch, because the server does not report what happened while there
+// was no connection.
 func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
 	if c := l.connection; l.leans.Load() && l.lost == nil {
@@ -134,8 +136,9 @@ func (l *Lifetime) connectionUp() {
 	if l.since.IsZero() {
 		l.since = time.Now()
 	}
-	// Within the lock, here and in connectionDown, so that all learn of the facts in their order. A writer may already find that
-	// the connection is gone. And a caller that finds a live session gets a watch or a feed after this, not before.
+	// This happens within the lock, here and in connectionDown, so that everyone learns of the facts in their order. A
+	// writer may already find that the connection is gone. A caller that finds a live session gets a watch or a feed after
+	// this, not before.
 	l.ensemble.accepted()
 	log := l.owner.Up(l.report(nil))
 	l.listener.Up()
@@ -143,15 +146,15 @@ func (l *Lifetime) connectionUp() {
 	log()
 }
 
-// Disconnected returns a channel that is closed when the connection is lost. Without a connection, it is closed
-// already.
+// Disconnected returns a channel that is closed when the connection is lost. Without a connection, it is already
+// closed.
 func (l *Lifetime) Disconnected() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.down
 }
 
-// Connected returns a channel that is closed while there is a connection; the session's own error if it has ended.
+// Connected returns a channel that is closed while there is a connection, or the session's own error if it has ended.
 func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,14 +164,14 @@ func (l *Lifetime) Connected() (<-chan struct{}, error) {
 	return l.up, nil
 }
 
-// Heard returns when the newest request was sent that a server has answered.
+// Heard returns when the latest request that a server has answered was sent.
 func (l *Lifetime) Heard() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.upkeep.Heard()
 }
 
-// HeardOn is Heard for the connection whose end closes down; zero if another one has come up since.
+// HeardOn is Heard for the connection whose end closes down, or zero if another one has come up since.
 func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +185,7 @@ func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
 	}
 }
 
-// isUp is called with mu held.
+// isUp reports whether the connection is up. The caller holds mu.
 func (l *Lifetime) isUp() bool {
 	select {
 	case <-l.up:
@@ -192,7 +195,7 @@ func (l *Lifetime) isUp() bool {
 	}
 }
 
-// upConnection returns the connection if it is up and the session has not ended, else nil.
+// upConnection returns the connection if it is up and the session has not ended, otherwise nil.
 func (l *Lifetime) upConnection() *link.Connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,7 +205,7 @@ func (l *Lifetime) upConnection() *link.Connection {
 	return l.connection
 }
 
-// connectionDown is called for every connection that closes, also more than once.
+// connectionDown is called for every connection that closes, possibly more than once.
 func (l *Lifetime) connectionDown(c *link.Connection) {
 	if c.Lasted() {
 		l.pauses.Succeeded()
@@ -221,12 +224,13 @@ func (l *Lifetime) connectionDown(c *link.Connection) {
 		l.mu.Unlock()
 		return
 	}
-	notices := l.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
+	notices := l.collect(lost(zkrecipes.LossSuspended, time.Now(), nil),
+		func(sub *lossCallback) bool { return sub.onSuspend })
 	log := l.owner.Down(l.report(c.Reason()))
 	l.mu.Unlock()
 	notices.deliver()
 	log()
 }
 
-// HungUp reports whether err says that the other side has ended the connection.
+// HungUp reports whether err means that the other side has ended the connection.
 func HungUp(err error) bool { return link.HungUp(err) }

@@ -22,13 +22,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The servers grant far less than requested. The bound of one attempt is derived from what they grant, or one silent
-// server of three costs the session.
+// The servers grant far less than requested. The bound of one attempt is derived from what they grant, otherwise one
+// silent server of three would cost the session.
 func TestReconnect_SilentServer_BoundIsThatOfTheGrantedTimeout(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
-		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial), conn.WithSessionTimeout(5*time.Minute))
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial),
+			conn.WithSessionTimeout(5*time.Minute))
 		s := trial.Live(t, c)
 		require.Equal(t, 40*time.Second, s.Timeout(), "20 ticks are the most")
 		for range 2 {
@@ -37,7 +38,8 @@ func TestReconnect_SilentServer_BoundIsThatOfTheGrantedTimeout(t *testing.T) {
 			silentOnce(board, srv)
 			srv.Cut(trial.Ours)
 			synctest.Wait()
-			require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Sync(t.Context(), "/")) }), s.Timeout()/6+time.Second)
+			require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Sync(t.Context(), "/")) }),
+				s.Timeout()/6+time.Second)
 			require.NoError(t, s.Err(), "the same session")
 			require.NoError(t, c.Delete(t.Context(), "/held", -1))
 		}
@@ -58,7 +60,7 @@ func silentOnce(board *trial.Switchboard, srv *zktest.Server) {
 	})
 }
 
-// A server that hangs up when it is asked to close an old session may not have closed it: the next is asked.
+// A server that hangs up when it is asked to close an old session may not have closed it, so the next one is asked.
 func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -119,7 +121,7 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	}
 }
 
-// A session whose credentials are refused is closed on the server, by which it was given.
+// A session whose credentials are rejected is closed on the server that gave it.
 func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -141,13 +143,13 @@ func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
 	})
 }
 
-// A policy that says Stop does not mean that servers are dialed without a pause.
+// A policy that returns Stop does not mean that servers are dialed without a pause.
 func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]func() conn.BackOff{
 		"always":   func() conn.BackOff { return &backoff.StopBackOff{} },
 		"at times": func() conn.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
-		"negative": func() conn.BackOff { return backoff.NewConstantBackOff(-time.Second) }, // as Stop is
+		"negative": func() conn.BackOff { return backoff.NewConstantBackOff(-time.Second) }, // like Stop
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,12 +184,12 @@ func TestRequests_ConnectionWithoutABuffer_CallsReturnWithTheirContext(t *testin
 	})
 }
 
-// A dialer that breaks its contract gets an error that says so.
+// A dialer that breaks its contract gets an error that reports this.
 func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := conn.Dial(trial.Within(t, time.Second), srv.Addr(), conn.WithDialer(
-			func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // that is what is tried
+			func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // the case to test
 		require.ErrorContains(t, err, "neither a connection nor an error")
 	})
 }
@@ -217,7 +219,7 @@ func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
 	})
 }
 
-// A server that ends each new session at once is named, with what it does.
+// A server that ends each new session immediately is named, together with what it does.
 func TestDial_ServerExpiresEachNewSession_IsSaid(t *testing.T) {
 	t.Parallel()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {

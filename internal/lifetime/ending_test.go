@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A reconnect whose handshake is slow in each of its steps, with the session ended from outside at any moment.
+// A reconnect is slow in each step of its handshake, and the session is ended from outside at any moment.
 func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 	for _, how := range []string{"close", "expire", "forge0", "forgeother", "badauth"} {
 		for ms := range 40 {
@@ -54,7 +54,8 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 						}
 						return &trial.Pipe{Conn: raw, OnRead: read}, nil
 					}
-					c, err := conn.Dial(t.Context(), "10.0.0.1,10.0.0.2", conn.WithSessionTimeout(trial.Timeout), conn.WithDialer(dialer),
+					c, err := conn.Dial(t.Context(), "10.0.0.1,10.0.0.2", conn.WithSessionTimeout(trial.Timeout),
+						conn.WithDialer(dialer),
 						conn.WithAuth("digest", "a:b"), conn.WithAuth("digest", "c:d"))
 					require.NoError(t, err)
 					s := trial.Live(t, c)

@@ -12,29 +12,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/pause"
 )
 
-// Ensemble is what the sessions of a client share: the options, and what they have learned of the servers.
+// Ensemble is what the sessions of a client share: the options, and what they have learned about the servers.
 type Ensemble struct {
 	opts *Config
 
-	granted atomic.Int64 // the newest session timeout
+	granted atomic.Int64 // the latest session timeout
 
-	mu      sync.Mutex
-	hangups time.Time // when a server first hung up since a session was up; zero if none has
+	mu sync.Mutex
+	// When a server first hung up since a session was last up; zero if none has.
+	hangups time.Time
 }
 
-// NewEnsemble returns an ensemble that nothing is known of, and completes the options.
+// NewEnsemble returns an ensemble about which nothing is known, and fills in the options.
 func NewEnsemble(opts *Config) *Ensemble {
 	opts.MaxReply = cmp.Or(opts.MaxReply, maxReply)
 	return &Ensemble{opts: opts}
 }
 
-// Timeout returns the session timeout that the servers grant, or the requested one while that is not known.
+// Timeout returns the session timeout that the servers grant, or the requested one while that is unknown.
 func (e *Ensemble) Timeout() time.Duration {
 	return cmp.Or(time.Duration(e.granted.Load()), e.opts.SessionTimeout)
 }
 
-// ConnectTimeout bounds one attempt to connect. By default it is derived from the timeout that the servers grant,
-// which may be far below the requested one: a server that accepts and does not answer must not cost the session.
+// ConnectTimeout bounds one attempt to connect. By default it is derived from the timeout that the servers grant, which
+// may be far below the requested one: a server that accepts and does not answer must not cost the session.
 func (e *Ensemble) ConnectTimeout() time.Duration {
 	if d := e.opts.ConnectTimeout; d > 0 {
 		return d
@@ -61,7 +62,7 @@ func (e *Ensemble) NewBackOff() BackOff {
 	return pause.New(shortest, longest, 1.5)
 }
 
-// refused notes that a server has hung up on a connect request.
+// refused records that a server has hung up on a connect request.
 func (e *Ensemble) refused() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +71,7 @@ func (e *Ensemble) refused() {
 	}
 }
 
-// accepted notes that a session is up.
+// accepted records that a session is up.
 func (e *Ensemble) accepted() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

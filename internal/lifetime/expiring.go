@@ -2,10 +2,11 @@ package lifetime
 
 import "time"
 
-// OnExpiring makes the session call f once, as soon as at most lead is left of ValidUntil, even if the deadline moves
-// back. After stop, f is no longer called; it may be running then. Nor is it called after the session has ended.
+// OnExpiring makes the session call f once, as soon as at most lead is left until ValidUntil, even if the deadline
+// moves back. After stop, f is no longer called, but a call may still be running. Nor is it called after the session
+// has ended.
 //
-// f is called on the heartbeat goroutine and must not wait for anything.
+// f is called on the heartbeat goroutine and must not block.
 func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -18,6 +19,6 @@ func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	}
 }
 
-// deadlineMoved makes the heartbeat take a step if the deadline has moved back past what the heartbeat has planned. Called
-// with mu held.
+// deadlineMoved makes the heartbeat take a step if the deadline has moved back to before its next planned step. The
+// caller holds mu.
 func (l *Lifetime) deadlineMoved() { l.wakeHeartbeatBefore(l.upkeep.DeadlineDue()) }

@@ -20,8 +20,8 @@ func onExpiring(s *session.Session, lead time.Duration) (warnings *trial.Log[tim
 	return l, s.OnExpiring(lead, func() { l.Add(time.Until(s.ValidUntil())) })
 }
 
-// While the server answers, the deadline advances and there is no warning. When it stops, each warning comes to the
-// millisecond, and before the loss.
+// While the server answers, the deadline advances and there is no warning. When it stops, each warning comes on time to
+// the millisecond, and before the loss.
 func TestOnExpiring_ServerFallsSilent_WarnsInTime(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -44,7 +44,7 @@ func TestOnExpiring_ServerFallsSilent_WarnsInTime(t *testing.T) {
 	})
 }
 
-// A resumption that is not answered moves the deadline back, past what the heartbeat has planned.
+// An unanswered resumption moves the deadline back to before the heartbeat's next planned step.
 func TestOnExpiring_DeadlineMovesBack_WarnsAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv, conn.WithLeastTimeout(time.Second)))
@@ -77,11 +77,12 @@ func TestOnExpiring_DueAlready_WarnsAtOnce(t *testing.T) {
 	})
 }
 
-// The figures in the documentation of Hold.Expiring: how far ahead the deadline is in good health, whenever the grant is.
+// These are the figures in the documentation of Hold.Expiring: how far ahead the deadline is in good health, whenever
+// the grant is.
 func TestOnExpiring_GoodHealth_AQuarterIsNeverWarnedOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts  []conn.Option
-		young time.Duration // how long after a grant the deadline may be nearer
+		young time.Duration // how long after a grant the deadline may be closer
 	}{
 		"tick unknown": {nil, 0},
 		"tick known":   {[]conn.Option{conn.WithTickTime(2 * time.Second)}, 0},
@@ -112,7 +113,8 @@ func TestOnExpiring_GoodHealth_AQuarterIsNeverWarnedOf(t *testing.T) {
 	}
 }
 
-// TestOnExpiring_AskedBetweenTwoHeartbeats_WarnsInTime: the heartbeat wakes for a warning that is due before what it has planned.
+// TestOnExpiring_AskedBetweenTwoHeartbeats_WarnsInTime: the heartbeat wakes for a warning that is due before its next
+// planned step.
 func TestOnExpiring_AskedBetweenTwoHeartbeats_WarnsInTime(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

@@ -35,7 +35,8 @@ func (c *slowToClose) Close() error {
 
 // Two goroutines find that the connection is gone. The first has closed it, the second notifies the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
-	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
+	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
@@ -43,9 +44,15 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	l.connection = c
 	close(l.up)
 	inCallback, callback := make(chan struct{}), make(chan struct{})
-	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) func() { close(inCallback); <-callback; return nil }}] = struct{}{}
+	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) func() {
+		close(inCallback)
+		<-callback
+		return nil
+	}}] = struct{}{}
 	failed := make(chan error, 1)
-	require.True(t, l.sendOn(t.Context(), c, nil, []Request{{Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"), Done: func(_ link.Reply, err error) { failed <- err }}}))
+	require.True(t, l.sendOn(t.Context(), c, nil,
+		[]Request{{Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"),
+			Done: func(_ link.Reply, err error) { failed <- err }}}))
 
 	var both sync.WaitGroup
 	both.Go(func() { c.Fail(errors.New("first")) })
@@ -64,9 +71,10 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	both.Wait()
 }
 
-// A goroutine may find out late that its connection is gone. The next one is not touched by that.
+// A goroutine may find out late that its connection is gone. This does not affect the next one.
 func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
-	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}), down: make(chan struct{})}
+	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		down: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	old := connectionOf(t, l, near)
@@ -103,8 +111,8 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	require.ErrorIs(t, client.down.Err, errCut)
 }
 
-// A caller orders its later requests behind a request that was reported as sent. A request that was never sent must
-// therefore not be reported so.
+// A caller orders its later requests after a request that was reported as sent. A request that was never sent must
+// therefore not be reported as such.
 func TestSend_ConnectionClosed_IsNotToldAsSent(t *testing.T) {
 	l := &Lifetime{opts: &Config{}, up: make(chan struct{})}
 	near, far := net.Pipe()
@@ -112,8 +120,9 @@ func TestSend_ConnectionClosed_IsNotToldAsSent(t *testing.T) {
 	c := connectionOf(t, l, near)
 	c.Drop()
 	l.connection = c
-	close(l.up) // its end is not reported yet
+	close(l.up) // its end has not been reported yet
 	var failed error
-	l.Send(t.Context(), func() { t.Error("told as sent") }, []Request{SyncRequest("/", "/", func(err error) { failed = err })})
+	l.Send(t.Context(), func() { t.Error("told as sent") },
+		[]Request{SyncRequest("/", "/", func(err error) { failed = err })})
 	require.ErrorIs(t, failed, zk.ErrNoServer)
 }

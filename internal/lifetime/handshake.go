@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// connectFrame asks for the session with the timeout that it was granted, or for a new one if no server has given it yet. The
-// newest zxid seen goes with it: it keeps us from a server that lags behind.
+// connectFrame requests the session with the timeout that it was granted, or a new one if no server has given it yet.
+// It includes the latest zxid seen, which keeps us from a server that lags behind.
 func (l *Lifetime) connectFrame() []byte {
 	zxid := l.lastZxid()
 	l.mu.Lock()
@@ -21,14 +21,14 @@ func (l *Lifetime) connectFrame() []byte {
 	return wire.ConnectFrame(zxid, cmp.Or(l.upkeep.Timeout(), l.opts.SessionTimeout), l.id, l.password)
 }
 
-// handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
+// handshake processes the answer to the connect request and sends the credentials. Requests are sent after it.
 //
-// If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
-// still answer it. connectionUp lets nothing through then.
+// It is not an error if the session ended here in the meantime, at whatever moment: the close request is in flight, and
+// the server may still answer it. connectionUp then admits nothing.
 func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, a *attempt) error {
 	g, err := c.Granted()
-	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
-	// the connection, an end says nothing of the server: some connections read as ended then.
+	// Only an orderly end, between two frames, comes from a server that lags behind; see lastZxid. If this client has
+	// closed the connection, its end proves nothing about the server: some connections then read as ended.
 	if err == io.EOF && c.Reason() == nil { //nolint:errorlint // see above
 		l.ensemble.refused()
 	}
@@ -44,7 +44,7 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 		l.traceConnect(a, errExpired)
 		return errExpired
 	}
-	// The server counts with the grant from now on, even if the credentials are never answered.
+	// The server applies the grant from now on, even if the credentials are never answered.
 	if !l.takeGrant(sent, g.Timeout) {
 		return nil
 	}
@@ -58,7 +58,8 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange, 
 			return err
 		}
 	}
-	l.traceConnect(a, nil) // so that a call that the session lets through comes after it
+	// This precedes every call that the session admits.
+	l.traceConnect(a, nil)
 	c.Up(g.Timeout)
 	l.connectionUp()
 	return nil
@@ -73,13 +74,14 @@ func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 		return err
 	}
 	if code != 0 {
-		return fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed, shown.Scheme, code)
+		return fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed,
+			shown.Scheme, code)
 	}
 	return nil
 }
 
-// identify notes the id and the password that the server gave. It reports false, and ends the session, if the server gave
-// another session than ours: a server that cannot resume a session may open a new one instead of saying so.
+// identify records the id and the password that the server gave. If the server gave a session other than ours, it ends
+// the session and reports false: a server that cannot resume a session may open a new one instead of reporting that.
 func (l *Lifetime) identify(id int64, password []byte) bool {
 	l.mu.Lock()
 	ours := l.id == 0 || l.id == id
@@ -93,8 +95,8 @@ func (l *Lifetime) identify(id int64, password []byte) bool {
 	return ours
 }
 
-// takeGrant books the answer to the connect request that was sent then as proof. It reports false if the session ends because
-// of the answer.
+// takeGrant records the answer to the connect request, which was sent at the given time, as proof. It reports false if
+// the session ends because of the answer.
 func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	l.mu.Lock()
 	first := l.upkeep.Timeout() == 0
@@ -109,8 +111,9 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	l.mu.Unlock()
 	notices.deliver()
 	if hopeless {
-		l.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
-			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
+		l.end(lost(zkrecipes.LossDeadline, now,
+			fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
+				"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
 		return false
 	}
 	if first {
@@ -119,9 +122,9 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	return true
 }
 
-// lastZxid returns the zxid for a connect request. A server that has not seen it yet refuses us, so reads never go back in
-// time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the ensemble
-// was restored from a backup, or made anew. A new session then begins without one.
+// lastZxid returns the zxid for a connect request. A server that has not seen it yet refuses us, so reads never go back
+// in time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the
+// ensemble was restored from a backup, or created from scratch. A new session then begins without one.
 func (l *Lifetime) lastZxid() int64 {
 	if l.ID() == 0 && l.ensemble.refusedFor() >= l.opts.SessionTimeout {
 		return 0
@@ -129,8 +132,8 @@ func (l *Lifetime) lastZxid() int64 {
 	return l.zxid.Load()
 }
 
-// resuming notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
-// known until the answer comes.
+// resuming records that a connect request is about to be sent. If it resumes the session, the timeout that the server
+// grants is unknown until the answer arrives.
 func (l *Lifetime) resuming(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,27 +14,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A new session is granted 4 s, and the connection is lost before the credentials are answered. Another server resumes the
-// session with 10 s. The transaction that created the session says 4 s, and no write has confirmed the resumption.
+// A new session is granted 4 s, and the connection is lost before the credentials are answered. Another server resumes
+// the session with 10 s. The transaction that created the session has 4 s, and no write has confirmed the resumption.
 func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.DropRequest())
 		start := time.Now()
 		var first atomic.Uint64
-		c := trial.Dial(t, srv, conn.WithAuth("digest", "a:b"), trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
-			if n == 1 {
-				first.Store(binary.BigEndian.Uint64(frame[12:]))
-				binary.BigEndian.PutUint32(frame[8:], 4000)
-			}
-		})))
+		c := trial.Dial(t, srv, conn.WithAuth("digest", "a:b"),
+			trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
+				if n == 1 {
+					first.Store(binary.BigEndian.Uint64(frame[12:]))
+					binary.BigEndian.PutUint32(frame[8:], 4000)
+				}
+			})))
 		s := trial.Live(t, c)
 		require.Equal(t, first.Load(), uint64(s.ID()), "the same session")
 		require.False(t, s.ValidUntil().After(start.Add(4*time.Second)), "%v", s.ValidUntil().Sub(start))
 	})
 }
 
-// A server of ClickHouse that has no leader answers a connect request with the protocol version 42 and the session -1. That
-// says nothing about our session: the next server, or the same one later, resumes it.
+// A ClickHouse server without a leader answers a connect request with the protocol version 42 and the session -1. This
+// proves nothing about our session: the next server, or the same one later, resumes it.
 func TestHandshake_OtherProtocolVersion_IsNoAnswerAboutTheSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var tries atomic.Int32

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
-// runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
-// due, so an extra step does no harm, and no step is ever cancelled.
+// runHeartbeat ends whatever has run out, and keeps the proof fresh, until the session ends. Each step works out from
+// scratch what is due, so an extra step does no harm and no step is ever cancelled.
 func (l *Lifetime) runHeartbeat(context.Context) {
 	timer := time.NewTimer(time.Until(l.heartbeat(time.Now())))
 	for {
@@ -35,8 +35,8 @@ func (l *Lifetime) wakeHeartbeat() {
 	}
 }
 
-// wakeHeartbeatBefore makes the heartbeat take a step by due at the latest. If a step is planned before that, it works out
-// then what is due, so a short hold costs no step of its own. Called with mu held.
+// wakeHeartbeatBefore makes the heartbeat take a step no later than due. If one is planned before that, it works out
+// what is due then, so a short hold costs no step of its own. The caller holds mu.
 func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
 	if due.Before(l.nextHeartbeat) {
 		l.wakeHeartbeat()
@@ -61,11 +61,13 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	}
 
 	if !now.Before(step.Silent) {
-		l.end(lost(zkrecipes.LossDeadline, step.Silent, link.Overdue(errors.New("nothing answered for a whole session timeout"), planned, now)))
+		l.end(lost(zkrecipes.LossDeadline, step.Silent,
+			link.Overdue(errors.New("nothing answered for a whole session timeout"), planned, now)))
 		return now
 	}
 	if step.Drop {
-		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)), planned, now))
+		c.Fail(link.Overdue(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)),
+			planned, now))
 	}
 	if step.Sync {
 		l.owner.Start(l.ctx, l.sendSync)
@@ -73,7 +75,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 	return step.Next
 }
 
-// line returns what the heartbeat looks at of the connection. Called with mu held.
+// line returns what the heartbeat needs to know about the connection. The caller holds mu.
 func (l *Lifetime) line() liveness.Line {
 	if l.connection == nil {
 		return liveness.Line{}
@@ -81,7 +83,8 @@ func (l *Lifetime) line() liveness.Line {
 	return liveness.Line{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
 }
 
-// sendSync sends a sync, and a barrier with it if a hold needs one; see [liveness.Proof]. The connection books the answers as proof.
+// sendSync sends a sync, and with it a barrier if a hold needs one; see [liveness.Proof]. The connection records the
+// answers as proof.
 func (l *Lifetime) sendSync(ctx context.Context) {
 	requests := []Request{SyncRequest("/", "/", func(err error) {
 		if err != nil {
@@ -110,7 +113,7 @@ func (l *Lifetime) sendSync(ctx context.Context) {
 }
 
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
-// Called with mu held.
+// The caller holds mu.
 func (l *Lifetime) wantsBarrier() bool {
 	return len(l.callbacks) > 0 && l.upkeep.Doubtful() && l.confirming != l.connection
 }
@@ -124,7 +127,7 @@ func (l *Lifetime) barrierRefused(c *link.Connection) {
 	}
 }
 
-// hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. Called with mu held.
+// hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. The caller holds mu.
 func (l *Lifetime) hurryBarrier() {
 	if l.wantsBarrier() {
 		l.upkeep.HurrySync()
@@ -132,8 +135,8 @@ func (l *Lifetime) hurryBarrier() {
 	}
 }
 
-// Retain keeps the proof fresh until release is called: a sync goes out about every eleventh of the timeout. If a sync is unanswered
-// for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
+// Retain keeps the proof fresh until release is called: it sends a sync about every eleventh of the timeout. If a sync
+// is unanswered for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (l *Lifetime) Retain() (release func()) {
 	l.BeginRetention()
 	return sync.OnceFunc(l.EndRetention)
@@ -148,7 +151,7 @@ func (l *Lifetime) BeginRetention() {
 	}
 }
 
-// EndRetention ends what one BeginRetention began.
+// EndRetention ends what one call of BeginRetention began.
 func (l *Lifetime) EndRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// expiry is when the server ended the session.
+// expiry returns when the server ended the session.
 func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
 	t.Helper()
 	for _, txn := range srv.History() {
@@ -33,7 +33,7 @@ func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
 	return time.Time{}
 }
 
-// beat is how far apart syncs go out.
+// beat is the interval between syncs.
 const beat = trial.Timeout / 11
 
 // The promise: however the connection fails, and at whatever moment, the holder is notified at its deadline, and the
@@ -66,7 +66,7 @@ func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t 
 					syncs := answered.All()
 					newest := syncs[len(syncs)-1].At
 					fault(srv)
-					// Of the syncs, which go out every T/11, the newest that was answered T/4 before the newest is the third before it.
+					// Syncs are sent every T/11. The latest one answered T/4 before the latest is the third before it.
 					deadline := s.ValidUntil()
 					require.Equal(t, newest.Add(-3*beat).Add(trial.Timeout-trial.Timeout/20), deadline)
 					<-s.Done()
@@ -89,12 +89,13 @@ func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t 
 func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 	tests := map[string]struct {
 		opts []conn.Option
-		left time.Duration // after a connect answer, and between the newest sync and the deadline
+		left time.Duration // after a connect answer, and between the latest sync and the deadline
 		sync time.Duration
 	}{
-		"default":         {nil, 9500 * time.Millisecond, 9500*time.Millisecond - 3*beat},
-		"no margin":       {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 10*time.Second - 3*beat},
-		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond, 9500*time.Millisecond - trial.Timeout/12},
+		"default":   {nil, 9500 * time.Millisecond, 9500*time.Millisecond - 3*beat},
+		"no margin": {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 10*time.Second - 3*beat},
+		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond,
+			9500*time.Millisecond - trial.Timeout/12},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,8 +114,8 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 	}
 }
 
-// The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. One goes out
-// at once if there is a hold, and changes nothing.
+// The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. If there
+// is a hold, one that changes nothing is sent immediately.
 func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -186,7 +187,8 @@ func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {
 		require.Empty(t, syncs.All())
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
-		require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }), trial.Timeout/4+trial.Timeout/16)
+		require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }),
+			trial.Timeout/4+trial.Timeout/16)
 		require.True(t, s.ValidUntil().After(time.Now()))
 		release := s.Retain()
 		time.Sleep(time.Minute)
@@ -305,7 +307,9 @@ func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
 }
 
 func TestSession_TimeoutGranted_IsTheServers(t *testing.T) {
-	for asked, granted := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 40 * time.Second} {
+	for asked, granted := range map[time.Duration]time.Duration{
+		time.Second: 4 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 40 * time.Second,
+	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			start := time.Now()
 			s := trial.Live(t, trial.Dial(t, srv, conn.WithSessionTimeout(asked)))
@@ -316,7 +320,7 @@ func TestSession_TimeoutGranted_IsTheServers(t *testing.T) {
 	}
 }
 
-// Sessions start and end for hours; in every one of them the holder was notified before the server granted anybody
+// Sessions start and end for hours, and in every one of them the holder is notified before the server grants anybody
 // else.
 func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -366,7 +370,7 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 	})
 }
 
-// The proof runs out, the first hold is being notified, and the server reports that the session is over.
+// The proof runs out, and while the first hold is being notified, the server reports that the session has ended.
 func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -388,8 +392,8 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 	})
 }
 
-// A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. The
-// next leader counts with the 10 s of the transaction that made the session.
+// A session created with 10 s is resumed on a server that grants no less than 20 s, because its configuration is being
+// changed. The next leader applies the 10 s of the transaction that created the session.
 func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
@@ -404,7 +408,7 @@ func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Empty(t, losses.All())
 		srv.Refuse(trial.Ours)
-		srv.Cut(trial.Ours) // and with the next leader the session has 10 s, as zktest counts
+		srv.Cut(trial.Ours) // with the next leader the session has 10 s, as zktest counts
 		<-s.Done()
 		require.Len(t, losses.All(), 1)
 		time.Sleep(trial.Timeout)
@@ -456,7 +460,7 @@ func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 	})
 }
 
-// A server left a ping unanswered, so that no contact is proven by an answer of the leader. Then a proof takes a lag.
+// A server left a ping unanswered, so that an answer of the leader proves no contact. A proof then takes a lag.
 func TestProve_NoOldContact_TakesALag(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -467,10 +471,12 @@ func TestProve_NoOldContact_TakesALag(t *testing.T) {
 	})
 }
 
-// A session of 20 s is resumed by a server that grants 4 s and does not answer the credentials. The deadline has passed.
+// A session of 20 s is resumed by a server that grants 4 s and does not answer the credentials. The deadline has
+// passed.
 func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		c := trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Second), conn.WithAuth("digest", "a:b"), trial.Through(srv, grantsLess(4000)))
+		c := trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Second), conn.WithAuth("digest", "a:b"),
+			trial.Through(srv, grantsLess(4000)))
 		s := trial.Live(t, c)
 		trial.Held(t, s)
 		losses := trial.OnLoss(t, s, false)
@@ -483,8 +489,8 @@ func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t 
 	})
 }
 
-// A server may answer reads without reporting to the leader that the session lives, as those of ClickHouse Keeper do.
-// A client that reads all the time therefore pings as often as an idle one.
+// A server may answer reads without reporting to the leader that the session is alive, as those of ClickHouse Keeper
+// do. A client that reads all the time therefore pings as often as an idle one.
 func TestPings_GoOutWhateverIsRead(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -503,8 +509,8 @@ func TestPings_GoOutWhateverIsRead(t *testing.T) {
 	})
 }
 
-// A sync is a sign of life, so a holder that is answered sends no pings. A server that sheds syncs may not have taken them for
-// one: then pings go out, and the session lives.
+// A sync is a sign of life, so a holder that is answered sends no pings. A server that sheds syncs may not have counted
+// them: then pings are sent, and the session lives.
 func TestPings_OnlyIfNoSyncIsAnswered(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

@@ -1,5 +1,5 @@
-// Package lifetime is the life of one ZooKeeper session: its connections, its proof, the notification of its loss,
-// and its end. By itself it sends only what the proof and the end need. All other requests come from above.
+// Package lifetime implements the life of one ZooKeeper session: its connections, its proof, the notification of its
+// loss, and its end. On its own it sends only what the proof and the end need. All other requests come from above.
 package lifetime
 
 import (
@@ -16,38 +16,41 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
-// Owner is what a session needs of its client. Its lock may be taken while the lifetime holds its own.
+// Owner is what a session needs from its client. Its lock may be taken while the lifetime holds its own.
 type Owner interface {
-	// Start runs f with ctx on a goroutine that the client waits for when it is closed; false once it is.
+	// Start runs f with ctx on a goroutine that the client waits for when it is closed. It reports false once it is
+	// closed.
 	Start(ctx context.Context, f func(context.Context)) bool
 	// Servers yields each server once, in the order to try them, until ctx ends.
 	Servers(ctx context.Context) iter.Seq[Server]
-	// Failed takes why a server gave no session.
+	// Failed records why a server gave no session.
 	Failed(server string, err error)
-	// Up takes that the session is connected, and Down that it is not any more. Both are called with the lock of the lifetime
-	// held. What they return logs that, and is called without it.
+	// Up records that the session is connected, and Down that it no longer is. Both are called with the lock of the
+	// lifetime held. The functions that they return log this, and are called without it.
 	Up(Report) (log func())
 	Down(Report) (log func())
-	// Ended takes that the session has ended. The next one may open when Done is closed, which is after this.
+	// Ended records that the session has ended. The next one may open when Done is closed, which is after this.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why there is no connection; nil if there is one. It is called with the lock of the lifetime held, or without.
+	// InTheWay returns why the client is not connected, or nil if it is. It is called with or without the lock of the
+	// lifetime held.
 	InTheWay() error
 }
 
-// Listener receives what a session learns that its own life does not depend on.
+// Listener receives what a session learns that does not affect its own life.
 type Listener interface {
-	// Up and Down report that a connection exists and that it is gone, with the lock of the lifetime held: nothing
-	// that was received later can come before. Heard is when the newest request was sent that had been answered.
+	// Up and Down report that a connection exists and that it is gone, with the lock of the lifetime held: they precede
+	// everything that is received later. heard is when the latest request that had been answered was sent.
 	Up()
 	Down(heard time.Time)
 	// Event is called on the goroutine that reads from the connection.
 	Event(zk.Event)
-	// Closing is told that the session has ended here, and is to be closed on the server. It calls then when what it asks before that has
-	// been answered, or cannot be. Ask reports false if the connection is gone. Closing must not wait.
+	// Closing reports that the session has ended here and is about to be closed on the server. It calls then once the
+	// requests that it sends before that with ask have been answered, or cannot be. ask reports false if the connection is
+	// gone. Closing must not block.
 	Closing(ask func(...Request) bool, then func())
 }
 
-// Lifetime is one ZooKeeper session: it connects to one server after the other, keeps the proof fresh, and ends for ever.
+// Lifetime is one ZooKeeper session: it connects to one server after another, keeps the proof fresh, and ends forever.
 type Lifetime struct {
 	owner    Owner
 	listener Listener
@@ -56,33 +59,35 @@ type Lifetime struct {
 	pauses   *Pacer
 	ctx      context.Context // ends with the session
 	stop     context.CancelFunc
-	zxid     atomic.Int64  // the newest one seen, here or in an earlier session
-	xids     atomic.Uint32 // how many requests we have sent, for their xids
+	zxid     atomic.Int64  // the latest one seen, here or in an earlier session
+	xids     atomic.Uint32 // the number of requests sent, from which xids are made
 	leans    atomic.Bool   // see LeanOnEvent; set with mu held, cleared without
 
 	wake chan struct{} // wakes the heartbeat; holds one
 
-	mu            sync.Mutex
-	id            int64 // 0 until the first connect answer
-	password      []byte
-	upkeep        liveness.Upkeep
-	connection    *link.Connection // the newest; nil before the first
-	up            chan struct{}    // closed while connected
-	down          chan struct{}    // closed while not connected
-	heardLast     time.Time        // what was heard on the connection that down was closed for
-	since         time.Time        // when it was first up
-	lost          *zkrecipes.LostError
-	delivering    int // losses whose callbacks are running
-	callbacks     map[*lossCallback]struct{}
-	answer        Answer
-	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
-	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
-	nextHeartbeat time.Time        // when the next step is planned
+	mu         sync.Mutex
+	id         int64 // 0 until the first connect answer
+	password   []byte
+	upkeep     liveness.Upkeep
+	connection *link.Connection // the latest; nil before the first
+	up         chan struct{}    // closed while connected
+	down       chan struct{}    // closed while not connected
+	heardLast  time.Time        // the value of Heard when the connection that closed down was lost
+	since      time.Time        // when the session was first up
+	lost       *zkrecipes.LostError
+	delivering int // losses whose callbacks are running
+	callbacks  map[*lossCallback]struct{}
+	answer     Answer
+	// The connection on which a request of Freshen is unanswered; nil if there is none.
+	freshening *link.Connection
+	// The connection on which a barrier was sent and not refused; nil if there is none.
+	confirming    *link.Connection
+	nextHeartbeat time.Time // when the next step is planned
 
 	done chan struct{}
 }
 
-// New returns a session that Run connects. The newest zxid that was seen in the session before is zxid.
+// New returns a session that Run connects. zxid is the latest one seen in the previous session.
 func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
 	l := &Lifetime{
 		owner:     owner,
@@ -103,14 +108,14 @@ func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble
 	return l
 }
 
-// ID returns the id that the server gave to the session.
+// ID returns the id that the server has given to the session.
 func (l *Lifetime) ID() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.id
 }
 
-// Timeout returns the negotiated session timeout, which is what the server grants and not always the requested one.
+// Timeout returns the negotiated session timeout, which is the one the server grants and not always the requested one.
 func (l *Lifetime) Timeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +128,8 @@ func (l *Lifetime) Timeout() time.Duration {
 func (l *Lifetime) ValidUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Only after all loss callbacks have returned: a caller that checks earlier would mistake it for a deadline that
-	// has passed.
+	// The time of the loss counts only once all loss callbacks have returned: a caller that checks earlier would mistake
+	// it for a deadline that has passed.
 	until := l.upkeep.ValidUntil()
 	if l.over() && l.lost.At.Before(until) {
 		return l.lost.At
@@ -132,10 +137,10 @@ func (l *Lifetime) ValidUntil() time.Time {
 	return until
 }
 
-// Done is closed when the session has ended.
+// Done returns a channel that is closed when the session has ended.
 func (l *Lifetime) Done() <-chan struct{} { return l.done }
 
-// Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
+// Err returns nil while the session lives, and afterwards a [*zkrecipes.LostError].
 func (l *Lifetime) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,13 +150,13 @@ func (l *Lifetime) Err() error {
 	return l.lost
 }
 
-// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
-// and does not run f, once the client is closed.
+// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. Once the client is
+// closed, it does not run f and reports false.
 func (l *Lifetime) Go(f func(ctx context.Context)) bool {
 	return l.owner.Start(l.ctx, f)
 }
 
-// answered records an answer as proof. If the proof ran out before the answer came, the holds end first, so it does
+// answered records an answer as proof. If the proof ran out before the answer arrived, the holds end first, so it does
 // not matter whether the answer or the clock is checked first: a hold whose deadline has passed ends either way.
 func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
@@ -162,8 +167,8 @@ func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	notices.deliver()
 }
 
-// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before another
-// session can exist.
+// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before
+// another session can exist.
 func (l *Lifetime) end(why *zkrecipes.LostError) {
 	l.mu.Lock()
 	if l.lost != nil {
@@ -179,27 +184,27 @@ func (l *Lifetime) end(why *zkrecipes.LostError) {
 // Close ends the session for the client, which is being closed.
 func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
 
-// Live reports that the session has come up and has not ended.
+// Live reports whether the session has come up and has not ended.
 func (l *Lifetime) Live() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost == nil && !l.since.IsZero()
 }
 
-// Context ends with the session.
+// Context returns a context that ends with the session.
 func (l *Lifetime) Context() context.Context { return l.ctx }
 
-// Expired takes in that a server has answered that the session has expired.
+// Expired records that a server has answered that the session has expired.
 func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
 
-// Ended reports whether the session has ended. Then Done may still be open, while the loss is being reported.
+// Ended reports whether the session has ended. Done may still be open then, while the loss is being reported.
 func (l *Lifetime) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost != nil
 }
 
-// Lived is how long the session has been usable; 0 if it never was.
+// Lived returns how long the session has been usable, or 0 if it never was.
 func (l *Lifetime) Lived() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,14 +18,14 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
 }
 
-// OnLoss makes the session call f once, when it ends or its proof runs out, whichever comes first. With onSuspend, f is also
-// called when the connection is lost. If that is so already, OnLoss reports false and f is not called. After stop, f is not
-// called any more; it may be running then.
+// OnLoss makes the session call f once, when it ends or its proof runs out, whichever comes first. With onSuspend, f is
+// also called when the connection is lost. If any of these is already the case, OnLoss reports false and f is not
+// called. After stop, f is no longer called, but a call may still be running.
 //
-// f does what must be done by the deadline and no more, because many others may wait for their turn. What it returns, unless
-// that is nil, is called when all callbacks of this loss have returned.
+// f must only do what has to be done by the deadline, because many others may be waiting behind it. The function that
+// it returns, unless nil, is called when all callbacks of this loss have returned.
 //
-// Both are called on a goroutine of the session and must not wait for anything. Both have returned for all callbacks of a session
+// Both are called on a goroutine of the session and must not block. Both have returned for all callbacks of a session
 // before the client opens the next session.
 func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwards func())) (stop func(), ok bool) {
 	callback := &lossCallback{onSuspend, f}
@@ -44,7 +44,7 @@ func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwar
 	}, true
 }
 
-// collectIfDue collects all callbacks if the proof has run out by now. Called with mu held.
+// collectIfDue collects all callbacks if the proof has run out by now. The caller holds mu.
 func (l *Lifetime) collectIfDue(now time.Time) lossNotices {
 	until := l.upkeep.ValidUntil()
 	if len(l.callbacks) == 0 || now.Before(until) {
@@ -60,7 +60,7 @@ type lossNotices struct {
 	callbacks []*lossCallback
 }
 
-// collect takes the callbacks that match off the list. Each result must be delivered once. Called with mu held.
+// collect removes the callbacks that match from the list. Each result must be delivered once. The caller holds mu.
 func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) bool) lossNotices {
 	l.delivering++
 	d := lossNotices{lifetime: l, lost: why}
@@ -73,12 +73,13 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 	return d
 }
 
-// deliver calls the callbacks, in no order, and then what they have returned, so the holds of all grants have ended
-// before the first is logged. Then each grant in turn is logged, and its removal begins, which waits for no answer.
+// deliver calls the callbacks, in no particular order, and then the functions they returned, so the holds of all grants
+// have ended before the first loss is logged. Then each grant in turn is logged, and its removal begins, which waits
+// for no answer.
 //
-// A deadline by itself ends no session. If the session has ended, the last delivery to finish lets the next one open
-// (Ended), and closes the done channel: the session may end while the callbacks of an earlier loss are still running.
-// Then the server is notified.
+// A passed deadline alone does not end a session. If the session has ended, the last delivery to finish lets the next
+// one open (Ended) and closes the done channel: the session may end while the callbacks of an earlier loss are still
+// running. Then the server is notified.
 func (d lossNotices) deliver() {
 	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {
@@ -112,8 +113,8 @@ func (d lossNotices) deliver() {
 	}
 }
 
-// closeOn closes the session on the server, and then the connection, at the latest after a second. What the listener asks for before that
-// has half of it: waiters count on the close.
+// closeOn closes the session on the server and then the connection, after a second at most. Requests that the listener
+// sends before that get half of that time: waiters depend on the close.
 func (l *Lifetime) closeOn(c *link.Connection) {
 	ask := func(requests ...Request) bool { return c.AskLast(l.appendTraced(l.ctx, nil, requests)) }
 	end := sync.OnceFunc(func() {
@@ -124,6 +125,6 @@ func (l *Lifetime) closeOn(c *link.Connection) {
 	l.listener.Closing(ask, end)
 }
 
-// over reports that the session has ended and that all callbacks have returned; no callback is added any more. Called with
-// mu held.
+// over reports whether the session has ended and all callbacks have returned; no callback is added after that. The
+// caller holds mu.
 func (l *Lifetime) over() bool { return l.lost != nil && l.delivering == 0 }

@@ -10,17 +10,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
-// lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
+// lapsed returns a session whose proof ran out unnoticed, as in a process that was frozen. Servers still answer.
 func lapsed() (l *Lifetime, until time.Time) {
-	l = &Lifetime{owner: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	l = &Lifetime{owner: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{},
+		callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	l.upkeep.Connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour)
 	l.upkeep.Answered(now, now, liveness.AnyServer)
 	return l, l.upkeep.ValidUntil()
 }
 
-// A hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
-// that stood still has a connection and no proof.
+// A hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process that was
+// frozen has a connection and no proof.
 func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	t.Parallel()
 	l, _ := lapsed()
@@ -33,7 +34,8 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	stop()
 }
 
-// The clock, an answer that comes too late, and a resumption end the holds, with the deadline as the time of the loss.
+// The clock, an answer that arrives too late, and a resumption end the holds, with the deadline as the time of the
+// loss.
 func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*Lifetime, time.Time){
@@ -45,7 +47,10 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			t.Parallel()
 			l, until := lapsed()
 			var told []*zkrecipes.LostError
-			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) func() { told = append(told, e); return nil }}] = struct{}{}
+			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) func() {
+				told = append(told, e)
+				return nil
+			}}] = struct{}{}
 			look(l, time.Now())
 			require.Len(t, told, 1)
 			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)

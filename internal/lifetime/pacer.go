@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
+// longestPause is the longest pause of the default policy, and the pause of a policy that returns only Stop, a negative
+// pause.
 const longestPause = 5 * time.Second
 
-// BackOff is what conn.BackOff says.
+// BackOff is conn.BackOff.
 type BackOff interface{ NextBackOff() time.Duration }
 
 // newBackOff returns a policy for the pauses between rounds.
@@ -20,8 +21,8 @@ func (l *Lifetime) newBackOff() BackOff {
 	return hurried{l.ensemble.NewBackOff(), l}
 }
 
-// hurried makes pauses half as long while there are holds, whose time runs out. They differ as much as before from client to
-// client, so that the clients of a server that is back do not come at once.
+// hurried halves the pauses while there are holds, since their time is running out. They still vary from client to
+// client, so that the clients of a recovered server do not all connect at once.
 type hurried struct {
 	BackOff
 	lifetime *Lifetime
@@ -36,8 +37,8 @@ func (h hurried) NextBackOff() time.Duration {
 	return d
 }
 
-// Pacer says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
-// round over all servers.
+// Pacer determines when the next attempt may start: the first immediately, each later one after a pause. For a session,
+// an attempt is a round over all servers.
 type Pacer struct {
 	newBackOff func() BackOff
 
@@ -46,19 +47,19 @@ type Pacer struct {
 	due     bool    // an attempt has failed
 }
 
-// NewPacer returns a pacer whose first attempt may start at once.
+// NewPacer returns a pacer whose first attempt may start immediately.
 func NewPacer(newBackOff func() BackOff) *Pacer {
 	return &Pacer{newBackOff: newBackOff}
 }
 
-// Failed takes that an attempt has failed.
+// Failed records that an attempt has failed.
 func (p *Pacer) Failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.due = true
 }
 
-// Succeeded takes that an attempt has succeeded: the next one may start at once.
+// Succeeded records that an attempt has succeeded, so that the next one may start immediately.
 func (p *Pacer) Succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *Pacer) Succeeded() {
 	p.backOff = nil
 }
 
-// none reports that the next attempt may start at once.
+// none reports whether the next attempt may start immediately.
 func (p *Pacer) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +90,7 @@ func (p *Pacer) pause() time.Duration {
 	if d := p.backOff.NextBackOff(); d >= 0 {
 		return d
 	}
-	return longestPause // the policy says nothing but Stop
+	return longestPause // the policy returns only Stop
 }
 
 // Wait waits until the next attempt may start, or ctx ends. Errors: that of ctx.

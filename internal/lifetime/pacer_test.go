@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// While a hold's time runs out, pauses are half as long. They still differ, or the clients of a server that is back would come at
-// once. The pauses of a user's policy are the user's.
+// While a hold's time runs out, pauses are half as long. They still vary, otherwise the clients of a recovered server
+// would all connect at once. The pauses of a user's policy are left unchanged.
 func TestPauses_WithAHold_AreHalfAsLong(t *testing.T) {
 	t.Parallel()
 	const timeout = 12 * time.Second
 	longest := func(l *Lifetime) (least, most time.Duration) {
 		policy := l.newBackOff()
-		for range 50 { // until they grow no more
+		for range 50 { // until they stop growing
 			policy.NextBackOff()
 		}
 		least = time.Hour
@@ -34,7 +34,8 @@ func TestPauses_WithAHold_AreHalfAsLong(t *testing.T) {
 	}{
 		{nil, nil, timeout / 12, timeout / 4},
 		{map[*lossCallback]struct{}{{}: {}}, nil, timeout / 24, timeout / 8},
-		{map[*lossCallback]struct{}{{}: {}}, func() BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second, time.Second},
+		{map[*lossCallback]struct{}{{}: {}}, func() BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second,
+			time.Second},
 	} {
 		l.callbacks, opts.NewBackOff = tt.holds, tt.policy
 		least, most := longest(l)

@@ -19,9 +19,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An error that does not come from applying the request says nothing of the session: the server may have given it up.
+// An error that does not come from applying the request proves nothing about the session: the server may have given it
+// up.
 func TestLease_ErrorReplies_ProveNothing(t *testing.T) {
-	for _, code := range []zktest.Code{zktest.CodeOperationTimeout, zktest.CodeMarshallingError, zktest.CodeThrottled, zktest.CodeSessionMoved} {
+	for _, code := range []zktest.Code{
+		zktest.CodeOperationTimeout, zktest.CodeMarshallingError, zktest.CodeThrottled, zktest.CodeSessionMoved,
+	} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			s := trial.Live(t, trial.Dial(t, srv))
 			before := s.ValidUntil()
@@ -36,7 +39,7 @@ func TestLease_ErrorReplies_ProveNothing(t *testing.T) {
 	}
 }
 
-// Only a write that was applied shows that the server which resumed the session is not one that has been replaced.
+// Only a write that was applied shows that the server which resumed the session has not been replaced.
 func TestLease_Resumed_RefusedWrite_ConfirmsNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -52,7 +55,7 @@ func TestLease_Resumed_RefusedWrite_ConfirmsNothing(t *testing.T) {
 	})
 }
 
-// While the losses of a session that is over are being reported, its connection may still be up.
+// While the losses of a session that has ended are being reported, its connection may still be up.
 func TestSession_Over_SendsNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -77,14 +80,14 @@ func TestSession_Over_SendsNothing(t *testing.T) {
 	})
 }
 
-// A connection that is given while the client is closed is not used, and no session is left behind.
+// A connection that is opened while the client is being closed is not used, and no session is left behind.
 func TestClose_DialThatSucceedsAfterwards_LeavesNoSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		free := make(chan struct{})
 		dials := 0
 		c := trial.Dial(t, srv, conn.WithDialer(func(_ context.Context, network, address string) (net.Conn, error) {
 			if dials++; dials > 1 {
-				<-free // it does not care for its context
+				<-free // it ignores its context
 			}
 			return srv.DialAs(trial.Label)(context.Background(), network, address)
 		}))
@@ -101,7 +104,7 @@ func TestClose_DialThatSucceedsAfterwards_LeavesNoSession(t *testing.T) {
 	})
 }
 
-// Nothing keeps the proof fresh, and the loss is still reported at the deadline.
+// Nothing keeps the proof fresh, but the loss is still reported at the deadline.
 func TestOnLoss_NothingRetained_IsToldAtTheDeadline(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -114,7 +117,7 @@ func TestOnLoss_NothingRetained_IsToldAtTheDeadline(t *testing.T) {
 	})
 }
 
-// Credentials that were refused once, and taken later, are not what is wrong with the next outage.
+// Credentials that were rejected once, and accepted later, are not to blame for the next outage.
 func TestSession_CredentialsRefusedOnce_AreForgottenWhenTaken(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithAuth("digest", "a:b"))

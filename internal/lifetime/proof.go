@@ -9,19 +9,20 @@ func (l *Lifetime) Proven() bool {
 	return l.upkeep.Proven(time.Now())
 }
 
-// ProvePause is how long to wait before the leader is asked again for a proof.
+// ProvePause returns how long to wait before asking the leader for a proof again.
 func (l *Lifetime) ProvePause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.upkeep.Pause()
 }
 
-// Freshen requests a proof from the leader if the present one ends soon, and does not wait for the answer. The
-// answers to later requests come after it, so a caller that waits for one of those needs no separate proof. A session
-// in which nothing was answered for a third of the timeout sends a ping. Thanks to the pings one answer of the leader
-// proves at least a quarter of the timeout.
+// Freshen requests a proof from the leader if the present one ends soon, without waiting for the answer. The answers to
+// later requests arrive after it, so a caller that waits for one of those needs no separate proof. A session in which
+// nothing was answered for a third of the timeout sends a ping. Thanks to the pings, one answer of the leader proves at
+// least a quarter of the timeout.
 //
-// While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
+// While one such request is in flight, another would prove little more, so a thousand waiters that wake together send
+// one.
 func (l *Lifetime) Freshen() {
 	l.mu.Lock()
 	c, doubtful := l.connection, l.upkeep.Doubtful()
@@ -40,7 +41,8 @@ func (l *Lifetime) Freshen() {
 	if doubtful {
 		r = BarrierRequest(func(error) { done() })
 	}
-	l.SendNow(l.ctx, nil, []Request{r}) // if there is no connection, the next is another
+	// Without a connection, the next one is a different one.
+	l.SendNow(l.ctx, nil, []Request{r})
 }
 
 // Doubtful reports whether only a write can prove that the connection resumed the session.
@@ -57,7 +59,7 @@ func (l *Lifetime) Hears() bool {
 	return time.Now().Before(l.upkeep.SilentUntil())
 }
 
-// LookAgain returns how long Hears stays true unless a server answers; if it is false, a short time.
+// LookAgain returns how long Hears stays true unless a server answers. If it is false, it returns a short time.
 func (l *Lifetime) LookAgain() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A session of 10 s is resumed with 19 s. It must be proven again, or end: an acquisition must not wait for ever.
+// A session of 10 s is resumed with 19 s. It must be proven again, or end: an acquisition must not wait forever.
 func TestLease_ResumedWithALongerTimeout_IsProvenOrEnds(t *testing.T) {
 	for _, ms := range []uint32{12_000, 15_000, 17_000, 19_000, 20_000} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -33,7 +33,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Replies to waiting requests move the zxid on before the watches are set again. Every watch fires all the same.
+// Replies to waiting requests advance the zxid before the watches are set again. Every watch fires nevertheless.
 func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		const watches = 3000
@@ -76,7 +76,9 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 // A server that accepts a connection and sends nothing, or half an answer, delays a reconnect only by the connect
 // timeout.
 func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *testing.T) {
-	for name, greeting := range map[string][]byte{"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0}} {
+	for name, greeting := range map[string][]byte{
+		"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				const bound = 1500 * time.Millisecond
@@ -103,7 +105,8 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 
 				board.Connect(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(greeting...), nil })
 				srv.Cut(trial.Ours)
-				<-s.Done() // local end, because no answer came
+				// It ends locally, because no answer arrived.
+				<-s.Done()
 				require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 			})
 		})
@@ -120,7 +123,7 @@ func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 			_, err := c.Create(t.Context(), "/n-", nil, zk.FlagSequence)
 			require.NoError(t, err)
 		}
-		time.Sleep(time.Second) // ids of sessions come from the time
+		time.Sleep(time.Second) // session ids are derived from the time
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		heard := time.Now()
 		wiped := zktest.Run(t, zktest.InMemory())
@@ -158,12 +161,16 @@ func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T
 	})
 }
 
-// Credentials go out on every connection, before any request. If the connection is cut meanwhile, the next one sends them.
+// Credentials are sent on every connection, before any request. If the connection is cut in the meantime, the next one
+// sends them.
 func TestAuth_IsSentOnEveryConnection(t *testing.T) {
-	for name, fault := range map[string]zktest.Action{"served": zktest.Proceed(), "cut before": zktest.DropRequest(), "cut after": zktest.DropReply()} {
+	for name, fault := range map[string]zktest.Action{
+		"served": zktest.Proceed(), "cut before": zktest.DropRequest(), "cut after": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"), conn.WithAuth("digest", "v:q"), conn.WithACL(zk.DigestACL(zk.PermAll, "v", "q")))
+				c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"), conn.WithAuth("digest", "v:q"),
+					conn.WithACL(zk.DigestACL(zk.PermAll, "v", "q")))
 				s := trial.Live(t, c)
 				_, err := c.Create(t.Context(), "/mine", nil, 0)
 				require.NoError(t, err)
@@ -253,11 +260,12 @@ func (b brittle) Write(p []byte) (int, error) {
 func TestReconnect_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var broken atomic.Bool
-		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			broken.Store(false)
-			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-			return brittle{raw, &broken}, err
-		}))
+		c := trial.DialTo(t, srv.Addr(),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				broken.Store(false)
+				raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+				return brittle{raw, &broken}, err
+			}))
 		s := trial.Live(t, c)
 		broken.Store(true)
 		_, err := s.Create(t.Context(), "/a", nil, 0)
@@ -274,10 +282,11 @@ func TestReconnect_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
 func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var dialed trial.Log[string]
-		c := trial.DialTo(t, "zk1,zk2:2182", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialed.Add(address)
-			return srv.DialAs(trial.Label)(ctx, network, address)
-		}))
+		c := trial.DialTo(t, "zk1,zk2:2182",
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialed.Add(address)
+				return srv.DialAs(trial.Label)(ctx, network, address)
+			}))
 		for range 5 {
 			srv.Cut(trial.Ours)
 			time.Sleep(3 * time.Second)
@@ -290,7 +299,7 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 	})
 }
 
-// The first attempt after a connection was lost starts without a pause.
+// The first attempt after a lost connection starts without a pause.
 func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -328,7 +337,7 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 	})
 }
 
-// A session that ended here because no answer came is closed on a server that returns and has granted it a full
+// A session that ended here because no answer arrived is closed on a server that returns and has granted it a full
 // timeout.
 func TestOrphan_SessionKeptByTheServer_IsClosed(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -373,7 +382,8 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -385,7 +395,8 @@ func TestTLS(t *testing.T) {
 	srv, err := zktest.Start(zktest.InMemory())
 	require.NoError(t, err)
 	t.Cleanup(srv.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	require.NoError(t, err)
 	go func() { _ = srv.Serve(l) }()
 	address := l.Addr().String()
@@ -401,19 +412,20 @@ func TestTLS(t *testing.T) {
 		}))
 	require.NoError(t, byName.Sync(t.Context(), "/"), "the name in the connect string is verified")
 
-	// refused dials until the second attempt, when the first has failed, and returns why.
+	// refused dials until the second attempt, when the first has failed, and returns the reason.
 	refused := func(config *tls.Config) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		dials := 0
-		_, err := conn.Dial(ctx, address, conn.WithTLS(config), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			if dials++; dials > 1 {
-				cancel()
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, address)
-		}))
+		_, err := conn.Dial(ctx, address, conn.WithTLS(config),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if dials++; dials > 1 {
+					cancel()
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}))
 		require.ErrorIs(t, err, context.Canceled)
 		return err
 	}
@@ -423,7 +435,7 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
 }
 
-// What a connection takes goes with it, however long its session lives.
+// Whatever a connection allocates is freed with it, however long its session lives.
 func TestReconnect_ConnectionsThatHaveEnded_TakeNoMemory(t *testing.T) {
 	if kit.Race {
 		t.Skip("the race detector takes memory of its own")
@@ -439,12 +451,13 @@ func TestReconnect_ConnectionsThatHaveEnded_TakeNoMemory(t *testing.T) {
 		}
 		cut(10)
 		before := kit.Heap()
-		cut(300) // within the time between two pings
+		cut(300) // within the interval between two pings
 		require.Less(t, kit.Heap()-before, int64(200<<10))
 	}, zktest.WithTickTime(time.Minute))
 }
 
-// Pauses belong to an outage: after a connection that has lasted for a second, the next outage begins with the shortest.
+// Pauses belong to an outage: after a connection that has lasted for a second, the next outage begins with the shortest
+// one.
 func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -474,7 +487,7 @@ func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 	})
 }
 
-// A server that gives the session, and hangs up at once, is not dialed without a pause.
+// A server that gives the session, and hangs up immediately, is not dialed without a pause.
 func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
@@ -491,18 +504,19 @@ func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
 	})
 }
 
-// A server that accepts a connection and is silent takes the time of an attempt, and then there is a pause as well.
+// A server that accepts a connection and stays silent takes the time of an attempt, followed by a pause.
 func TestReconnect_ServerThatIsSilent_IsPaced(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil })
-		_, err := conn.Dial(trial.Within(t, time.Minute-time.Millisecond), srv.Addr(), conn.WithDialer(board.Dial), trial.EverySecond,
+		_, err := conn.Dial(trial.Within(t, time.Minute-time.Millisecond), srv.Addr(), conn.WithDialer(board.Dial),
+			trial.EverySecond,
 			conn.WithConnectTimeout(2*time.Second))
 		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.EqualValues(t, 20, board.Dials.Load(), "every 3 s")
 	})
 }
 
-// The pauses by default: they grow to a sixth of the session timeout, and at most to 5 s, more or less a half.
+// The default pauses grow to a sixth of the session timeout, and at most to 5 s, plus or minus a half.
 func TestReconnect_DefaultPauses_GrowToASixthOfTheTimeout(t *testing.T) {
 	for asked, most := range map[time.Duration]time.Duration{6 * time.Second: time.Second, time.Hour: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -525,7 +539,7 @@ func TestReconnect_DefaultPauses_GrowToASixthOfTheTimeout(t *testing.T) {
 	}
 }
 
-// A server that falls silent is left after two thirds of the session timeout, also without a hold.
+// A server that falls silent is left after two thirds of the session timeout, even without a hold.
 func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -547,7 +561,8 @@ func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) 
 	})
 }
 
-// A server ends sessions at once: from the second in a row, each costs a pause. A session that has lived for long costs none.
+// A server ends sessions immediately: from the second in a row, each costs a pause. After a session that has lived for
+// long there is none.
 func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, trial.EverySecond)
@@ -569,7 +584,8 @@ func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 	})
 }
 
-// Session timeouts below a second: a session that has lived for longer than its timeout still counts as brief for a second.
+// Session timeouts below a second: a session that has lived for longer than its timeout still counts as brief for a
+// second.
 func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
 	for lives, pause := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 0} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -650,7 +666,8 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 	})
 }
 
-// Sessions that end soon after they came up cost pauses. Once a session has lasted, the next one begins at once again.
+// Sessions that end soon after they came up cost pauses. Once a session has lasted, the next one begins immediately
+// again.
 func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, trial.EverySecond)
@@ -672,8 +689,8 @@ func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
 	})
 }
 
-// A connection that is idle after the handshake stays, although its first ping goes out later than an attempt to connect may take.
-// If the server says nothing from the handshake on, the connection ends after two thirds of the timeout.
+// A connection that is idle after the handshake stays, although its first ping is sent later than an attempt to connect
+// may take. If the server sends nothing from the handshake on, the connection ends after two thirds of the timeout.
 func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 	for name, silent := range map[string]bool{"no request yet": false, "no answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -700,8 +717,8 @@ func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 	}
 }
 
-// TestLeanOnEvent: whoever goes by an event has a barrier ahead of all that is read on the next connection, unless a server has
-// answered since. A server that sheds a request may be as far behind as before.
+// TestLeanOnEvent: a caller that relies on an event has a barrier ahead of everything that is read on the next
+// connection, unless a server has answered since. A server that sheds a request may be as far behind as before.
 func TestLeanOnEvent(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked    bool
@@ -720,7 +737,7 @@ func TestLeanOnEvent(t *testing.T) {
 				if c.asked {
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 					defer cancel()
-					_, _, _ = s.Exists(ctx, "/") // the rule says how it ends
+					_, _, _ = s.Exists(ctx, "/") // the rule determines how it ends
 					require.NotZero(t, rule.Hits())
 				}
 				rule.Remove()

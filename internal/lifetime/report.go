@@ -6,10 +6,10 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Report is what a session says of itself at one moment.
+// Report describes the state of a session at one moment.
 type Report struct {
-	Session    int64  // 0 until a server has given it
-	Server     string // of the newest connection
+	Session    int64  // 0 until a server has given one
+	Server     string // that of the latest connection
 	Timeout    time.Duration
 	ValidUntil time.Time
 	Holds      int
@@ -19,13 +19,13 @@ type Report struct {
 	Err error // why the connection or the session is gone
 }
 
-// Answer is the newest answer of a server.
+// Answer is the latest answer of a server.
 type Answer struct {
-	LastAnswer time.Time // when it came; zero if none has
+	LastAnswer time.Time // when it arrived; zero if there is none
 	RoundTrip  time.Duration
 }
 
-// report is called with mu held.
+// report returns the current state. The caller holds mu.
 func (l *Lifetime) report(err error) Report {
 	r := Report{
 		Session: l.id, Timeout: l.upkeep.Timeout(), ValidUntil: l.upkeep.ValidUntil(), Holds: len(l.callbacks),
@@ -37,13 +37,13 @@ func (l *Lifetime) report(err error) Report {
 	return r
 }
 
-// Report returns what the session says of itself now.
+// Report returns the current state of the session.
 func (l *Lifetime) Report() (now Report) {
 	l.Look(func(r Report) { now = r })
 	return now
 }
 
-// Look calls f with a report. Meanwhile the session cannot come up or go down.
+// Look calls f with a report. The session cannot come up or go down in the meantime.
 func (l *Lifetime) Look(f func(Report)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,12 +54,13 @@ func (l *Lifetime) Look(f func(Report)) {
 	f(l.report(nil))
 }
 
-// Remains returns what servers may keep of a session that has ended: why it has, and what is needed to close it.
+// Remains returns what servers may keep of a session that has ended: the reason for the end, and what is needed to
+// close it.
 func (l *Lifetime) Remains() (reason zkrecipes.LossReason, id int64, password []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost.Reason, l.id, l.password
 }
 
-// Zxid returns the newest transaction that the session has heard of.
+// Zxid returns the zxid of the latest transaction that the session knows of.
 func (l *Lifetime) Zxid() int64 { return l.zxid.Load() }

@@ -14,15 +14,16 @@ import (
 type Request struct {
 	Op    int32
 	Path  string                  // as the client sees it
-	Frame []byte                  // its xid is still to be set
+	Frame []byte                  // without its xid, which is set later
 	Done  func(link.Reply, error) // see [link.Request]
 
-	Ephemerals int // the bytes of ephemeral nodes that it makes, which the caller counts before it sends the request
+	// The bytes of the ephemeral nodes that it creates, which the caller counts before it sends the request.
+	Ephemerals int
 }
 
 // Send sends the requests in this order, without waiting, and calls sent, if not nil: all later requests of the session
-// reach the server after these, and what sent asks for leaves in the same write. sent must not wait for anything. Without a connection Send
-// answers the requests with zk.ErrNoServer.
+// reach the server after these, and requests made by sent leave in the same write. sent must not block. Without a
+// connection Send answers the requests with zk.ErrNoServer.
 func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
 	if !l.SendNow(ctx, sent, requests) {
 		for _, r := range requests {
@@ -31,16 +32,16 @@ func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
 	}
 }
 
-// SendNow is Send, but without a connection it reports false and does nothing.
+// SendNow is Send, but without a connection it does nothing and reports false.
 func (l *Lifetime) SendNow(ctx context.Context, sent func(), requests []Request) bool {
 	c := l.upConnection()
 	return c != nil && l.sendOn(ctx, c, sent, requests)
 }
 
-// sendOn sends the requests on a connection, in this order. On one that is closed it reports false and does nothing. The context
-// is for tracers.
+// sendOn sends the requests on a connection, in this order. If that is closed, it does nothing and reports false. The
+// context is for tracers.
 func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, sent func(), requests []Request) bool {
-	return c.Ask(l.appendTraced(ctx, make([]link.Request, 0, 4), requests), sent) // few take no memory of the heap
+	return c.Ask(l.appendTraced(ctx, make([]link.Request, 0, 4), requests), sent) // a few need no heap allocation
 }
 
 func (l *Lifetime) appendTraced(ctx context.Context, asked []link.Request, requests []Request) []link.Request {
@@ -53,8 +54,7 @@ func (l *Lifetime) appendTraced(ctx context.Context, asked []link.Request, reque
 	return asked
 }
 
-// SyncRequest makes the server catch up with the leader before it serves what is sent later. Of the two paths, the first is that of
-// the server.
+// SyncRequest makes the server catch up with the leader before it serves later requests. abs is the server's path.
 func SyncRequest(abs, path string, done func(error)) Request {
 	return Request{Op: wire.OpSync, Path: path, Frame: wire.SyncFrame(abs), Done: func(r link.Reply, err error) {
 		if err == nil {
@@ -64,8 +64,8 @@ func SyncRequest(abs, path string, done func(error)) Request {
 	}}
 }
 
-// BarrierRequest checks the version of the root, a transaction that changes nothing. On the way the leader checks the session, and
-// refuses if another server has it by now.
+// BarrierRequest checks the version of the root, a transaction that changes nothing. In doing so the leader checks the
+// session, and refuses if another server has it by now.
 func BarrierRequest(done func(error)) Request {
 	check := []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
 	return Request{Op: wire.OpMulti, Path: "/", Frame: wire.MultiFrame(check), Done: func(r link.Reply, err error) {
@@ -76,7 +76,7 @@ func BarrierRequest(done func(error)) Request {
 			}
 		}
 		if errors.Is(err, zk.ErrNoAuth) {
-			err = nil // the root may not be read; a quorum has agreed all the same
+			err = nil // the root may not be read, but a quorum has agreed nevertheless
 		}
 		done(err)
 	}}

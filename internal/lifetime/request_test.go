@@ -21,7 +21,7 @@ func TestXids_ArePositive(t *testing.T) {
 	}
 }
 
-// A client that may not read the root gets its barrier all the same. A client whose session has moved does not.
+// A client that may not read the root still gets its barrier. A client whose session has moved does not.
 func TestBarrier_RefusedByTheRoot_IsOneStill(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int32]error{0: nil, -102: nil, -118: zk.ErrSessionMoved} {

@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// grantsLess makes the server grant ms to every session that is resumed, as one whose maximum was lowered at a restart.
+// grantsLess makes the server grant ms to every resumed session, like a server whose maximum was lowered at a restart.
 func grantsLess(ms uint32) trial.Pipe {
 	return trial.Pipe{OnWrite: func(b []byte) {
 		if len(b) == 49 && binary.BigEndian.Uint32(b) == 45 && binary.BigEndian.Uint64(b[20:]) != 0 {
@@ -31,8 +31,8 @@ func grantsLess(ms uint32) trial.Pipe {
 	}}
 }
 
-// resumeInVain cuts the connection of an old session. The server resumes the session, and its answer never arrives.
-// resumeInVain returns when the client has requested that, after the end of the session.
+// resumeInVain cuts the connection of an old session. The server resumes the session, and its answer never arrives. It
+// returns once the client has requested that, after the end of the session.
 func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	time.Sleep(30 * time.Second)
 	connects := trial.Requests(srv, zktest.OpConnect)
@@ -43,7 +43,7 @@ func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	return connects.All()[0].At
 }
 
-// A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server counts with the 4 s.
+// A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server applies the 4 s.
 func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *testing.T) {
 	tests := map[string]struct {
 		opts []conn.Option
@@ -55,7 +55,8 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-				opts := slices.Concat(tt.opts, []conn.Option{conn.WithSessionTimeout(20 * time.Second), trial.Through(srv, grantsLess(4000))})
+				opts := slices.Concat(tt.opts,
+					[]conn.Option{conn.WithSessionTimeout(20 * time.Second), trial.Through(srv, grantsLess(4000))})
 				c := trial.Dial(t, srv, opts...)
 				_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 				require.NoError(t, err)
@@ -72,9 +73,9 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	}
 }
 
-// A follower requests the leader to resume the session, and loses the leader before the answer comes. Then it closes
-// the connection in an orderly way, and the leader counts with what the follower grants. An end without an answer
-// therefore leaves the doubt, like a reset.
+// A follower requests the leader to resume the session, and loses the leader before the answer arrives. Then it closes
+// the connection in an orderly way, and the leader applies what the follower grants. An end without an answer therefore
+// leaves the doubt, like a reset.
 func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 	for name, end := range map[string]error{"in order": io.EOF, "by a reset": syscall.ECONNRESET} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 	}
 }
 
-// A server that has just started, or a proxy before one, takes long to answer.
+// A server that has just started, or a proxy in front of one, takes long to answer.
 func TestLease_ResumptionThatIsAnsweredLate_CostsNothing(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Second)))
@@ -122,7 +123,7 @@ func TestLease_ResumptionThatIsAnsweredLate_CostsNothing(t *testing.T) {
 	})
 }
 
-// The next answer says what is granted, and then the old proof counts again.
+// The next answer shows what is granted, and then the old proof counts again.
 func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond), conn.WithLeastTimeout(time.Second))
@@ -145,7 +146,7 @@ func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 	})
 }
 
-// A session made with 10 s is resumed by a server that grants no less than 60 s.
+// A session created with 10 s is resumed by a server that grants no less than 60 s.
 func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 	longer := func(srv *zktest.Server) conn.Option {
 		var id atomic.Uint64
@@ -170,7 +171,8 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 			next := trial.Live(t, c)
 			require.NotEqual(t, s.ID(), next.ID())
 			require.NoError(t, next.Prove(trial.Within(t, trial.Timeout)))
-			require.Eventually(t, func() bool { return len(srv.Sessions()) == 1 }, trial.Timeout, time.Second, "the old one is closed")
+			require.Eventually(t, func() bool { return len(srv.Sessions()) == 1 }, trial.Timeout, time.Second,
+				"the old one is closed")
 		})
 	})
 	t.Run("tick known", func(t *testing.T) {

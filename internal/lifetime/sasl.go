@@ -15,11 +15,11 @@ import (
 type exchange struct {
 	sasl.Exchange
 	first []byte // token
-	again bool   // a server has refused the exchange before
+	again bool   // whether a server has refused the exchange before
 }
 
-// startExchange begins an exchange for a connection to the server; nil if there is no mechanism. A mechanism may have
-// to query others, so there is no connection yet: a server allows it little time.
+// startExchange begins an exchange for a connection to the server, or returns nil without a mechanism. The connection
+// is not open yet, because a mechanism may have to query others and a server allows it little time.
 func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 	if l.opts.SASL == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -38,17 +38,17 @@ func (l *Lifetime) startExchange(server Server) (*exchange, error) {
 }
 
 // errStale reports that a server has refused an exchange whose mechanism keeps something, such as a ticket. That may
-// be of a former key, so this is not a refusal yet: serve tries again.
+// have been made for a previous key, so it is not a refusal yet: serve tries again.
 var errStale = errors.New("the server refuses what the mechanism has kept")
 
 // mostSteps bounds an exchange. Kerberos needs three.
 const mostSteps = 10
 
-// exchange authenticates the client before all other requests. They would run under another identity, and a server
-// that requires SASL ends the connection at the first of them.
+// exchange authenticates the client before all other requests. They would otherwise run under a different identity, and
+// a server that requires SASL ends the connection at the first of them.
 //
 // Whether the server refuses or the exchange fails here, the session moves to another server: this one may have old
-// credentials, be wrong, or have no SASL yet.
+// credentials, be the wrong one, or have no SASL yet.
 func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
 	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
 	token := who.first

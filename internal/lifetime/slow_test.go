@@ -52,7 +52,8 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			require.Len(t, lists.All(), 1)
 			require.Equal(t, []zkrecipes.State{zkrecipes.Connected}, seen.Values())
 			require.NoError(t, s.Err())
-			require.Equal(t, trial.Timeout/8, <-look, "no request of the last 10 s was answered, and the next answer may come at any time")
+			require.Equal(t, trial.Timeout/8, <-look,
+				"no request of the last 10 s was answered, and the next answer may come at any time")
 			line.Set(0)
 			require.NoError(t, s.Prove(trial.Within(t, trial.Timeout)))
 		})
@@ -94,7 +95,7 @@ func fromSecond(first, others conn.DialFunc) conn.DialFunc {
 	}
 }
 
-// A server that sends a byte now and then keeps no client, with a hold or without: another one may be healthy.
+// A server that sends a byte occasionally does not keep a client, with or without a hold: another one may be healthy.
 func TestReads_ReplyThatDrips_IsAskedForElsewhere(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -133,12 +134,12 @@ func eventFrame(path string) []byte {
 	return append(b, path...)
 }
 
-// chatter is a connection to a server that sends events, and nothing else, once it is on.
+// chatter is a connection to a server that only sends events, once it is on.
 type chatter struct {
 	net.Conn
 	on    *atomic.Bool
 	event []byte
-	left  []byte // of the event that is being read
+	left  []byte // the rest of the event that is being read
 }
 
 func (c *chatter) Read(p []byte) (int, error) {
@@ -164,8 +165,8 @@ func (c *chatter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A server that answers nothing and sends events keeps no client, with a hold or without. Neither do events so large that they come in
-// pieces.
+// A server that sends events and answers nothing does not keep a client, with or without a hold. Neither do events so
+// large that they arrive in pieces.
 func TestReads_EventsWithoutAnswers_ServerIsLeft(t *testing.T) {
 	for _, size := range []int{10, 100_000} {
 		for _, held := range []bool{false, true} {
@@ -174,10 +175,11 @@ func TestReads_EventsWithoutAnswers_ServerIsLeft(t *testing.T) {
 					trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 						var on atomic.Bool
 						event := eventFrame("/" + strings.Repeat("x", size))
-						c := trial.Dial(t, srv, conn.WithDialer(fromSecond(func(ctx context.Context, network, address string) (net.Conn, error) {
-							raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-							return &chatter{Conn: raw, on: &on, event: event}, err
-						}, srv.DialAs(trial.Label))))
+						c := trial.Dial(t, srv,
+							conn.WithDialer(fromSecond(func(ctx context.Context, network, address string) (net.Conn, error) {
+								raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+								return &chatter{Conn: raw, on: &on, event: event}, err
+							}, srv.DialAs(trial.Label))))
 						s := trial.Live(t, c)
 						if held {
 							trial.Held(t, s)

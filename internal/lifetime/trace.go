@@ -19,7 +19,7 @@ func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Re
 	return func(got link.Reply, err error) {
 		told := err
 		if r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
-			told = nil // which is an answer to the question
+			told = nil // that is an answer to the question
 		}
 		at := got.At
 		if at.IsZero() {
@@ -37,10 +37,10 @@ type attempt struct {
 	server  Server
 	began   time.Time
 	limit   time.Duration
-	reached bool // a connection was opened
+	reached bool // whether a connection was opened
 }
 
-// outcome returns the word for how it ended.
+// outcome returns the word for how the attempt ended.
 func (a *attempt) outcome(took time.Duration, err error) string {
 	switch {
 	case err == nil:
@@ -58,7 +58,7 @@ func (a *attempt) outcome(took time.Duration, err error) string {
 	}
 }
 
-// traceConnect tells the tracers how an attempt ended.
+// traceConnect notifies the tracers how an attempt ended.
 func (l *Lifetime) traceConnect(a *attempt, err error) {
 	if !l.opts.Tracers.ObserveConnects() {
 		return
@@ -69,7 +69,8 @@ func (l *Lifetime) traceConnect(a *attempt, err error) {
 	})
 }
 
-// codeName returns a short name for the error of a request. There are few, so that each can be a label of a metric.
+// codeName returns a short name for the error of a request. There are few names, so that each can be a label of a
+// metric.
 func codeName(err error) string {
 	if err == nil {
 		return ""

@@ -1,5 +1,5 @@
-// Package link is one connection to one server: what is in flight, in which order, and how the connection ends. It
-// does not know the session; its owner does, and learns from it what the server sends.
+// Package link implements one connection to one server: what is in flight, in which order, and how the connection ends.
+// It does not know the session; its owner does, and learns from it what the server sends.
 package link
 
 import (
@@ -17,68 +17,75 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Owner is what a connection needs of the session that it serves. But for NextXid, the methods are called without a lock.
+// Owner is what a connection needs from the session that it serves. Its methods are called without a lock, except for
+// NextXid.
 type Owner interface {
-	// NextXid returns the number of the next request. It must not wait.
+	// NextXid returns the number of the next request. It must not block.
 	NextXid() int32
 	// Saw receives the zxid of a reply or an event before the rest of it is reported.
 	Saw(zxid int64)
-	// Answered takes what an answer shows: of which opcode, with which error code, and when request and answer were on
-	// their way. It is called before Done of the request.
+	// Answered receives what an answer shows: the opcode, the error code, and when request and answer were in flight. It
+	// is called before Done of the request.
 	Answered(op, code int32, sent, at time.Time)
-	// TooLarge returns the error of a reply of so many bytes if that is more than the owner takes, else nil.
+	// TooLarge returns the error of a reply of the given size if the owner does not accept that, otherwise nil.
 	TooLarge(size int) error
-	// Event takes an event. It is called on the goroutine that reads, in the order of the replies.
+	// Event receives an event. It is called on the reading goroutine, in the order of the replies.
 	Event(e zk.Event)
-	// Down is called for every connection that closes, also more than once. When it returns, the holds that end with the
-	// connection have ended.
+	// Down is called for every connection that closes, possibly more than once. When it returns, the holds that end with
+	// the connection have ended.
 	Down(c *Connection)
 }
 
-// Connection is one connection to one server, with two goroutines: one reads, and one writes what callers leave in
-// the queue, so no caller ever waits for the server to accept a request. If the socket certainly has room for a
+// Connection is one connection to one server, with two goroutines: one reads, and one writes what callers leave in the
+// queue, so that no caller ever waits for the server to accept a request. If the socket certainly has room for a
 // request, the caller writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
 type Connection struct {
 	conn   net.Conn
 	owner  Owner
 	server string
-	socket bool // it has a buffer in the kernel
+	socket bool // whether it has a buffer in the kernel
 	born   time.Time
-	up     atomic.Bool // the server has given us the session
+	up     atomic.Bool // whether the server has given us the session
 
 	newest atomic.Pointer[time.Time] // see Arrived
 
-	in       *bufio.Reader
-	arriving bool          // a part of a frame has come, and not all of it; only for the reading goroutine, as the next three are
-	progress int           // bytes of it that have come since they last counted
-	unasked  bool          // it is an event, or nothing that was asked for
-	patience time.Duration // how long the server may be silent; 0 until the connection is up
+	in *bufio.Reader
+	// Part of a frame has arrived, but not all of it; only for the reading goroutine, like the next three.
+	arriving bool
+	progress int           // bytes of it that have arrived since they last counted
+	unasked  bool          // it is an event, or something that was not requested
+	patience time.Duration // how long the server may stay silent; 0 until the connection is up
 	watchdog *time.Timer   // closes the connection when the server has been silent for too long
-	barksAt  atomic.Int64  // when the watchdog does, since born; 0 until the connection is up
-	mute     atomic.Bool   // it will because events alone come
+	// When the watchdog does that, since born; 0 until the connection is up.
+	barksAt atomic.Int64
+	mute    atomic.Bool // it will because only events arrive
 
 	wake chan struct{} // signals the writing goroutine that something is queued; holds one
 	gone chan struct{} // closed with the connection
 
-	mu         sync.Mutex
-	why        error      // why the connection is closed; nil while it is open
-	ending     bool       // see AskLast
-	failing    int        // goroutines that are notifying the owner that the connection is down
-	pending    []pending  // oldest first: replies come in this order
-	few        [8]pending // memory for pending while they are few
-	queue      [][]byte   // frames to be written
-	spare      [][]byte   // empty: memory for the queue, after a short one was written
-	batch      []byte     // memory for a few short frames that are written together; only for the goroutine that writes
-	queued     int        // how many frames have ever been put into the queue
-	written    int        // how many of them have been given to the connection
-	writing    bool       // a goroutine writes; it looks at the queue again when it is done
-	unanswered int        // bytes of requests
+	mu      sync.Mutex
+	why     error      // why the connection is closed; nil while it is open
+	ending  bool       // see AskLast
+	failing int        // goroutines that are notifying the owner that the connection is down
+	pending []pending  // oldest first: replies come in this order
+	few     [8]pending // memory for pending while they are few
+	queue   [][]byte   // frames to be written
+	// Empty; memory for the queue, after a short one was written.
+	spare [][]byte
+	// Memory for a few short frames that are written together; only for the writing goroutine.
+	batch   []byte
+	queued  int // how many frames have ever been put into the queue
+	written int // how many of them have been passed to the connection
+	// Whether a goroutine is writing; it checks the queue again when it is done.
+	writing    bool
+	unanswered int // bytes of requests
 	pings      []time.Time
-	heard      time.Time   // when the newest request was sent that the server has taken and answered, but for reads
-	pinger     *time.Timer // nil until the connection is up
+	// When the latest request other than a read that the server has accepted and answered was sent.
+	heard  time.Time
+	pinger *time.Timer // nil until the connection is up
 }
 
-// Dial opens a connection to a server. The connection is closed after limit unless it is up by then; dialing counts.
+// Dial opens a connection to a server. Unless it is up within limit, which includes dialing, the connection is closed.
 func Dial(
 	ctx context.Context, limit time.Duration, server string, dial func(context.Context) (net.Conn, error), owner Owner,
 ) (*Connection, error) {
@@ -86,7 +93,8 @@ func Dial(
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	raw, err := dial(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("no connection within %v", Rounded(limit)) // how the dialer puts it says no more
+		// The dialer's wording adds nothing.
+		err = fmt.Errorf("no connection within %v", Rounded(limit))
 	}
 	cancel()
 	if err != nil {
@@ -102,7 +110,7 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
-	c.mu.Lock() // the limit may have passed, and then Fail is called at once
+	c.mu.Lock() // the limit may have passed, in which case Fail is called at once
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
 		if c.up.Load() {
@@ -118,10 +126,11 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 	return c
 }
 
-// Rounded leaves out the digits of a duration that no reader needs.
+// Rounded drops the digits of a duration that no reader needs.
 func Rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// windowsReset is what Windows says of a connection that the other side has reset. It is not syscall.ECONNRESET there.
+// windowsReset is the error of Windows for a connection that the other side has reset. There it is not
+// syscall.ECONNRESET.
 const windowsReset = syscall.Errno(10054)
 
 // HungUp reports whether the other side has ended the connection.
@@ -129,8 +138,8 @@ func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, windowsReset)
 }
 
-// Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands takes in the answer.
-// An error says why the connection never came up.
+// Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands processes the
+// answer. An error is why the connection never came up.
 func (c *Connection) Serve(shakeHands func() error) error {
 	var writer sync.WaitGroup
 	writer.Go(c.write)
@@ -158,24 +167,25 @@ func (c *Connection) endedBecause(err error) error {
 	case beneathTLS(c.conn) != c.conn:
 		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
 	default:
-		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)", err)
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)",
+			err)
 	}
 }
 
 // Server returns the server that was dialed.
 func (c *Connection) Server() string { return c.server }
 
-// Lasted reports whether the connection came up, and was made more than a second ago.
+// Lasted reports whether the connection came up, and was opened more than a second ago.
 func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > time.Second }
 
 // errSilent is the reason when a connection that was up is given up.
 var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
 
-// errMute is the reason if the server goes on sending events.
+// errMute is the reason if the server keeps sending events.
 var errMute = errors.New("the server answered nothing for half of the session timeout, and sent events")
 
-// Overdue returns err, and says that this process has not run if what was due then happens only now: a frozen process hears nothing,
-// and the server is not to blame.
+// Overdue returns err. If what was due then only happens now, the error adds that this process has not run: a frozen
+// process hears nothing, and the server is not to blame.
 func Overdue(err error, due, now time.Time) error {
 	if late := now.Sub(due); late > time.Second {
 		return fmt.Errorf("this process did not run for %v: %w", Rounded(late), err)
@@ -186,12 +196,12 @@ func Overdue(err error, due, now time.Time) error {
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")
 
-// Drop closes the connection; the owner learns of it at once.
+// Drop closes the connection; the owner is notified at once.
 func (c *Connection) Drop() { c.Fail(errDropped) }
 
-// Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is
-// down, even if another goroutine closed it first. The holds that end with the connection end before the unanswered
-// calls fail: another goroutine may still be ending them, so the last goroutine to return from there fails the calls.
+// Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is down,
+// even if another goroutine closed it first. The holds that end with the connection end before the unanswered calls
+// fail: another goroutine may still be ending them, so the last goroutine to return from there fails the calls.
 func (c *Connection) Fail(why error) {
 	c.mu.Lock()
 	c.refuse(why)
@@ -217,7 +227,7 @@ func (c *Connection) Fail(why error) {
 	clear(unanswered) // it may be few, which would keep the callers in memory
 }
 
-// refuse makes the connection take no more requests; the first reason counts. Called with mu held.
+// refuse makes the connection accept no more requests; the first reason counts. The caller holds mu.
 func (c *Connection) refuse(why error) {
 	if c.why != nil {
 		return
@@ -230,12 +240,13 @@ func (c *Connection) refuse(why error) {
 	}
 }
 
-// FailIdle is Fail if nothing is on its way, so that no caller loses a reply. Otherwise it reports false and does nothing.
+// FailIdle is Fail if nothing is in flight, so that no caller loses a reply. Otherwise it does nothing and reports
+// false.
 func (c *Connection) FailIdle(why error) bool {
 	c.mu.Lock()
 	idle := c.why == nil && len(c.pending)+len(c.queue)+len(c.pings) == 0 && !c.writing
 	if idle {
-		c.refuse(why) // what is asked from here on waits for the next connection
+		c.refuse(why) // later requests wait for the next connection
 	}
 	c.mu.Unlock()
 	if idle {
@@ -244,10 +255,11 @@ func (c *Connection) FailIdle(why error) bool {
 	return idle
 }
 
-// hangUp closes a connection at once. Close of a TLS connection would first wait until the server takes an alert.
+// hangUp closes a connection at once. Close of a TLS connection would first wait until the server accepts an alert.
 func hangUp(c net.Conn) { _ = beneathTLS(c).Close() }
 
-// isSocket reports whether c is a socket, which has a buffer in the kernel. Other connections may have none, such as net.Pipe.
+// isSocket reports whether c is a socket, which has a buffer in the kernel. Other connections, such as net.Pipe, may
+// have none.
 func isSocket(c net.Conn) bool {
 	_, ok := beneathTLS(c).(syscall.Conn)
 	return ok
@@ -260,7 +272,7 @@ func beneathTLS(c net.Conn) net.Conn {
 	return c
 }
 
-// Reason returns why the connection is closed; nil while it is open.
+// Reason returns why the connection is closed, or nil while it is open.
 func (c *Connection) Reason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// alone is an owner that numbers its requests and takes nothing else.
+// alone is an owner that numbers its requests and accepts nothing else.
 type alone struct{ xid int32 }
 
 func (a *alone) NextXid() int32                      { a.xid++; return a.xid }
@@ -30,8 +30,7 @@ func at(seconds float64) time.Time {
 	return time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// The dial took as long as the whole attempt may take.
-// A process that was stopped says so, in place of blaming the server.
+// A process that was stopped reports that, instead of blaming the server.
 func TestOverdue_ProcessDidNotRun_IsSaid(t *testing.T) {
 	due := time.Now()
 	require.Equal(t, errSilent, Overdue(errSilent, due, due.Add(900*time.Millisecond)))
@@ -40,6 +39,7 @@ func TestOverdue_ProcessDidNotRun_IsSaid(t *testing.T) {
 	require.EqualError(t, err, "this process did not run for 20s: "+errSilent.Error())
 }
 
+// The dial took as long as the whole attempt may take.
 func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
 	for range 1000 {
 		near, far := net.Pipe()
@@ -60,7 +60,7 @@ func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	require.False(t, answered)
 }
 
-// A request carries the number that its reply is known by.
+// A request carries the number by which its reply is matched.
 func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 	t.Parallel()
 	c := newConnection(&alone{xid: 41}, nil, "", time.Hour)
@@ -71,7 +71,7 @@ func TestAsk_GivesTheRequestItsXid(t *testing.T) {
 	require.Equal(t, int32(42), c.pending[0].xid)
 }
 
-// The oldest unanswered sync decides when the connection is abandoned, even if others were answered or came before.
+// The oldest unanswered sync determines when the connection is abandoned, even if others were answered or came before.
 func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	t.Parallel()
 	c := newConnection(&alone{}, nil, "", time.Hour)
@@ -89,8 +89,7 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	}
 }
 
-// A request's input may keep its answer in memory, so nothing of it remains after the answer, even if there were
-// many.
+// A request's input may keep its answer in memory, so nothing of it remains after the answer, even if there were many.
 func TestTake_Answered_NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1, 8, 9, 100} {
@@ -98,7 +97,8 @@ func TestTake_Answered_NothingIsLeft(t *testing.T) {
 		defer c.watchdog.Stop()
 		for range 3 {
 			for range many {
-				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}, nil))
+				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}},
+					nil))
 			}
 			for len(c.pending) > 0 {
 				_, err := c.take(c.pending[0].xid, 0)
@@ -133,7 +133,7 @@ func TestHungUp(t *testing.T) {
 	require.False(t, HungUp(syscall.ECONNREFUSED))
 }
 
-// socket notes what is written.
+// socket records what is written.
 type socket struct {
 	net.Conn
 	writes [][]byte
@@ -149,7 +149,7 @@ func (s *socket) Close() error { s.closed = true; return nil }
 
 func (s *socket) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
 
-// TestAsk_WithinSent_LeavesInTheSameWrite: in the order of the questions, also those of others.
+// TestAsk_WithinSent_LeavesInTheSameWrite: in the order in which they were made, including those of others.
 func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {
 	t.Parallel()
 	s := &socket{}
@@ -180,7 +180,8 @@ func TestAsk_WithinSent_LeavesInTheSameWrite(t *testing.T) {
 	require.Len(t, s.writes, 2)
 }
 
-// TestAsk_FailsWithinSent_WritesNothing: the caller is told that its request was not sent, and may send it on the next connection.
+// TestAsk_FailsWithinSent_WritesNothing: the caller learns that its request was not sent, and may send it on the next
+// connection.
 func TestAsk_FailsWithinSent_WritesNothing(t *testing.T) {
 	t.Parallel()
 	s := &socket{}

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// readFrame reads a frame of at most so many bytes, and returns it without its length.
+// readFrame reads a frame of at most the given size, and returns it without its length.
 func readFrame(r io.Reader, most int) ([]byte, error) {
 	size, err := readSize(r, make([]byte, wire.PrefixSize))
 	if err != nil {
@@ -22,11 +22,11 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	return readBody(r, size)
 }
 
-// unproven is how many bytes of a frame are given memory before any of them arrives.
+// unproven is how many bytes of a frame are allocated before any of them arrives.
 const unproven = 64 << 10
 
-// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced. It grows
-// by four to the size, so that what is thrown away is a third of that.
+// readBody reads the given number of bytes. The memory grows with the bytes that arrive, not with the announced length.
+// It grows fourfold up to the size, so that a third of that is thrown away.
 func readBody(r io.Reader, size int) ([]byte, error) {
 	first := size
 	for first > unproven {
@@ -46,7 +46,7 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 	}
 }
 
-// readSize reads the length of a frame into memory that has its size.
+// readSize reads the length of a frame, using prefix as memory.
 func readSize(r io.Reader, prefix []byte) (int, error) {
 	if _, err := io.ReadFull(r, prefix); err != nil {
 		return 0, err
@@ -59,13 +59,14 @@ func readSize(r io.Reader, prefix []byte) (int, error) {
 }
 
 func noServer(size int) error {
-	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
+	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers anything that is not TLS
 		return errors.New("the server speaks TLS: see WithTLS")
 	}
 	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }
 
-// join returns the frames as one, to be written with one system call, so that they share a segment. It may use the memory.
+// join returns the frames as one, to be written with a single system call, so that they share a segment. It may use
+// memory.
 func join(memory []byte, frames ...[]byte) []byte {
 	if len(frames) == 1 {
 		return frames[0]

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server announces a frame, and sends little or nothing of it. The memory grows with what has come.
+// A server announces a frame, and sends little or nothing of it. The memory grows with what has arrived.
 func TestReadBody_AnnouncedLength_TakesNoMemory(t *testing.T) {
 	for _, sent := range []int{0, 100, 1 << 17} {
 		var before, after runtime.MemStats
@@ -27,12 +27,12 @@ func TestReadBody_AnnouncedLength_TakesNoMemory(t *testing.T) {
 	}
 }
 
-// zeros is a stream of them.
+// zeros is a stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestReadBody_TakesAThirdMore: whatever the size, the memory that it has grown out of is small.
+// TestReadBody_TakesAThirdMore: whatever the size, the memory that it has outgrown is small.
 func TestReadBody_TakesAThirdMore(t *testing.T) {
 	for _, size := range []int{64 << 20, 1<<24 + 1, 1 << 24, 1<<22 + 5, 300_000} {
 		var before, after runtime.MemStats

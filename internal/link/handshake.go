@@ -21,8 +21,8 @@ func readGrant(r io.Reader) (wire.Granted, error) {
 	return wire.ConnectReply(frame)
 }
 
-// Show sends a credential, and returns the error code that the server answers. The server answers it before all later
-// requests. No request is on its way yet, so the next frame is the answer.
+// Show sends a credential, and returns the error code of the server's answer. The server answers it before all later
+// requests. No request is in flight yet, so the next frame is the answer.
 func (c *Connection) Show(scheme string, credential []byte) (code int32, err error) {
 	h, _, err := c.ask(wire.AuthFrame(scheme, credential), wire.ReplyHeaderSize)
 	if err == nil && h.Xid != wire.XidAuth {
@@ -31,11 +31,11 @@ func (c *Connection) Show(scheme string, credential []byte) (code int32, err err
 	return h.Code, err
 }
 
-// longestToken bounds the tokens of a server. Those of Kerberos may have some kilobytes.
+// longestToken bounds the tokens of a server. Those of Kerberos may have several kilobytes.
 const longestToken = 64 << 10
 
-// Exchange sends a token of a SASL exchange, and returns the token that the server answers, nil if there is none, and the error
-// code. As with Show, no request is on its way, so the next frame is the answer.
+// Exchange sends a token of a SASL exchange, and returns the token that the server answers, or nil if there is none,
+// and the error code. As with Show, no request is in flight, so the next frame is the answer.
 func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err error) {
 	xid := c.owner.NextXid()
 	h, body, err := c.ask(wire.SASLFrame(xid, token), longestToken)
@@ -49,7 +49,7 @@ func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err erro
 	return answer, 0, err
 }
 
-// ask sends a frame, and reads one of at most so many bytes.
+// ask sends a frame, and reads one of at most the given size.
 func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	c.mu.Lock()
 	c.enqueue(frame)
@@ -62,8 +62,8 @@ func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	return wire.ReadHeader(answer)
 }
 
-// Up notes that the server has given us a session with this timeout. From now on pings go out, and the server may be silent
-// for two thirds of the timeout.
+// Up records that the server has given us a session with this timeout. From now on pings are sent, and the server may
+// stay silent for two thirds of the timeout.
 func (c *Connection) Up(timeout time.Duration) {
 	c.up.Store(true)
 	c.patience = timeout * 2 / 3
@@ -71,9 +71,9 @@ func (c *Connection) Up(timeout time.Duration) {
 	c.keepAlive(timeout / 3)
 }
 
-// CloseSession resumes a session on a connection that nothing else uses, and closes it, in one write. It returns nil if the
-// server says that it has closed the session, or that there is none. If the server hangs up without an answer, the session may
-// still be there.
+// CloseSession resumes a session on a connection that nothing else uses, and closes it, in one write. It returns nil if
+// the server reports that it has closed the session, or that there is none. If the server hangs up without an answer,
+// the session may still exist.
 func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) error {
 	defer hangUp(raw)
 	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
@@ -84,7 +84,7 @@ func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) 
 	}
 	g, err := readGrant(raw)
 	if g.ID == 0 {
-		return err // or no such session exists any more
+		return err // nil if the session no longer exists
 	}
 	frame, err := readFrame(raw, wire.MaxConnectReply)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// read handles what the server sends, in the order in which it sends it, until the connection is closed.
+// read handles what the server sends, in the order in which it is sent, until the connection is closed.
 func (c *Connection) read() error {
 	prefix := make([]byte, wire.PrefixSize)
 	for {
@@ -38,17 +38,17 @@ func (c *Connection) read() error {
 	}
 }
 
-// connectionLoss is a code for clients to use among themselves. ZooKeeper sends it to none.
+// connectionLoss is a code for use within clients. ZooKeeper never sends it.
 const connectionLoss = -4
 
-// handle handles a frame of so many bytes: the reply to a request, or an event.
+// handle handles a frame of the given size: the reply to a request, or an event.
 func (c *Connection) handle(size int) error {
 	frame, lent, err := c.frame(size)
 	if err != nil {
 		return err
 	}
 	if lent {
-		defer func() { _, _ = c.in.Discard(size) }() // it is there
+		defer func() { _, _ = c.in.Discard(size) }() // it is in the buffer
 	}
 	h, body, err := wire.ReadHeader(frame)
 	if err != nil {
@@ -64,7 +64,8 @@ func (c *Connection) handle(size int) error {
 	}
 	said := wire.ErrorOf(h.Code)
 	if errors.Is(said, zk.ErrSessionMoved) {
-		c.Fail(said) // before the caller asks again: this server serves the session no more
+		// Before the caller asks again: this server no longer serves the session.
+		c.Fail(said)
 	}
 	if h.Code == connectionLoss {
 		c.Fail(errors.New("the server says that it has lost a connection")) // another one may answer
@@ -82,7 +83,8 @@ func (c *Connection) handle(size int) error {
 	return nil
 }
 
-// frame reads so many bytes. A short frame stays in the buffer, and takes no memory of its own: it is lent until it is discarded.
+// frame reads the given number of bytes. A short frame stays in the buffer and takes no memory of its own: it is lent
+// until it is discarded.
 func (c *Connection) frame(size int) (frame []byte, lent bool, err error) {
 	if size <= c.in.Size() {
 		frame, err = c.in.Peek(size)
@@ -98,7 +100,7 @@ func (c *Connection) skip(size int, tooLarge error) error {
 	if _, err := io.ReadFull(c.in, header[:]); err != nil {
 		return err
 	}
-	h, _, _ := wire.ReadHeader(header[:]) // it has the length
+	h, _, _ := wire.ReadHeader(header[:]) // it has the required length
 	r, err := c.requestOf(h.Xid, h.Code, time.Now())
 	if err != nil {
 		return err
@@ -111,8 +113,8 @@ func (c *Connection) skip(size int, tooLarge error) error {
 	return err
 }
 
-// requestOf reports to the owner that a reply arrived now, and returns the request that it answers; a zero one for an
-// event.
+// requestOf reports to the owner that a reply arrived now, and returns the request that it answers, or a zero one for
+// an event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid, code)
 	c.unasked = r.sent.IsZero() // an event, or a ping that was not requested
@@ -123,9 +125,9 @@ func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) 
 	return r, nil
 }
 
-// take takes the request that a reply answers off the pending ones. Replies come in the order of the requests. A server that
-// leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and are asked again
-// where that is safe. Pings, events and credentials are apart.
+// take removes the request that a reply answers from the pending ones. Replies arrive in the order of the requests. A
+// server that leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and
+// are sent again elsewhere if that is safe. Pings, events and credentials are separate.
 //
 // Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
 func (c *Connection) take(xid, code int32) (r pending, err error) {
@@ -142,10 +144,11 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 		return pending{}, fmt.Errorf("the server answers out of order: request %d, and none is without an answer", xid)
 	case xid != c.pending[0].xid:
 		r = c.pending[0]
-		return pending{}, fmt.Errorf("the server answers out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
+		return pending{},
+			fmt.Errorf("the server answers out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
 	default:
 		r = c.pending[0]
-		c.pending[0] = pending{} // or the answer would stay in memory
+		c.pending[0] = pending{} // otherwise the answer would stay in memory
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
 	}
@@ -155,11 +158,11 @@ func (c *Connection) take(xid, code int32) (r pending, err error) {
 	return r, nil
 }
 
-// leastProgress is how much of a frame has to arrive before it counts as a sign of life. A server that sends a byte now and then keeps
-// no client.
+// leastProgress is how much of a frame has to arrive before it counts as a sign of life. A server that sends a byte now
+// and then does not keep a client.
 const leastProgress = 1 << 10
 
-// Read reads for the decoder of frames. What arrives of a long one shows that the server is there.
+// Read reads for the decoder of frames. Whatever arrives of a long one shows that the server is alive.
 func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if !c.arriving {
@@ -175,8 +178,8 @@ func (c *Connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heardNow gives the server its whole patience again. Events are a sign of life only until something has been without an answer for
-// half of the session timeout. Then there is time left to find a server that answers.
+// heardNow gives the server its full patience again. Events are a sign of life only until something has been unanswered
+// for half of the session timeout. Then there is time left to find a server that answers.
 func (c *Connection) heardNow() {
 	now := time.Since(c.born)
 	until, mute := now+c.patience, false
@@ -191,7 +194,7 @@ func (c *Connection) heardNow() {
 	c.watchdog.Reset(until - now)
 }
 
-// oldestAsked returns when the oldest request or ping without an answer was sent; zero if there is none.
+// oldestAsked returns when the oldest unanswered request or ping was sent; zero if there is none.
 func (c *Connection) oldestAsked() (at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,15 +207,15 @@ func (c *Connection) oldestAsked() (at time.Time) {
 	return at
 }
 
-// note records that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes
-// late. That is no reason to abandon the connection: the same reply would be as slow on the next.
+// note records that a part of a frame has arrived. What the server sends after a large reply on a slow line arrives
+// late. That is not a reason to abandon the connection: the same reply would be as slow on the next one.
 func (c *Connection) note() {
 	now := time.Now()
 	c.newest.Store(&now)
 }
 
-// Arrived returns when the newest part of a frame came that did not come in one piece; zero if there was none. It stays after
-// the end of the frame: what the server answered behind it is still on its way.
+// Arrived returns when the latest part of a frame that did not arrive in one piece came; zero if there was none. It
+// remains after the end of the frame: what the server answered after it is still in flight.
 func (c *Connection) Arrived() time.Time {
 	if at := c.newest.Load(); at != nil {
 		return *at

@@ -9,19 +9,19 @@ import (
 // Request is one request to the server.
 type Request struct {
 	Op    int32
-	Frame []byte // its xid is still to be set; it belongs to the connection
-	// Done takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
-	// from the connection, and must not wait for anything.
+	Frame []byte // without its xid, which is set later; the connection owns it
+	// Done receives the reply, or the error that there will be none. It is called once, usually on the goroutine that
+	// reads from the connection, and must not block.
 	Done func(Reply, error)
 }
 
-// Reply is what a server has answered, or that it has not.
+// Reply is what a server has answered, or the fact that it has not.
 type Reply struct {
 	Zxid int64
 	Body []byte
 	Lent bool      // the body is valid until Done returns
-	Sent time.Time // before the request left
-	At   time.Time // when it came; zero if there is none
+	Sent time.Time // before the request was sent
+	At   time.Time // when it arrived; zero if there is none
 }
 
 // pending is a request that was queued and not yet answered.
@@ -29,20 +29,22 @@ type pending struct {
 	xid  int32
 	op   int32
 	size int
-	nth  int // among the frames of the connection
+	nth  int // its position among the frames of the connection
 	sent time.Time
 	done func(Reply, error)
 }
 
-// Ask sends requests in this order, and before all later requests. It does not wait. It calls sent, unless that is nil, before anything is
-// written: what is asked within it leaves in the same write. On a closed connection, and after AskLast, Ask reports false and does nothing.
+// Ask sends requests in this order, and before all later requests, without waiting. It calls sent, unless that is nil,
+// before anything is written: requests made within it leave in the same write. On a closed connection, and after
+// AskLast, Ask does nothing and reports false.
 func (c *Connection) Ask(requests []Request, sent func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.ending && c.send(requests, sent)
 }
 
-// AskLast is Ask for the requests that end the session. What is asked for by Ask comes before the first of them, or is refused.
+// AskLast is Ask for the requests that end the session. Requests made with Ask are sent before the first of them, or
+// refused.
 func (c *Connection) AskLast(requests []Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +52,7 @@ func (c *Connection) AskLast(requests []Request) bool {
 	return c.send(requests, nil)
 }
 
-// send is called with mu held.
+// send queues and flushes requests. The caller holds mu.
 func (c *Connection) send(requests []Request, sent func()) bool {
 	if c.why != nil {
 		return false
@@ -73,15 +75,16 @@ func (c *Connection) send(requests []Request, sent func()) bool {
 	if sent != nil {
 		c.withhold(sent)
 	}
-	if c.why == nil { // else the requests have failed as not sent
+	if c.why == nil { // otherwise the requests have failed as not sent
 		c.flush()
 	}
 	return true
 }
 
-// withhold calls f, and lets nobody begin to write meanwhile. Called with mu held, which it releases while it calls f.
+// withhold calls f and keeps everyone from beginning to write in the meantime. The caller holds mu, which is released
+// while f runs.
 func (c *Connection) withhold(f func()) {
-	mine := !c.writing // a goroutine that writes already looks at the queue again
+	mine := !c.writing // a goroutine that is writing already checks the queue again
 	c.writing = true
 	c.mu.Unlock()
 	f()
@@ -94,12 +97,12 @@ func (c *Connection) withhold(f func()) {
 // shortBatch is how many bytes a connection keeps for frames that are written together.
 const shortBatch = 512
 
-// room is how many bytes the buffers of a socket hold at least.
+// room is the minimum that the buffers of a socket hold.
 const room = 4 << 10
 
-// flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little is
-// unanswered that a socket has room for it, whatever the server does. Otherwise it wakes the writer. Called with mu held,
-// which it releases while it writes.
+// flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little
+// is unanswered that a socket has room for it, whatever the server does. Otherwise it wakes the writer. The caller
+// holds mu, which is released while it writes.
 func (c *Connection) flush() {
 	if c.writing {
 		return
@@ -107,7 +110,8 @@ func (c *Connection) flush() {
 	if c.socket && c.unanswered <= room {
 		c.writeQueue()
 	}
-	if len(c.queue) > 0 { // including what was queued in the meantime, which may be more than a socket has room for
+	// Including what was queued in the meantime, which may be more than a socket has room for.
+	if len(c.queue) > 0 {
 		select {
 		case c.wake <- struct{}{}:
 		default:
@@ -115,7 +119,7 @@ func (c *Connection) flush() {
 	}
 }
 
-// writeQueue writes what is in the queue now. Called with mu held, which it releases while it writes.
+// writeQueue writes what is in the queue now. The caller holds mu, which is released while it writes.
 func (c *Connection) writeQueue() {
 	frames := c.queue
 	c.queue, c.spare, c.written, c.writing = c.spare, nil, c.queued, true
@@ -140,7 +144,7 @@ func (c *Connection) writeQueue() {
 	}
 }
 
-// enqueue is called with mu held.
+// enqueue adds a frame to the queue. The caller holds mu.
 func (c *Connection) enqueue(frame []byte) {
 	c.queue = append(c.queue, frame)
 	c.queued++
@@ -162,13 +166,13 @@ func (c *Connection) start() {
 	c.flush()
 }
 
-// keepAlive sends a ping when the newest sync or write that was answered is an interval old, until the connection is
-// closed. A client that keeps a hold proven therefore needs none.
+// keepAlive sends a ping when the latest answered sync or write is an interval old, until the connection is closed. A
+// client that keeps a hold proven therefore needs none.
 //
-// Source: each request touches the session (ZooKeeperServer.submitRequestNow of ZooKeeper), and the Java client pings only when
-// it has sent nothing else (SendThread.run of ClientCnxn). An answer is waited for here, because a server may refuse a request
-// without taking it for a sign of life. Reads do not count: a follower of ClickHouse Keeper serves them without word to the leader,
-// which then expires the session of a client that only reads.
+// Source: each request touches the session (ZooKeeper's ZooKeeperServer.submitRequestNow), and the Java client pings
+// only when it has sent nothing else (SendThread.run of ClientCnxn). Here only answered requests count, because a
+// server may refuse a request without treating it as a sign of life. Reads do not count: a follower of ClickHouse
+// Keeper serves them without informing the leader, which then expires the session of a client that only reads.
 func (c *Connection) keepAlive(interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A resumption without an answer may have shortened the session. The answer to the next one came from a leader that had been replaced:
-// the successor counts with the short timeout. Before, any answer ended the doubt. Only what proves the later resumption may.
+// A resumption without an answer may have shortened the session. The answer to the next one came from a leader that had
+// been replaced: the successor applies the short timeout. Any answer used to end the doubt. Only what proves the later
+// resumption may.
 func TestProof_LaterResumption_EndsTheDoubtOnceItIsProven(t *testing.T) {
 	resumeTwice := func() *Upkeep {
 		u := New(Terms{LeastTimeout: 4 * time.Second})

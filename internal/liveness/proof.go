@@ -1,5 +1,5 @@
-// Package liveness has the rule of C2: until when a session is proven to be alive, and what keeps the proof fresh. It
-// has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
+// Package liveness implements the rule of C2: until when a session is proven to be alive, and what keeps the proof
+// fresh. It has no clock, no lock and no I/O. The session queries it under its own lock, and does what is due.
 package liveness
 
 import (
@@ -10,65 +10,65 @@ import (
 
 // Proof is the arithmetic of C2.
 //
-// The leader of the ensemble decides when a session expires, from what its followers report. In its answer to every ping of
-// the leader (two a tick), a follower says which sessions it has heard from. An answer of a follower proves nothing by
-// itself. Neither does an answer of the leader: the contact may not have been reported yet when the follower is cut off. But
-// a request that the leader served proves that all contacts at least half a tick older were reported, since report and
-// request travel the same connection, in order. Hence
+// The leader of the ensemble decides when a session expires, based on what its followers report. In its answer to every
+// ping of the leader (two per tick), a follower lists the sessions it has heard from. An answer of a follower proves
+// nothing by itself. Neither does an answer of the leader: the contact may not have been reported yet when the follower
+// is cut off. But a request that the leader served proves that all contacts at least half a tick older were reported,
+// since report and request travel over the same connection, in order. Hence
 //
-//	served = when the newest request was sent that the leader has served and answered
-//	contact = when the newest request was sent whose answer, by whatever server, had come by served - lag
+//	served = when the latest request that the leader has served and answered was sent
+//	contact = when the latest request whose answer, from any server, had arrived by served - lag was sent
 //	valid until contact + T - margin
 //
 // T is the least timeout that was ever negotiated.
 //
-// The lag is at least half a tick, because the leader that served the request may have been replaced. It continues to
-// answer for up to a tick and a half.
+// The lag is at least half a tick, and if possible longer, because the leader that served the request may have been
+// replaced. It then continues to answer for up to a tick and a half.
 //
 // The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect
 // answer for a resumed session does not. The leader touches the session when it grants it, but it may have been
-// replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts
-// from its own start. A write that is answered afterwards shows that no successor had started when the session was
-// touched.
+// replaced without knowing it. It then continues to answer for up to a tick and a half, while its successor counts from
+// its own start. A write that is answered afterwards shows that no successor had started when the session was touched.
 //
-// A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with
+// A server that resumes a session may grant a different timeout, if it is configured differently. The leader applies
 // that from then on, even if it is shorter, whether or not its answer arrives. The next leader returns to the timeout
-// of the transaction which created the session. Therefore the least of all grants counts, and an unknown grant counts
-// as the least that it can be:
+// of the transaction that created the session. Therefore the least of all grants counts, and an unknown grant counts as
+// the least that it can be:
 //
-//   - The client requests what it was granted. The server keeps that within its limits, so only its maximum can
-//     reduce it.
-//   - An operator who may lower the maximum below that says so with WithLeastTimeout. That is the bound.
+//   - The client requests what it was granted. The server keeps that within its limits, so only its maximum can reduce
+//     it.
+//   - An operator who may lower the maximum below that declares this with WithLeastTimeout. That is the bound.
 //   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
 //   - The bound counts from the sending, since no server touches a session before it is asked to.
-//   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before it
-//     answers (Learner.validateSession of ZooKeeper), and the leader counts from then on (Leader.revalidateSession). If the
-//     follower loses its leader before it hears from it, it ends the connection in order.
-//   - Only the answer to a resumption says what that one did. Those before it stay in doubt until the later one is proven: the leader that
-//     answered may have been replaced, and its successor may have served them. docs/design.md says what remains.
+//   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before
+//     it answers (ZooKeeper's Learner.validateSession), and the leader counts from then on (Leader.revalidateSession).
+//     If the follower loses its leader before it hears from it, it ends the connection in an orderly way.
+//   - Only the answer to a resumption shows what that resumption did. Those before it stay in doubt until the later one
+//     is proven: the leader that answered may have been replaced, and its successor may have served them.
+//     docs/design.md describes what remains.
 type Proof struct {
 	terms Terms
 
-	timeout time.Duration // negotiated with the newest connect request
+	timeout time.Duration // negotiated with the latest connect request
 	least   time.Duration // T
 	lag     time.Duration // between the answer to a contact and served, for the contact to count
 	margin  time.Duration
 	beat    time.Duration // between two syncs that keep the proof fresh
 
-	contact  time.Time // the newest that is proven
-	heard    time.Time // when the newest request of any kind was sent that has been answered
-	contacts []contact // answered requests that nothing served confirms yet, by time of answer
+	contact  time.Time // the latest one that is proven
+	heard    time.Time // when the latest request of any kind that has been answered was sent
+	contacts []contact // answered requests not yet confirmed by a served one, by time of answer
 
-	// Resumptions, by the time when each was sent. The bounds are times up to which a server leaves the session alive.
-	resumeSent     time.Time // the newest
-	resumeAnswered time.Time // the newest that was answered
-	newestBound    time.Time // of the newest; zero if it has been answered
-	earlierBound   time.Time // the soonest of those before it; zero if none is in doubt
+	// Resumptions, by the time each was sent. The bounds are times until which a server keeps the session alive.
+	resumeSent     time.Time // the latest
+	resumeAnswered time.Time // the latest that was answered
+	newestBound    time.Time // that of the latest; zero if it has been answered
+	earlierBound   time.Time // the earliest of those before it; zero if none is in doubt
 }
 
 type contact struct{ sent, answered time.Time }
 
-// Connected takes in a connect answer.
+// Connected records a connect answer.
 func (p *Proof) Connected(sent, at time.Time, timeout time.Duration) {
 	p.connected(sent, at, timeout, p.terms.lag(timeout), p.terms.margin(timeout))
 }
@@ -86,19 +86,20 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	p.Answered(sent, at, AnyServer)
 }
 
-// beat is the interval between syncs: about an eleventh of the timeout. Each proves the newest contact that was
-// answered a lag before. A lag should therefore be a whole number of beats less a round trip: otherwise the contact
-// is nearly a beat older than it could be. The round trip may take an eleventh of the lag, and then the contact is
-// one beat older.
+// beat is the interval between syncs: about an eleventh of the timeout. Each proves the latest contact that was
+// answered a lag before. A lag should therefore be a whole number of beats less a round trip: otherwise the contact is
+// nearly a beat older than it could be. The round trip may take an eleventh of the lag, and then the contact is one
+// beat older.
 func beat(least, lag time.Duration) time.Duration {
 	beats := max(1, (11*lag+least/2)/least)
 	return min(max(12*lag/(11*beats), least/12), least/8)
 }
 
-// Resuming takes in that a resumption is being sent. Until it is answered, the session may have the least timeout that a server
-// may grant, counted from then.
+// Resuming records that a resumption is being sent. Until it is answered, the session may have the least timeout that a
+// server may grant, counted from then.
 //
-// An example has T = 10 s, WithLeastTimeout of 4 s and a margin of 5 %. The bound of a resumption is 3.8 s after its sending:
+// For example, with T = 10 s, a WithLeastTimeout of 4 s and a margin of 5 %, the bound of a resumption is 3.8 s after
+// it was sent:
 //
 //	0 s  a resumption is sent     newestBound  =  3.8 s
 //	1 s  its connection fails     nothing changes
@@ -112,24 +113,24 @@ func (p *Proof) Resuming(sent time.Time) {
 	p.resumeSent, p.newestBound = sent, sent.Add(least-p.terms.margin(least))
 }
 
-// Hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
+// Hopeless reports whether a longer timeout than before prevents the session from being proven in time: contacts count
 // only when they are nearly as old as the session may get.
 func (p *Proof) Hopeless() bool {
 	return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)
 }
 
-// freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that are
-// one lag old.
+// freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that
+// are one lag old.
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
-// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in
-// time, and a 16th. If the lag is so long that the deadline never gets that far, a grant depends on what an eighth
-// leaves of it.
+// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time,
+// and a 16th of the timeout. If the lag is so long that the deadline never gets that far, a grant depends on what an
+// eighth leaves of it.
 func (p *Proof) enough() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
-// Answered takes in that a request was sent at sent and answered at at, and who stands behind the answer.
+// Answered records that a request was sent at sent and answered at at, and which witness vouches for the answer.
 func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.heard = latest(p.heard, sent)
 	if by >= Leader {
@@ -141,8 +142,8 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	if !p.contact.Before(p.resumeSent) {
 		p.earlierBound = time.Time{}
 	}
-	// Contacts close together add nothing but memory; leaving one out makes the proven one at most a 64th of the timeout older. What
-	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
+	// Contacts close together only take memory; leaving one out makes the proven one at most a 64th of the timeout older.
+	// What was sent a whole timeout ago proves nothing about now, and an idle session must not collect it forever.
 	n := len(p.contacts)
 	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
 		return
@@ -154,8 +155,8 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.contacts = append(slices.Delete(p.contacts, 0, old), contact{sent, at})
 }
 
-// confirm takes in that the leader has served a request sent at served. It forgets the contacts that this proves: a request that
-// is served later proves only later ones.
+// confirm records that the leader has served a request sent at served. It forgets the contacts that this proves: a
+// request served later proves only later ones.
 func (p *Proof) confirm(served time.Time) {
 	limit := served.Add(-p.lag)
 	n := 0
@@ -166,18 +167,19 @@ func (p *Proof) confirm(served time.Time) {
 	p.contacts = slices.Delete(p.contacts, 0, n)
 }
 
-// ripe is from when on an answer of the leader proves another contact. From the first connect answer on there always is one.
+// ripe returns the time from which an answer of the leader proves another contact. After the first connect answer there
+// always is one.
 func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
-// Doubtful reports whether the newest connect answer is not proven yet. A write proves it at once, a sync a lag later.
+// Doubtful reports whether the latest connect answer is not proven yet. A write proves it at once, a sync a lag later.
 func (p *Proof) Doubtful() bool { return p.resumeAnswered.After(p.contact) }
 
-// ValidUntil is the time up to which the session is proven; zero before the first connect answer.
+// ValidUntil returns the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.contact.Add(p.least-p.margin), soonest(p.earlierBound, p.newestBound))
 }
 
-// SilentUntil is when nothing will have been answered for a whole timeout.
+// SilentUntil returns when nothing will have been answered for a whole timeout.
 func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
 
 // Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.
@@ -188,19 +190,20 @@ func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
 // Proven reports whether the proof lasts long enough for a grant: in good health, the next one comes in time.
 func (p *Proof) Proven(now time.Time) bool { return p.ValidUntil().Sub(now) > p.enough() }
 
-// Pause is how long to wait before the leader is asked again for a proof: it confirms only contacts that are old enough.
+// Pause returns how long to wait before asking the leader for a proof again: it confirms only contacts that are old
+// enough.
 func (p *Proof) Pause() time.Duration { return min(p.timeout/64, p.lag/4) }
 
-// Timeout returns the timeout that was negotiated with the newest connect request; 0 before the first answer.
+// Timeout returns the timeout negotiated with the latest connect request, or 0 before the first answer.
 func (p *Proof) Timeout() time.Duration { return p.timeout }
 
 // Least returns the least timeout that was ever negotiated.
 func (p *Proof) Least() time.Duration { return p.least }
 
-// Heard returns when the newest request was sent that has been answered.
+// Heard returns when the latest request that has been answered was sent.
 func (p *Proof) Heard() time.Time { return p.heard }
 
-// soonest is the earlier time; a zero one is none.
+// soonest returns the earlier time; a zero time means none.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -217,17 +220,19 @@ func latest(a, b time.Time) time.Time {
 
 // Terms are the options that the deadline depends on.
 type Terms struct {
-	Tick         time.Duration // of the ensemble; 0 is unknown
-	LeastTimeout time.Duration // that a server may grant; 0 is the least that one has granted
-	Margin       float64       // the part of the session timeout that is taken off every deadline
+	Tick         time.Duration // that of the ensemble; 0 if unknown
+	LeastTimeout time.Duration // the least that a server may grant; 0 means the least that one has granted
+	// The fraction of the session timeout that is subtracted from every deadline.
+	Margin float64
 }
 
-// lag is how much older than a request that the leader serves an answered contact must be to count. Half a tick is enough for
-// a follower to report the contact. A tick and a half is for a leader that was replaced and does not know it for so long.
+// lag returns how much older than a request that the leader serves an answered contact must be to count. Half a tick is
+// enough for a follower to report the contact. A tick and a half covers a leader that was replaced and does not know it
+// for that long.
 //
-// Source: Leader.lead of ZooKeeper counts its followers once a tick. A leader that was frozen notices at the first count that
-// they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the followers count
-// from its last ping, half a tick earlier.
+// Source: ZooKeeper's Leader.lead counts its followers once a tick. A leader that was frozen notices at the first count
+// that they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the
+// followers count from its last ping, half a tick earlier.
 func (t Terms) lag(timeout time.Duration) time.Duration {
 	if t.Tick > 0 {
 		return max(t.Tick/2, min(t.Tick*3/2, timeout/4))
@@ -239,7 +244,8 @@ func (t Terms) margin(timeout time.Duration) time.Duration {
 	return time.Duration(t.Margin * float64(timeout))
 }
 
-// leastTimeout is the least timeout that a server may grant to a session which was granted timeout before; see [Proof].
+// leastTimeout returns the least timeout that a server may grant to a session that was granted timeout before; see
+// [Proof].
 func (t Terms) leastTimeout(timeout time.Duration) time.Duration {
 	if t.LeastTimeout > 0 {
 		return min(timeout, t.LeastTimeout)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower" and
-// "leader" for reads and syncs, "quorum" for writes.
+// An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower"
+// and "leader" for reads and syncs, "quorum" for writes.
 type exchange struct {
 	sent, answered float64
 	by             string
@@ -35,21 +35,22 @@ var zero = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
 
-// With a timeout of 8 s, a lag of 2 s and no margin, the deadline is 8 s after the contact that is proven.
+// With a timeout of 8 s, a lag of 2 s and no margin, the deadline is 8 s after the proven contact.
 func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 	connect := exchange{0, 0.01, "connect"}
 	tests := []struct {
 		name        string
 		lag, margin float64
 		exchanges   []exchange
-		contact     float64 // what is proven
+		contact     float64 // the proven one
 	}{
 		{"fresh session", 2, 0, nil, 0},
 		{"margin comes off", 2, 0.4, nil, -0.4},
 		{"idle session with pings only stays at the connect", 2, 0, pings(2.7, 60, 2.7), 0},
 		{"fresh create proves nothing newer", 2, 0, []exchange{{1, 1.01, "leader"}}, 0},
 		{"a create after a ping, half a tick later", 2, 0, []exchange{{1, 1.01, "follower"}, {3.02, 3.03, "leader"}}, 1},
-		{"the ping was answered within half a tick of the create", 2, 0, []exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
+		{"the ping was answered within half a tick of the create", 2, 0,
+			[]exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
 		{"answered exactly half a tick before", 2, 0, []exchange{{1, 1.5, "follower"}, {3.5, 3.6, "leader"}}, 1},
 		{"sync every T/8", 2, 0, syncs(1, 10), 7},
 		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6), syncs(8, 10)), 6},
@@ -66,14 +67,19 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		},
 		{"resumed: the connect answer alone proves nothing", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 0},
 		{"resumed: a write proves that it was sent", 2, 0, []exchange{{20, 20.1, "connect"}, {20.2, 20.3, "quorum"}}, 20},
-		{"resumed: a write before proves nothing", 2, 0, []exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}}, 0},
-		{"resumed twice: the write proves the second", 2, 0, []exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
-		{"resumed: without a write it is a contact like any other", 2, 0, []exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
-		{"resumed: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
+		{"resumed: a write before proves nothing", 2, 0,
+			[]exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}}, 0},
+		{"resumed twice: the write proves the second", 2, 0,
+			[]exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
+		{"resumed: without a write it is a contact like any other", 2, 0,
+			[]exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
+		{"resumed: what came before counts no more", 2, 0,
+			[]exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
 		{"tick time known", 0.25, 0, syncs(1, 10), 9},
 		{"contacts a 64th apart count each", 2, 0, []exchange{{0.125, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0.125},
 		{"closer contacts count as one", 2, 0, []exchange{{0.12, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0},
-		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},
+		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}},
+			1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,13 +98,13 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 	}
 }
 
-// In good health a session that is kept fresh always has so much left, whatever the round trip is.
+// In good health a session that is kept fresh always has this much left, whatever the round trip is.
 func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
 	const timeout = 8 * time.Second
 	for _, tt := range []struct {
 		name     string
 		lag, rtt time.Duration
-		requests int // in a timeout
+		requests int // per timeout
 		left     float64
 	}{
 		{"a quarter of the timeout", timeout / 4, 0, 11, 0.586},
@@ -137,11 +143,11 @@ func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
 	}
 }
 
-// An idle session sees answers of its server only, for weeks, and a busy one many a millisecond.
+// An idle session sees only answers of its server, for weeks, and a busy one many per millisecond.
 func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 	for name, every := range map[string]float64{"pings": 2.7, "reads": 0.125, "busy": 0.001} {
 		t.Run(name, func(t *testing.T) {
-			least := 60 // so that the newest is not much older than it could be
+			least := 60 // so that the latest is not much older than it could be
 			if name == "pings" {
 				least = 3
 			}
@@ -158,7 +164,7 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A rule counts a deadline from answered requests. The real one is proof; the others are there to be found out.
+// A rule derives a deadline from answered requests. The real one is proof; the others must be found to be wrong.
 type rule struct {
 	connected func(sent, at time.Time)
 	answered  func(sent, at time.Time, by Witness)
@@ -173,22 +179,22 @@ func proofRule(timeout, lag time.Duration) rule {
 	}
 }
 
-// simulate plays a session in an ensemble of a leader and followers, the way ZooKeeper books contacts, and returns an
+// simulate plays a session in an ensemble of a leader and followers that record contacts like ZooKeeper, and returns an
 // error if the rule ever promised more than the leader would keep were the follower cut off at that moment.
 //
 // A follower hears the client at some time between sending and answer; it reports whom it has heard at least twice a
-// tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the
-// timeout from the arrival of a report, and of a re-attachment.
+// tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the timeout
+// from the arrival of a report, and of a re-attachment.
 //
-// With six ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before:
-// it answers everything but writes for a tick and a half, and what it receives counts for nothing. The one that has
-// replaced it counts from its own start.
+// With six ticks or more per timeout, some attachments go to a leader that has been replaced at some time before: it
+// answers everything but writes for a tick and a half, and what it receives counts for nothing. Its replacement counts
+// from its own start.
 func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
 
 	now := zero
-	slow, paced := rng.IntN(2) == 0, rng.IntN(4) == 0 // paced as a client that keeps its proof fresh
+	slow, paced := rng.IntN(2) == 0, rng.IntN(4) == 0 // paced like a client that keeps its proof fresh
 	delay := func() time.Duration {
 		if slow && rng.IntN(8) == 0 {
 			return upTo(timeout / 2)
@@ -226,9 +232,9 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 		if err := check("connect"); err != nil {
 			return err
 		}
-		heard := time.Time{}                                // newest contact that the follower has not reported
+		heard := time.Time{}                                // latest contact that the follower has not reported
 		reportAt := now.Add(upTo(tick / 2))                 // next report leaves the follower
-		arrival := now                                      // of the newest message on the follower's connection to the leader
+		arrival := now                                      // of the latest message from the follower to the leader
 		cut := now.Add(upTo(4 * timeout))                   // from then on nothing reaches the leader
 		forward := func(from time.Time) (time.Time, bool) { // FIFO
 			arrival = latest(arrival, from.Add(delay()))
@@ -305,7 +311,8 @@ func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, ticks uint8) {
 		const timeout = 8 * time.Second
 		tick := timeout / time.Duration(2+ticks%18) // the server grants two to twenty
-		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": Terms{Tick: tick}.lag(timeout)}
+		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4,
+			"tick time known": Terms{Tick: tick}.lag(timeout)}
 		for name, lag := range lags {
 			if err := simulate(seed, proofRule(timeout, lag), timeout, tick); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -314,7 +321,7 @@ func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
 	})
 }
 
-// The model would not be worth much if it let rules pass that are known to be wrong.
+// The model would not be worth much if it accepted rules that are known to be wrong.
 func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 	const timeout, tick = 8 * time.Second, 4 * time.Second
 	wrong := map[string]func() rule{
@@ -358,7 +365,7 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 	}
 }
 
-// The same for rules that are wrong only where a leader that has been replaced continues to answer.
+// Likewise for rules that are wrong only where a leader that has been replaced continues to answer.
 func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 	const timeout, tick = 8 * time.Second, time.Second
 	t.Run("a tick", func(t *testing.T) {
@@ -389,7 +396,7 @@ func mustBeLate(t *testing.T, build func() rule, timeout, tick time.Duration) {
 	t.Error("no history in which this rule is late")
 }
 
-// A write that was sent before the session was resumed says nothing of the server that resumed it.
+// A write that was sent before the session was resumed proves nothing about the server that resumed it.
 func TestProof_WriteFromBeforeTheResumption_DoesNotConfirmIt(t *testing.T) {
 	var p Proof
 	p.connected(at(0), at(0.01), 8*time.Second, 2*time.Second, 0)
@@ -418,8 +425,8 @@ func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
 	require.False(t, p.Hopeless())
 }
 
-// How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout
-// is abandoned: when what an eighth of the timeout between two syncs leaves is no 16th.
+// How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout is
+// abandoned: when what an eighth of the timeout between two syncs leaves is less than a 16th.
 func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 	const least = 16 * time.Second
 	s := func(seconds float64) time.Duration { return at(seconds).Sub(zero) }
@@ -434,7 +441,7 @@ func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 		{8, 0, 6, false},  // 16 - 8 - 2
 		{8, 5, 1, false},  // 16 - 8 - 5 - 2
 		{8, 6, 1, true},   // the least that is enough
-		{9, 0, 5, true},   // a lag above the half
+		{9, 0, 5, true},   // a lag above half
 		{2, 11, 1, false}, // 16 - 2 - 11 - 2
 		{2, 12, 1, true},
 	} {
@@ -447,8 +454,8 @@ func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 	}
 }
 
-// Only a longer timeout can make a session hopeless. It does if an answer leaves less than three 16ths of the old timeout, or if
-// contacts count only when they are older than half of it.
+// Only a longer timeout can make a session hopeless. It does if an answer leaves less than three 16ths of the old
+// timeout, or if contacts count only when they are older than half of it.
 func TestProof_Hopeless_Limits(t *testing.T) {
 	const least = 16 * time.Second
 	for _, tt := range []struct {

@@ -2,11 +2,11 @@ package liveness
 
 import "time"
 
-// Upkeep is a proof and what keeps it fresh. It reports what is due at a moment, and when to query it next. It
-// recomputes that each time, so querying it more often does no harm.
+// Upkeep is a proof together with what keeps it fresh. It reports what is due at a moment, and when to query it next.
+// It recomputes that each time, so querying it more often does no harm.
 type Upkeep struct {
 	Proof
-	retained int // by holds and acquisitions; while there is one, a sync goes out every beat
+	retained int // by holds and acquisitions; while there is one, a sync is sent every beat
 	syncing  bool
 	lastSync time.Time
 	warnings map[*Warning]struct{} // nil until there is one
@@ -15,23 +15,24 @@ type Upkeep struct {
 // New returns the upkeep of a session that no server has given yet.
 func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
 
-// Line is what is known of the newest connection; zero if there is none.
+// Line is what is known about the latest connection; zero if there is none.
 type Line struct {
 	Up         bool
-	OldestSync time.Time // when the oldest sync without an answer was sent; zero if there is none
-	Arrived    time.Time // when the newest part of a long reply came; zero if none did
+	OldestSync time.Time // when the oldest unanswered sync was sent; zero if there is none
+	Arrived    time.Time // when the latest part of a long reply arrived; zero if none did
 }
 
 // Step is what is due at a moment.
 type Step struct {
-	Warn   []func()  // to be called
-	Sync   bool      // a sync must be sent now; the upkeep records it as sent
-	Drop   bool      // a sync is without an answer for too long, so the connection is to be dropped
-	Silent time.Time // from then on nothing will have come for a whole timeout, and the session is over
-	Next   time.Time // when to ask again, at the latest
+	Warn []func() // to call
+	Sync bool     // a sync must be sent now; the upkeep records it as sent
+	Drop bool     // a sync has been unanswered for too long, so the connection must be dropped
+	// From then on nothing will have arrived for a whole timeout, and the session has ended.
+	Silent time.Time
+	Next   time.Time // query again by then
 }
 
-// Step returns what is due now. Held says that holds end with the proof.
+// Step returns what is due now. held means that there are holds, which end with the proof.
 func (u *Upkeep) Step(now time.Time, held bool, line Line) Step {
 	step := Step{Silent: latest(u.SilentUntil(), line.Arrived.Add(u.timeout))}
 	step.Next = step.Silent
@@ -77,11 +78,11 @@ func (u *Upkeep) SyncDue() time.Time { return u.lastSync.Add(u.beat) }
 // HurrySync makes the next sync due now.
 func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
 
-// SyncDone takes in that the newest sync was answered, or lost with its connection.
+// SyncDone records that the latest sync was answered, or lost with its connection.
 func (u *Upkeep) SyncDone() { u.syncing = false }
 
-// Retain keeps the proof fresh until Release. It reports whether it was not kept fresh before. If the proof lasts for now, the
-// first sync has time, so a short hold needs none.
+// Retain keeps the proof fresh until Release. It reports whether it was not kept fresh before. If the proof lasts for
+// now, the first sync is not urgent, so a short hold needs none.
 func (u *Upkeep) Retain(now time.Time) (first bool) {
 	u.retained++
 	if u.retained > 1 {
@@ -96,7 +97,7 @@ func (u *Upkeep) Retain(now time.Time) (first bool) {
 // Release ends one Retain.
 func (u *Upkeep) Release() { u.retained-- }
 
-// Freshen reports whether the proof ends soon, so that a request to the leader is to be sent now. It counts as a sync.
+// Freshen reports whether the proof ends soon, so that a request must be sent to the leader now. It counts as a sync.
 func (u *Upkeep) Freshen(now time.Time) bool {
 	if u.Lasts(now, u.least/8) {
 		return false
@@ -111,7 +112,7 @@ type Warning struct {
 	call func()
 }
 
-// Expect makes a warning due as soon as at most lead is left of ValidUntil, even if that moves back.
+// Expect makes a warning due as soon as at most lead is left until ValidUntil, even if that moves back.
 func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
 	w := &Warning{lead, call}
 	if u.warnings == nil {
@@ -121,13 +122,13 @@ func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
 	return w
 }
 
-// Forget takes a warning off the list, if it is still there.
+// Forget removes a warning from the list, if it is still there.
 func (u *Upkeep) Forget(w *Warning) { delete(u.warnings, w) }
 
 // WarningDue returns when a warning is due.
 func (u *Upkeep) WarningDue(w *Warning) time.Time { return u.ValidUntil().Add(-w.lead) }
 
-// DeadlineDue returns when the first warning is due, or the deadline if there is none before.
+// DeadlineDue returns when the first warning is due, or the deadline if none is due before it.
 func (u *Upkeep) DeadlineDue() time.Time {
 	first := u.ValidUntil()
 	for w := range u.warnings {
@@ -136,7 +137,8 @@ func (u *Upkeep) DeadlineDue() time.Time {
 	return first
 }
 
-// warn takes the warnings that are due by now off the list, and works out when the next one is due; zero if there is none.
+// warn removes the warnings that are due by now from the list, and returns when the next one is due, or zero if there
+// is none.
 func (u *Upkeep) warn(now time.Time) (due []func(), next time.Time) {
 	for w := range u.warnings {
 		if at := u.WarningDue(w); now.Before(at) {

@@ -2,7 +2,7 @@ package liveness
 
 import "github.com/zkrecipes/zkrecipes/internal/wire"
 
-// Witness is the server that stands behind an answer.
+// Witness is the kind of server that vouches for an answer.
 type Witness int
 
 const (
@@ -14,13 +14,14 @@ const (
 	Quorum
 )
 
-// WitnessOf returns the server behind an answer to the opcode. The code comes from applying the request
-// ([wire.FromTree]): other answers are no proof, because a follower may give them itself.
+// WitnessOf returns the witness of an answer to the opcode. The code comes from applying the request ([wire.FromTree]):
+// other answers prove nothing, because a follower may give them on its own.
 func WitnessOf(op, code int32) Witness {
 	switch op {
 	case wire.OpSync:
 		return Leader
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpReconfig:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData,
+		wire.OpSetACL, wire.OpMulti, wire.OpReconfig:
 		if code == 0 {
 			return Quorum
 		}

@@ -9,11 +9,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// A new operation has to say here what its answer proves.
+// A new operation has to declare here what its answer proves.
 func TestWitnessOf_EveryOperation_IsJudged(t *testing.T) {
 	judged := map[string]Witness{
 		"create": Quorum, "delete": Quorum, "set": Quorum, "setacl": Quorum, "multi": Quorum, "sync": Leader,
-		"exists": AnyServer, "get": AnyServer, "acl": AnyServer, "children": AnyServer, "close": AnyServer, "watch": AnyServer, "unwatch": AnyServer,
+		"exists": AnyServer, "get": AnyServer, "acl": AnyServer, "children": AnyServer, "close": AnyServer,
+		"watch": AnyServer, "unwatch": AnyServer,
 	}
 	for op := int32(-128); op < 128; op++ {
 		name := wire.OpName(op)

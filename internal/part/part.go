@@ -1,11 +1,12 @@
-// Package part hides what a lock is to those that acquire several together. Users pass parts on, and only recipes make them.
+// Package part hides the nature of a lock from code that acquires several together. Users pass parts on, and only
+// recipes create them.
 package part
 
-// Part is what zkrecipes.Part is converted from.
+// Part is the type that zkrecipes.Part is converted from.
 type Part struct{ of any }
 
 // New returns the part that of describes.
 func New(of any) Part { return Part{of} }
 
-// Of returns what New was given; nil for the zero Part.
+// Of returns the argument of New, or nil for the zero Part.
 func (p Part) Of() any { return p.of }

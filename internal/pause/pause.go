@@ -1,4 +1,4 @@
-// Package pause has the pauses between attempts that fail.
+// Package pause provides the pauses between failed attempts.
 package pause
 
 import (
@@ -7,11 +7,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Growing are pauses that grow until they are Reset. Each is up to half shorter or longer at random, so that callers
-// that failed together do not retry together. They are for one goroutine at a time.
+// Growing is a sequence of pauses that grow until Reset. Each is up to half shorter or longer at random, so that
+// callers that failed together do not retry together. It must not be used concurrently.
 type Growing = backoff.ExponentialBackOff
 
-// New returns pauses that begin with first, and grow by the factor up to last. They never say stop.
+// New returns pauses that begin with first, and grow by the factor up to last. They never stop.
 func New(first, last time.Duration, factor float64) *Growing {
 	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMaxInterval(last),
 		backoff.WithMultiplier(factor), backoff.WithMaxElapsedTime(0))

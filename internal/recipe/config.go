@@ -1,5 +1,5 @@
-// Package recipe has the configuration that the recipes share. Each shared option is declared here once. A recipe gives it its
-// public name and says what it means there.
+// Package recipe contains the configuration that the recipes share. Each shared option is declared here once. A recipe
+// gives it its public name and documents its meaning there.
 package recipe
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
-// Config is the configuration that recipes with contenders share. The configuration of a recipe embeds it.
+// Config is the configuration shared by recipes with contenders. The configuration of a recipe embeds it.
 type Config struct {
-	Data          []byte // of the contenders
+	Data          []byte // the data of the contenders
 	LossOnSuspend bool
 	TracerName    string
-	Kazoo         bool // kazoo's contenders count
-	Eager         bool // a waiter looks early
-	Reentrant     bool // inside a hold, an acquisition gets another hold on the same contender
+	Kazoo         bool // whether kazoo's contenders count
+	Eager         bool // whether waiters look early
+	Reentrant     bool // whether an acquisition inside a hold gets another hold on the same contender
 }
 
-// Defaults returns the configuration without options: contenders have the identity of the client as data.
+// Defaults returns the configuration without options: the data of contenders are the identity of the client.
 func Defaults(client *client.Client) Config {
-	if client == nil { // which the recipe refuses
+	if client == nil { // the recipe refuses this
 		return Config{}
 	}
 	return Config{Data: []byte(client.Identity())}
@@ -33,7 +33,7 @@ func (c *Config) shared() *Config { return c }
 // embedding is the configuration of a recipe.
 type embedding interface{ shared() *Config }
 
-// Data is the option that sets a copy of data.
+// Data returns the option that sets a copy of data.
 func Data[C embedding](data []byte) func(C) error {
 	return func(c C) error {
 		c.shared().Data = append([]byte{}, data...)
@@ -41,7 +41,7 @@ func Data[C embedding](data []byte) func(C) error {
 	}
 }
 
-// TracerName is the option that sets the name for tracers.
+// TracerName returns the option that sets the name for tracers.
 func TracerName[C embedding](name string) func(C) error {
 	return func(c C) error {
 		if name == "" || !utf8.ValidString(name) || len(name) > maxName {
@@ -52,10 +52,10 @@ func TracerName[C embedding](name string) func(C) error {
 	}
 }
 
-// maxName is how long a name may be, in bytes. Metrics have it in every series.
+// maxName is the longest name in bytes. Metrics repeat it in every series.
 const maxName = 100
 
-// LossOnSuspend is the option that ends holds with the connection.
+// LossOnSuspend returns the option that ends holds with the connection.
 func LossOnSuspend[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().LossOnSuspend = true
@@ -63,7 +63,7 @@ func LossOnSuspend[C embedding]() func(C) error {
 	}
 }
 
-// Kazoo is the option that makes the contenders of kazoo count.
+// Kazoo returns the option that makes the contenders of kazoo count.
 func Kazoo[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().Kazoo = true
@@ -71,7 +71,7 @@ func Kazoo[C embedding]() func(C) error {
 	}
 }
 
-// EagerHandOver is the option that lets a waiter look before its predecessor leaves.
+// EagerHandOver returns the option that lets a waiter look before its predecessor leaves.
 func EagerHandOver[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().Eager = true
@@ -79,7 +79,7 @@ func EagerHandOver[C embedding]() func(C) error {
 	}
 }
 
-// Reentrance is the option that lets acquisitions nest.
+// Reentrance returns the option that lets acquisitions nest.
 func Reentrance[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().Reentrant = true
@@ -89,7 +89,7 @@ func Reentrance[C embedding]() func(C) error {
 
 // Apply applies the options.
 //
-// Errors: those of the options, joined; a nil option.
+// Errors: those of the options, joined; an error for a nil option.
 func Apply[C any, O ~func(*C) error](config *C, opts []O) error {
 	var errs []error
 	for i, opt := range opts {

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// calls returns calls of recipes of client a that wait for a server. Some of them begin to wait while a is connected.
+// calls returns calls to recipes of client a that wait for a server. Some of them begin to wait while a is connected.
 func calls(t *testing.T, a, b *conn.Client) (list []call, last *barrier.Round) {
 	t.Helper()
 	must := func(err error) {
@@ -80,7 +80,8 @@ type call struct {
 	f     func(context.Context) error
 }
 
-// ended calls f with a context that ends, for the cause, soon after the network is gone. It returns the error of f.
+// ended calls f with a context that ends with the given cause soon after the network is gone. It returns the error of
+// f.
 func (c call) ended(t *testing.T, cause error, gone func()) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, cause)
@@ -101,8 +102,8 @@ func (c call) ended(t *testing.T, cause error, gone func()) error {
 	return <-done
 }
 
-// TestObstacle: the context of a call ends while no server can be reached. The error matches the cause, and names the server and
-// what is wrong with it.
+// TestObstacle: the context of a call ends while no server can be reached. The error matches the cause, and names the
+// server and the problem with it.
 func TestObstacle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -115,15 +116,16 @@ func TestObstacle(t *testing.T) {
 			})
 			srv.Accept(zktest.Label("a"))
 			require.ErrorIs(t, err, cause, call.name)
-			require.ErrorContains(t, err, fmt.Sprintf("(connect to %[1]s: dial tcp %[1]s: connection refused)", srv.Addr()), call.name)
+			require.ErrorContains(t, err, fmt.Sprintf("(connect to %[1]s: dial tcp %[1]s: connection refused)", srv.Addr()),
+				call.name)
 			time.Sleep(5 * time.Second) // connected again
 		}
 		require.NoError(t, last.Leave(t.Context()))
 	})
 }
 
-// TestCauseIsNoAnswer: the context of a call ends because another call was answered that there is no such node. That
-// is not the server's answer to this one: a barrier is not down because of it.
+// TestCauseIsNoAnswer: the context of a call ends because another call was answered that its node does not exist. That
+// is not the server's answer to this call: a barrier is not down because of it.
 func TestCauseIsNoAnswer(t *testing.T) {
 	for _, cause := range []error{
 		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &zkrecipes.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},
@@ -143,7 +145,8 @@ func TestCauseIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestCauseIsNoAnswer_Reading: the same while a reading is not answered. No barrier is down, no value and no member is missing.
+// TestCauseIsNoAnswer_Reading: likewise while a read is unanswered. No barrier is down, and no value or member is
+// missing.
 func TestCauseIsNoAnswer_Reading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -13,32 +13,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Joint replaces the data of several nodes, or creates them, in one transaction that compares the version of each
-// node that was read.
+// Joint replaces the data of several nodes, or creates them, in one transaction that compares the version of each node
+// that was read.
 type Joint struct {
 	Client *client.Client
-	// Next reads and says what to write. It is called again when another client has written one of the nodes.
+	// Next reads, and decides what to write. It is called again when another client has written one of the nodes.
 	Next func(*Draft) error
 }
 
-// Draft is what one call of Next reads and writes. Its nodes may be of different moments: only the transaction shows
-// that.
+// Draft holds what one call of Next reads and writes. Its nodes may be from different moments; only the transaction
+// reveals that.
 type Draft struct {
 	ctx    context.Context //nolint:containedctx // a draft lives as long as one call
 	client *client.Client
 	parts  []*part
-	failed error // of the first read without an answer
+	failed error // that of the first read without an answer
 }
 
-// part is what a draft has of one node.
+// part is one node of a draft.
 type part struct {
 	path    string
 	old     session.Node // as it was read
-	data    []byte       // to write
+	data    []byte       // the data to write
 	written bool
 }
 
-// Read returns the data of a node, with what the draft itself has written, and whether it exists.
+// Read returns the data of a node, including what the draft itself has written, and whether it exists.
 func (d *Draft) Read(path string) (data []byte, exists bool, err error) {
 	p, err := d.part(path)
 	switch {
@@ -51,7 +51,8 @@ func (d *Draft) Read(path string) (data []byte, exists bool, err error) {
 	}
 }
 
-// Write replaces the data of a node. It reads the node first, if nothing has: each write names the version that it replaces.
+// Write replaces the data of a node. If the node has not been read yet, Write reads it first, since each write names
+// the version that it replaces.
 func (d *Draft) Write(path string, data []byte) error {
 	p, err := d.part(path)
 	if err == nil {
@@ -74,7 +75,7 @@ func (d *Draft) part(path string) (*part, error) {
 	return p, nil
 }
 
-// forgetWrites leaves only what was read.
+// forgetWrites keeps only what was read.
 func (d *Draft) forgetWrites() {
 	for _, p := range d.parts {
 		p.data, p.written = nil, false
@@ -85,7 +86,7 @@ func (d *Draft) forgetWrites() {
 type jointWrite struct {
 	write
 	parts   []*part
-	verdict error // of Next
+	verdict error // the error of Next
 }
 
 // Do calls Next and sends the transaction, repeatedly until it has passed. If Next fails, the transaction writes
@@ -128,9 +129,9 @@ func (j Joint) Do(ctx context.Context) error {
 	}
 }
 
-// fate determines the fate of w from what the nodes hold now. Everything it writes is written at once. A node that
-// has its old version therefore shows that no copy was applied yet, and a node that another client has written over
-// that version shows that none can be: see Replacement.fate.
+// fate determines the fate of w from what the nodes hold now. Everything it writes is written at once. A node that has
+// its old version therefore shows that no copy was applied yet, and a node that another client has written over that
+// version shows that none can be: see Replacement.fate.
 //
 // Once any node has left the version that was read, no copy can be applied any more, so if another one is found to be
 // old after that, all were refused. A node that was missing does not show as much: it may be missing again.
@@ -156,8 +157,8 @@ func (j Joint) fate(ctx context.Context, w *jointWrite) (fate, error) {
 	}
 }
 
-// look reads the nodes. It reports whether one that w writes is old, whether one has left its version, whether one
-// that was missing exists, and whether another client has written over what w replaces.
+// look reads the nodes. It reports whether one that w writes is old, whether one has left its version, whether one that
+// was missing exists, and whether another client has written over what w replaces.
 func (j Joint) look(ctx context.Context, w *jointWrite) (old, gone, appeared, written bool, err error) {
 	for _, p := range w.parts {
 		now, err := Load(ctx, j.Client, p.path)
@@ -177,8 +178,8 @@ func (w *jointWrite) writes() bool {
 	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.written })
 }
 
-// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
-// was lost.
+// send sends a copy of w. again reports that the caller must read again, because the copy was refused or its reply was
+// lost.
 func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) {
 	var ops []zkrecipes.Op
 	size := 0
@@ -210,8 +211,8 @@ func (j Joint) send(ctx context.Context, w *jointWrite) (again bool, err error) 
 	return false, errors.Join(w.doubt, err)
 }
 
-// madeBy returns the path of the operation that has failed, if it was a create of the node; "" if not. Without a node
-// then, its parent is missing.
+// madeBy returns the path of the failed operation if it was the create of a node, otherwise "". If that failed because
+// a node is missing, the missing node is the parent.
 func (w *jointWrite) madeBy(err error) string {
 	var failed *session.OpError
 	if errors.As(err, &failed) {
@@ -224,12 +225,13 @@ func (w *jointWrite) madeBy(err error) string {
 	return ""
 }
 
-// ops are the operations that pass only if the node is as it was read. Servers have no check for two of the states: a
-// missing node is created and deleted, and one with the version -1 is written with its own data.
+// ops returns the operations that pass only if the node is as it was read. Servers have no check for two of the states:
+// a missing node is created and deleted, and one with the version -1 is written with its own data.
 func (p *part) ops() []zkrecipes.Op {
 	create := zkrecipes.OpCreate(p.path, nil, 0)
 	switch version := p.old.Stat.Version; {
-	case p.written && !p.old.Exists: // in two, as in Replacement.write
+	// In two operations, as in Replacement.write.
+	case p.written && !p.old.Exists:
 		return []zkrecipes.Op{create, zkrecipes.OpSet(p.path, p.data, 0)}
 	case p.written:
 		return []zkrecipes.Op{exactly(zkrecipes.OpSet(p.path, p.data, version))}

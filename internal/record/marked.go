@@ -15,9 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Marked applies each update of one node exactly once for as long as its session lives. An ephemeral child of the
-// node, the marker, holds the number of the newest update, and one transaction writes both. After a lost reply the
-// marker therefore shows whether the update was applied.
+// Marked applies each update of one node exactly once for as long as its session lives. An ephemeral child of the node,
+// the marker, holds the number of the latest update, and one transaction writes both. After a lost reply the marker
+// therefore shows whether the update was applied.
 //
 // The marker also shows that the node is still the same one: while it has a child, the node cannot be deleted. A
 // version that was read after the marker was created is therefore never the version of another incarnation.
@@ -25,15 +25,16 @@ type Marked struct {
 	client *client.Client
 	path   string
 	parent *ephemeral.Parent // of the marker: the node
-	turn   chan struct{}     // holds one value while an update runs; the updates of one marker run one after the other
+	// Holds one value while an update runs, so that the updates of one marker run one after another.
+	turn chan struct{}
 
-	// What follows belongs to the update that has the turn.
+	// The fields below belong to the update that has the turn.
 	marker *ephemeral.Node // nil if there is none
-	number int             // of the newest update
-	left   *session.Node   // what the newest update left; nil if that is not known
+	number int             // that of the latest update
+	left   *session.Node   // what the latest update left; nil if unknown
 }
 
-// NewMarked returns what updates the node at path. A missing node is made with the seed.
+// NewMarked returns a Marked for the node at path. A missing node is created with the seed.
 func NewMarked(client *client.Client, path string, seed []byte) *Marked {
 	parent := &ephemeral.Parent{Client: client, Path: path, Plain: true, Seed: seed}
 	return &Marked{client: client, path: path, parent: parent, turn: make(chan struct{}, 1)}
@@ -52,11 +53,11 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// Update replaces the data of the node by what next makes of them. It calls next again if another client was faster. It
-// returns what it wrote.
+// Update replaces the data of the node with what next makes of them. It calls next again if another client was faster.
+// It returns what it wrote.
 //
-// Errors: those of next, and nothing was written; ErrUnknownOutcome if the session ended, or ctx did, before the outcome
-// was known; otherwise what the server said, and nothing was written.
+// Errors: those of next, in which case nothing was written; ErrUnknownOutcome if the session or ctx ended before the
+// outcome was known; otherwise what the server answered, in which case nothing was written.
 func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -93,7 +94,8 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 		}
 		if w.doubt == nil {
 			if w.data, err = next(now.Data); err != nil && m.left != nil {
-				m.left = nil // the error may be about what another client has replaced
+				// The error may be about something that another client has since replaced.
+				m.left = nil
 				continue
 			} else if err != nil {
 				return nil, err
@@ -106,13 +108,13 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 	}
 }
 
-// fate determines the fate of w from the node, which holds now, and from the marker, which is read here. Both reads
-// are needed, in this order.
+// fate determines the fate of w from now, what the node holds, and from the marker, which is read here. Both reads are
+// needed, in this order.
 //
-// If the marker has the number of the update, a copy was applied. If it has another number, none had been applied when the
-// marker was read. If the node had another version before, none can ever be. If the node has the version still, only one of
-// the copies can be. No reading is too old: the session never reads what is older than what it has read, and the server that
-// refuses a copy for its version has applied what changed the version.
+// If the marker has the number of the update, a copy was applied. If it has a different number, none had been applied
+// when the marker was read. If the node already had a different version before that, none can ever be. If the node
+// still has the version, only one of the copies can be. No read is too old: the session never reads anything older than
+// what it has read, and the server that refuses a copy because of its version has applied what changed the version.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
 	number, _, err := s.Get(ctx, m.marker.Paths[0])
 	switch {
@@ -127,8 +129,8 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 	}
 }
 
-// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
-// was lost.
+// send sends a copy of w. again reports that the caller must read again, because the copy was refused or its reply was
+// lost.
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
 	sent := time.Now()
 	results, err := s.Multi(ctx,
@@ -154,16 +156,17 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 
 // keep keeps what an update has left for the next one, which then need not read.
 //
-// Such an update follows the last one within a round trip, and another client needs a round trip between its read and
-// its write, so it would never get its turn. Therefore each client that shares the node reads again after its turn,
-// which leaves a gap of a round trip. The markers, which are children of the node, show how many share it.
+// Such an update follows the previous one within a round trip, and another client needs a round trip between its read
+// and its write, so it would never get its turn. Therefore each client that shares the node reads again after its turn,
+// which leaves a gap of a round trip. The markers, which are children of the node, show how many clients share it.
 func (m *Marked) keep(left session.Node) {
 	if left.Stat.NumChildren == 1 || m.number%turn != 0 {
 		m.left = &left
 	}
 }
 
-// forget forgets the marker, so that the next reading makes another. What there may be of it must not stay beside that.
+// forget drops the marker, so that the next read creates another one. Whatever exists of it must not remain next to
+// that.
 func (m *Marked) forget() {
 	if m.marker != nil {
 		m.marker.Remove()
@@ -171,7 +174,7 @@ func (m *Marked) forget() {
 	m.marker, m.left = nil, nil
 }
 
-// read returns what the node holds, and makes the marker before if this session has none.
+// read returns what the node holds, after creating the marker if this session has none.
 func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, error) {
 	if m.marker != nil && m.marker.Session.ID() != s.ID() {
 		m.forget()
@@ -188,10 +191,10 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, er
 	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
 }
 
-// make makes the marker.
+// make creates the marker.
 //
-// Errors: the session's own, the cause of ctx, or what the server said. None of them is about the update, although a fault of
-// the server matches ErrUnknownOutcome.
+// Errors: the session's own, the cause of ctx, or what the server answered. None of them is about the update, although
+// a fault of the server matches ErrUnknownOutcome.
 func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 	m.marker, err = m.parent.Create(ctx, s, ephemeral.Spec{Key: "marker"}, nil)
 	switch {
@@ -206,7 +209,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 	}
 }
 
-// Close deletes the marker. The next update makes another.
+// Close deletes the marker. The next update creates another one.
 //
 // Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal continues until the session ends. ErrClosed if
 // the client was made by Sub and is closed: the marker ends with the session.
@@ -217,9 +220,11 @@ func (m *Marked) Close(ctx context.Context) error {
 	closed := make(chan error, 1)
 	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
 		if m.client.State() != zkrecipes.Closed {
-			return &session.OpError{Op: "delete the marker of", Path: m.path, Err: zkrecipes.ErrClosed} // a Sub is closed
+			// A client made by Sub is closed.
+			return &session.OpError{Op: "delete the marker of", Path: m.path, Err: zkrecipes.ErrClosed}
 		}
-		return nil // the client is closed, and the marker goes with its session
+		// The client is closed, and the marker goes with its session.
+		return nil
 	}
 	select {
 	case err := <-closed:
@@ -229,7 +234,7 @@ func (m *Marked) Close(ctx context.Context) error {
 	}
 }
 
-// remove waits for the turn and removes the marker. Errors: the server does not allow it.
+// remove waits for the turn and removes the marker. It returns an error if the server does not permit that.
 func (m *Marked) remove(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Named changes a node once. The transaction that changes it also creates a mark: a permanent node whose name stands
-// for this change. Copies may therefore be sent again in any number and in any session: while the mark exists none is
-// applied.
+// Named changes a node once. The transaction that changes it also creates a mark: a permanent node whose name
+// represents this change. Copies may therefore be sent again in any number and in any session: while the mark exists
+// none is applied.
 type Named struct {
 	Client *client.Client
 	Path   string
 	Mark   string
-	// Next returns the transaction over what the node holds, without the mark; nil if there is nothing to do. It
+	// Next returns the transaction over what the node holds, without the mark, or nil if there is nothing to do. It
 	// compares versions. It is called again when another client was faster, or when nothing shows whether a copy was
 	// applied.
 	Next func(now session.Node) ([]zkrecipes.Op, error)
 }
 
-// Do makes the change, unless the mark exists already. It returns the node that it has found with the mark, or with
-// nothing to do, and reports whether it has made the change itself.
+// Do makes the change, unless the mark already exists. It returns the node that it found with the mark, or with nothing
+// to do, and reports whether it made the change itself.
 //
 // Errors: that of Next; ErrUnknownOutcome if a copy may have been applied, or may still be; otherwise the error of
 // the server.
@@ -54,7 +54,7 @@ func (n Named) Do(ctx context.Context) (found session.Node, changed bool, err er
 	}
 }
 
-// send sends a copy. Again reports that the caller must read again.
+// send sends a copy. again reports that the caller must read again.
 func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bool, err error) {
 	sent := time.Now()
 	_, err = Replacement{Client: n.Client, Path: n.Path}.multi(ctx, ops...)
@@ -68,7 +68,7 @@ func (n Named) send(ctx context.Context, w *write, ops []zkrecipes.Op) (again bo
 		w.beaten(ctx, time.Since(sent))
 		return true, nil
 	case errors.Is(err, zk.ErrNoNode) && errors.As(err, &failed) && failed.Path == n.Path:
-		missing := err // the node is gone, or its parent
+		missing := err // the node or its parent is gone
 		if err = n.Client.InSession(ctx, "update", n.Path, func(s *session.Session) error {
 			return w.remakes.MakeParents(ctx, s, n.Path, missing)
 		}); err == nil {

@@ -1,6 +1,6 @@
-// Package record writes the data of one node, which other clients write too. It belongs to no queue. Each write names
-// the version that it replaces, so if a reply is lost, the same write may be sent again, and only one of its copies
-// is applied.
+// Package record writes the data of one node that other clients write too. It is independent of queues. Each write
+// names the version that it replaces, so if a reply is lost, the same write may be sent again, and only one of its
+// copies is applied.
 package record
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Load returns what the current server knows of path.
+// Load returns what the current server knows about path.
 func Load(ctx context.Context, c *client.Client, path string) (session.Node, error) {
 	data, stat, err := c.Get(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -25,32 +25,33 @@ func Load(ctx context.Context, c *client.Client, path string) (session.Node, err
 
 // write is one write, of which several copies may be sent.
 type write struct {
-	old      session.Node // what the copies replace
-	data     []byte
-	doubt    error // of a copy that may have been applied, or may still be; nil if there is none
-	refusals int   // because another client was faster
+	old  session.Node // what the copies replace
+	data []byte
+	// That of a copy that may have been applied, or may still be; nil if there is none.
+	doubt    error
+	refusals int // how often another client was faster
 	hangups  session.Hangups
 	remakes  session.Remakes
 }
 
-// A fate is what a read shows of the copies in doubt.
+// A fate is what a read shows about the copies in doubt.
 type fate int
 
 const (
 	open    fate = iota // none was applied yet, and one may still be: the same write is sent again
 	applied             // one was
-	refused             // none was, and none can be: what comes next is another write
+	refused             // none was, and none can be: whatever comes next is a different write
 	unknown             // the read does not show it
 )
 
-// lost records that the outcome of a copy is unknown. It reports whether another read may show more, and waits a
-// moment for that.
+// lost records that the outcome of a copy is unknown. It reports whether another read may show more, and waits a moment
+// for that.
 func (w *write) lost(ctx context.Context, doubt error) bool {
 	w.doubt = doubt
 	if ctx.Err() != nil || !session.ReplyLost(doubt) {
 		return false
 	}
-	_ = session.Sleep(ctx, session.RetryPause) // the reading looks at ctx
+	_ = session.Sleep(ctx, session.RetryPause) // the read checks ctx
 	return true
 }
 

@@ -51,7 +51,8 @@ func TestReplacement_Fate(t *testing.T) {
 		})
 	}
 	w := write{old: at(1, 4, "old"), doubt: zkrecipes.ErrUnknownOutcome}
-	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing), "a missing node does not hold the empty data")
+	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing),
+		"a missing node does not hold the empty data")
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *client.Client)) {
@@ -62,9 +63,12 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *client.C
 	})
 }
 
-// TestMarked_OnceAtEveryFault: a request or a reply is lost, at every place, once and again. Each update is applied once.
+// TestMarked_OnceAtEveryFault: a request or a reply is lost, at every place, once and repeatedly. Each update is
+// applied once.
 func TestMarked_OnceAtEveryFault(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+	for name, action := range map[string]zktest.Action{
+		"not applied": zktest.DropRequest(), "applied": zktest.DropReply(),
+	} {
 		for skip := range 8 {
 			for _, times := range []int{1, 2} {
 				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
@@ -87,7 +91,8 @@ func TestMarked_OnceAtEveryFault(t *testing.T) {
 	}
 }
 
-// TestMarked_ErrorAboutOldData: what the last update left may be old. An error about it counts only if the node still holds it.
+// TestMarked_ErrorAboutOldData: what the last update left may be stale. An error about it counts only if the node still
+// holds it.
 func TestMarked_ErrorAboutOldData(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, []byte("old"))
@@ -139,7 +144,7 @@ func TestMarked_EachSessionHasItsMarker(t *testing.T) {
 	})
 }
 
-// TestMarked_MakingTheMarkerIsGivenUp: the next update creates another, and none is left behind. No update has
+// TestMarked_MakingTheMarkerIsGivenUp: the next update creates another one, and none is left behind. No update has
 // failed.
 func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
@@ -159,7 +164,7 @@ func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestMarked_MarkerIsRefused: the update fails with what the server said, at once.
+// TestMarked_MarkerIsRefused: the update fails at once with the server's error.
 func TestMarked_MarkerIsRefused(t *testing.T) {
 	for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeRuntimeInconsistency} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
@@ -171,7 +176,7 @@ func TestMarked_MarkerIsRefused(t *testing.T) {
 	}
 }
 
-// TestMarked_Close_NothingToDelete: the marker has gone with its session, or goes with the client.
+// TestMarked_Close_NothingToDelete: the marker is gone with its session, or goes with the client.
 func TestMarked_Close_NothingToDelete(t *testing.T) {
 	for name, end := range map[string]func(srv *zktest.Server, c *client.Client){
 		"session ended":  func(srv *zktest.Server, _ *client.Client) { srv.Expire(srv.SessionOf("a")) },
@@ -195,8 +200,8 @@ func TestMarked_Close_NothingToDelete(t *testing.T) {
 	}
 }
 
-// TestMarked_Close_Refused: the caller learns that it is not allowed. The removal continues, also after a fault of
-// the server.
+// TestMarked_Close_Refused: the error shows that it is not permitted. The removal continues, even after a fault of the
+// server.
 func TestMarked_Close_Refused(t *testing.T) {
 	for code, is := range map[zktest.Code]error{zktest.CodeNoAuth: zk.ErrNoAuth, zktest.CodeRuntimeInconsistency: nil} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
@@ -210,7 +215,7 @@ func TestMarked_Close_Refused(t *testing.T) {
 	}
 }
 
-// TestMarked_LargeUpdate_ServersHangUp: the update is not sent again and again. It ends two connections at most.
+// TestMarked_LargeUpdate_ServersHangUp: the update is not sent again and again. It ends at most two connections.
 func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
@@ -222,12 +227,13 @@ func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
 	})
 }
 
-// TestReplacement_LargeData_ServersHangUp: as an update.
+// TestReplacement_LargeData_ServersHangUp: likewise for a replacement.
 func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
-		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
+		_, err := Replacement{Client: c, Path: path,
+			Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Equal(t, 2, sent.Hits())
 	})
@@ -279,8 +285,8 @@ func TestSessionEndsBeforeTheReply(t *testing.T) {
 	}
 }
 
-// TestReplacement_EventsAlone: the write was applied, and then the server answers nothing any more, and sends events. It is left for
-// another one, where the write is not repeated.
+// TestReplacement_EventsAlone: the write was applied, and then the server only sends events and no longer answers. The
+// client leaves it for another one, where the write is not repeated.
 func TestReplacement_EventsAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
@@ -327,7 +333,7 @@ func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestReplacement_ReplyLost: the write is found again, or its outcome is said to be unknown.
+// TestReplacement_ReplyLost: the write is found, or its outcome is reported as unknown.
 func TestReplacement_ReplyLost(t *testing.T) {
 	for _, idempotent := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
@@ -349,7 +355,7 @@ func TestReplacement_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestMarked_Close_CallerGone: the turn is another's, and the call returns with its context.
+// TestMarked_Close_CallerGone: another caller has the turn, and the call returns with its context.
 func TestMarked_Close_CallerGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
@@ -363,8 +369,8 @@ func TestMarked_Close_CallerGone(t *testing.T) {
 	})
 }
 
-// TestMarked_Cost: the first update makes the marker, and reads and writes the node. Each later update is one request, and so
-// is Close. The update after Close makes a marker again.
+// TestMarked_Cost: the first update creates the marker, and reads and writes the node. Each later update is one
+// request, and so is Close. The update after Close creates a marker again.
 func TestMarked_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
@@ -373,7 +379,8 @@ func TestMarked_Cost(t *testing.T) {
 		for i, step := range []struct {
 			do       func() error
 			requests int
-		}{{update, 3}, {update, 1}, {update, 1}, {func() error { return m.Close(t.Context()) }, 1}, {update, 3}, {update, 1}} {
+		}{{update, 3}, {update, 1}, {update, 1},
+			{func() error { return m.Close(t.Context()) }, 1}, {update, 3}, {update, 1}} {
 			sent := bubble.Requests(srv)
 			require.NoError(t, step.do())
 			require.Equal(t, step.requests, sent.Hits(), "step %d", i)
@@ -382,30 +389,33 @@ func TestMarked_Cost(t *testing.T) {
 	})
 }
 
-// TestReplacement_Cost: one read and one write, even if the write creates the node. If the node disappears in
-// between, both again.
+// TestReplacement_Cost: one read and one write, even if the write creates the node. If the node disappears in between,
+// both are repeated.
 func TestReplacement_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		write := func(path string) int {
 			sent := bubble.Requests(srv)
 			defer sent.Remove()
-			_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return []byte("new"), nil }}.Do(t.Context())
+			_, err := Replacement{Client: c, Path: path,
+				Next: func(session.Node) ([]byte, error) { return []byte("new"), nil }}.Do(t.Context())
 			require.NoError(t, err)
 			return sent.Hits()
 		}
 		require.Equal(t, 2, write("/new"))
 		require.Equal(t, 2, write("/new"))
-		inVain := srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/new")) }))
+		inVain := srv.Intercept(zktest.Match{Op: zktest.OpMulti},
+			zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/new")) }))
 		require.Equal(t, 4, write("/new")+inVain.Hits())
 	})
 }
 
-// TestReplacement_CannotGoOn: the node cannot be read, or its parents cannot be made. Nothing is written, and the error says why.
+// TestReplacement_CannotGoOn: the node cannot be read, or its parents cannot be created. Nothing is written, and the
+// error shows why.
 func TestReplacement_CannotGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(srv *zktest.Server, c *client.Client)
-		next   func(srv *zktest.Server, c *client.Client) error // meanwhile
-		apply  func(c *client.Client) error                     // what the transaction meets
+		next   func(srv *zktest.Server, c *client.Client) error // in the meantime
+		apply  func(c *client.Client) error                     // what the transaction runs into
 		is     error
 	}{
 		"reading is refused": {
@@ -422,7 +432,8 @@ func TestReplacement_CannotGoOn(t *testing.T) {
 			_ = c.Close() // never fails
 			return &session.OpError{Op: "multi", Path: path, Err: zk.ErrNoNode}
 		}, is: zkrecipes.ErrClosed},
-		"client closed before it is sent": {next: func(_ *zktest.Server, c *client.Client) error { return c.Close() }, is: zkrecipes.ErrClosed},
+		"client closed before it is sent": {next: func(_ *zktest.Server, c *client.Client) error { return c.Close() },
+			is: zkrecipes.ErrClosed},
 		"old state, and the newest is refused": {next: func(srv *zktest.Server, _ *client.Client) error {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeNoAuth))
 			return errors.New("not this state")
@@ -457,8 +468,8 @@ func TestReplacement_CannotGoOn(t *testing.T) {
 	}
 }
 
-// TestMarked_NodeDeletedByHand: the node is made again from the seed. That is found out when the node is read, or when the update
-// is sent.
+// TestMarked_NodeDeletedByHand: the node is created again from the seed. The deletion is noticed when the node is read,
+// or when the update is sent.
 func TestMarked_NodeDeletedByHand(t *testing.T) {
 	old := errors.New("old data")
 	for name, next := range map[string]func(data []byte) ([]byte, error){
@@ -499,7 +510,7 @@ func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestMarked_CallerGoneOrClientClosed: while another update has the turn. Nothing is sent, and no update waits for ever.
+// TestMarked_CallerGoneOrClientClosed: another update has the turn. Nothing is sent, and no update waits forever.
 func TestMarked_CallerGoneOrClientClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)

@@ -13,21 +13,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Replacement replaces the data of a node, or makes the node, by transactions that compare its version.
+// Replacement replaces the data of a node, or creates the node, in transactions that compare its version.
 type Replacement struct {
 	Client *client.Client
 	Path   string
 	// Next returns the data to write over what the node holds. It is called again when another client was faster.
 	Next func(now session.Node) ([]byte, error)
-	// Apply sends a transaction; nil is Client's own.
+	// Apply sends a transaction; if nil, Client sends it.
 	Apply func(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error)
-	// Idempotent says that it is as good as a reply if the node holds the data after a reply was lost.
+	// Idempotent means that after a lost reply, finding the data in the node is as good as a reply.
 	Idempotent bool
 }
 
-// Do reads and writes, again and again until it has written.
+// Do reads and writes, repeatedly until it has written.
 //
-// Errors: those of Next and Apply, and nothing was written; ErrUnknownOutcome; otherwise what the server said.
+// Errors: those of Next and Apply, in which case nothing was written; ErrUnknownOutcome; otherwise what the server
+// answered.
 func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	var w write
 	synced := false
@@ -49,7 +50,8 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 		}
 		if w.doubt == nil {
 			w.data, err = r.Next(now)
-			if err != nil && !synced { // the server may lag behind, and the error be about an old state
+			// The server may lag behind, so that the error is about an old state.
+			if err != nil && !synced {
 				if synced, err = true, r.Client.Sync(ctx, r.Path); err == nil {
 					continue
 				}
@@ -68,11 +70,11 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 
 // fate determines the fate of w from what the node holds now.
 //
-// If the node has the version that was to be replaced, no copy was applied. If one write followed on that version
-// with different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a
-// copy may have created it, and another client may have deleted it since.
+// If the node has the version to be replaced, no copy was applied. If exactly one write followed that version, with
+// different data, the copies were refused. Otherwise the outcome is undecided. That includes a missing node: a copy may
+// have created it, and another client may have deleted it since.
 //
-// No reading is too old for that: a session reads nothing older than it has read, and neither does the next session.
+// No read is too old for that: a session reads nothing older than it has read, and neither does the next session.
 func (r Replacement) fate(w *write, now session.Node) fate {
 	same := now.Stat.Czxid == w.old.Stat.Czxid
 	switch {
@@ -87,8 +89,8 @@ func (r Replacement) fate(w *write, now session.Node) fate {
 	}
 }
 
-// send sends a copy of w. Again reports that the caller must read again, whether the copy was refused or its reply
-// was lost.
+// send sends a copy of w. again reports that the caller must read again, because the copy was refused or its reply was
+// lost.
 func (r Replacement) send(ctx context.Context, w *write) (written session.Node, again bool, err error) {
 	sent := time.Now()
 	stat, err := r.write(ctx, w.old, w.data)
@@ -113,8 +115,8 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	return session.Node{}, false, errors.Join(w.doubt, err)
 }
 
-// write makes one transaction. A new node is made and written in one, so that its version is not the one of a node that is
-// only made.
+// write sends one transaction. A new node is created and written in one, so that its version differs from that of a
+// node that was only created.
 func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (zk.Stat, error) {
 	apply := r.Apply
 	if apply == nil {
@@ -131,7 +133,7 @@ func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (
 	return results[len(results)-1].Stat, nil
 }
 
-// multi sends a transaction, in the next session if it was certainly not executed in this one.
+// multi sends a transaction. It uses the next session if the transaction was certainly not executed in this one.
 func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
 	err = r.Client.InSession(ctx, "set", r.Path, func(s *session.Session) (err error) {
 		results, err = s.Multi(ctx, ops...)
@@ -140,7 +142,7 @@ func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) (results []
 	return results, err
 }
 
-// missing reports that the node or its parent does not exist.
+// missing reports whether the node or its parent does not exist.
 func (r Replacement) missing(err error) bool {
 	var failed *session.OpError
 	return errors.Is(err, zk.ErrNoNode) && errors.As(err, &failed) && failed.Path == r.Path

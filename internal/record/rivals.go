@@ -12,17 +12,17 @@ const (
 	firstPause = 4 // round trips, at most
 	doublings  = 4
 
-	// patience is after how many refusals the pauses are a quarter of the longest.
+	// patience is the number of refusals after which the pauses are a quarter of the longest.
 	patience = 12
 
-	// longestPause is short for a far ensemble. But who is far away sends seldom, and would only wait the longer.
+	// longestPause is short for a distant ensemble. But a distant client sends rarely, and would only wait longer.
 	longestPause = 100 * time.Millisecond
 
 	// turn is how many updates one client makes without reading the node, while others update it too.
 	turn = 4
 )
 
-// beaten waits before the next attempt: another client was faster, and the refusal took so long.
+// beaten waits before the next attempt: another client was faster, and the refusal took the given time.
 //
 // Of all overlapping attempts, one succeeds. Each of the others costs the server a wasted read and a wasted write.
 // Without pauses the attempts of all clients overlap, so one update of 64 clients costs 64 attempts. Pauses make
@@ -45,5 +45,5 @@ func (w *write) beaten(ctx context.Context, took time.Duration) {
 		longest /= 4
 	}
 	w.refusals++
-	_ = session.Sleep(ctx, time.Duration(rand.Float64()*float64(longest))) // the reading looks at ctx
+	_ = session.Sleep(ctx, time.Duration(rand.Float64()*float64(longest))) // the read checks ctx
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ACLOf returns the access list of a node that is about to be made at a path on the server: the caller's, unless it is
-// empty, then what the client's function says of the path, then the client's.
+// ACLOf returns the access list for a node that is about to be created at a path on the server: the caller's, unless it
+// is empty, then the one that the client's function returns for the path, then the client's.
 //
-// Errors: a list of the function that no server would accept.
+// Errors: a list from the function that no server would accept.
 func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
 	if len(callers) > 0 {
 		return callers, nil
@@ -27,7 +27,7 @@ func (c *Config) ACLOf(abs string, callers []zk.ACL) ([]zk.ACL, error) {
 	return list, nil
 }
 
-// CheckACL returns the error of an access list that means nothing to a server.
+// CheckACL returns an error for an access list that has no meaning to a server.
 func CheckACL(list []zk.ACL) error {
 	for i, entry := range list {
 		switch {

@@ -7,39 +7,39 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Age knows how old the answer to a read is at any moment, and whether the client will be notified of the next
-// change. It is for views, which are shown long after they were read: each gets its freshness then. It is safe for
+// Age knows how old the answer to a read is at any moment, and whether the client will be notified of the next change.
+// It serves views that are shown long after they were read: each gets its freshness when it is shown. It is safe for
 // concurrent use.
 type Age struct {
 	session *session
-	down    <-chan struct{} // closed when the connection is lost that was up at the beginning
+	down    <-chan struct{} // closed when the connection that was up at the beginning is lost
 	watches []*Watch
 
 	mu   sync.Mutex
 	asOf time.Time
 }
 
-// NewAge is called before the request is sent. If there is no connection then, or a different one when the answer
-// comes, the answer is never current, and has to be repeated.
+// NewAge is called before the request is sent. Without a connection then, or with a different one when the answer
+// arrives, the answer is never current, and has to be requested again.
 func (s *session) NewAge() *Age {
 	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
 }
 
-// Watch adds a watch that the read has set; nil is none. It is called before the age is shared.
+// Watch adds a watch that the read has set; w may be nil. It is called before the age is shared.
 func (a *Age) Watch(w *Watch) {
 	if w != nil {
 		a.watches = append(a.watches, w)
 	}
 }
 
-// Freshness returns what a view that is shown now says.
+// Freshness returns the freshness of a view that is shown now.
 func (a *Age) Freshness() zkrecipes.Freshness {
 	return zkrecipes.Freshness{Current: a.Current(), AsOf: a.AsOf()}
 }
 
-// Current reports whether the connection of the request is up, and a server has answered within the session timeout.
-// It checks the clock: a process that was frozen for longer finds out with the first check, and so does one to which
-// a large reply takes longer to arrive. A caller that waits finds out with LookAgain.
+// Current reports whether the connection of the request is up, and a server has answered within the session timeout. It
+// checks the clock: a process that was frozen for longer finds out with the first check, and so does one to which a
+// large reply takes longer to arrive. A caller that waits finds out with LookAgain.
 func (a *Age) Current() bool {
 	select {
 	case <-a.down:
@@ -49,16 +49,16 @@ func (a *Age) Current() bool {
 	}
 }
 
-// LookAgain returns after which time a caller that waits has to look at Current again, although nothing wakes it: only the
-// clock, and then an answer to any request, may have changed it.
+// LookAgain returns the time after which a waiting caller has to check Current again although nothing wakes it: only
+// the clock, and then an answer to any request, may have changed it.
 func (a *Age) LookAgain() time.Duration { return a.session.LookAgain() }
 
-// Disconnected is closed when the connection of the request is lost.
+// Disconnected returns a channel that is closed when the connection of the request is lost.
 func (a *Age) Disconnected() <-chan struct{} { return a.down }
 
-// AsOf returns the time of the newest request that is known to agree with what was read. The server sends an event
-// before the answer to a later request, so if none of the watches has fired after the check of what was answered
-// last, that answer had seen no change. Answers on another connection prove nothing.
+// AsOf returns the time of the latest request that is known to agree with what was read. The server sends an event
+// before the answer to a later request, so if none of the watches has fired when checked after the latest answer was
+// received, that answer had seen no change. Answers on another connection prove nothing.
 func (a *Age) AsOf() time.Time {
 	heard := a.session.HeardOn(a.down)
 	for _, w := range a.watches {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A process that was frozen looks at the clock before it hears that its connection is lost.
+// A process that was frozen checks the clock before it learns that its connection is lost.
 func TestAge_Current_LooksAtTheClock(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		age := trial.Live(t, trial.Dial(t, srv)).NewAgeOnALine()

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// call is a request on its way, with or without a caller that waits for it. It ends at the latest when its session does.
+// call is a request in flight, whether or not a caller waits for it. It ends no later than its session.
 type call[T any] struct {
 	op, path string
 	mode     mode
@@ -36,7 +36,7 @@ const (
 	writing mode = true  // the request must not be repeated if it may have been executed
 )
 
-// launch waits for the connection and sends the request. An error says that nothing was sent.
+// launch waits for the connection and sends the request. If it returns an error, nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r request) error {
 	if err := s.ensemble.CheckSize(c.op, c.path, len(r.Frame)); err != nil {
 		return err
@@ -67,7 +67,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 	return nil
 }
 
-// ErrNoContext is the error of calls without a context.
+// ErrNoContext is the error of calls with a nil context.
 var ErrNoContext = errors.New("the context is nil: want one such as context.Background()")
 
 // AwaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
@@ -92,14 +92,14 @@ func (s *session) AwaitUp(ctx context.Context) error {
 	}
 }
 
-// errAgain marks a request that was certainly not executed, and may be sent again.
+// errAgain marks a request that was certainly not executed and may be sent again.
 var errAgain = errors.New("not executed")
 
-// errUnanswered marks a read that got no answer, and may be repeated.
+// errUnanswered marks a read that got no answer and may be repeated.
 var errUnanswered = errors.New("no answer")
 
-// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx ends first, the
-// call goes on, and the caller does not learn its outcome.
+// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx ends first,
+// the call continues, but the caller does not learn its outcome.
 func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	select {
 	case <-c.done:
@@ -107,7 +107,8 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	case <-s.Done():
 	}
 	select {
-	case <-c.done: // an answer counts, also if ctx or the session has ended meanwhile
+	// An answer counts even if ctx or the session has ended in the meantime.
+	case <-c.done:
 	default:
 		var none T
 		if err := s.Err(); err != nil {
@@ -121,7 +122,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	return c.value, s.failed(c.op, c.path, c.mode, c.err)
 }
 
-// unanswered turns the reason why there is no answer into the error of the call: of a write, the outcome is unknown.
+// unanswered turns the reason for a missing answer into the error of the call: for a write, the outcome is unknown.
 func (m mode) unanswered(why error) error {
 	if m == writing {
 		return unknownOutcome(why)
@@ -129,19 +130,20 @@ func (m mode) unanswered(why error) error {
 	return why
 }
 
-// failed turns the error that a call came back with into the error for the caller.
+// failed turns the error of a call into the error for its caller.
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcomeOf(err) {
 	case unsent:
 		if ended := s.Err(); ended != nil {
-			err = ended // the reason why it was not sent
+			err = ended // the reason it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case unknown:
 		if ended := s.Err(); ended != nil {
-			err = ended // the reason why there is no answer
-		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, zkrecipes.ErrTooLarge) {
+			err = ended // the reason for the missing answer
+		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) &&
+			!errors.Is(err, zkrecipes.ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)
@@ -153,28 +155,28 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	return &OpError{Op: op, Path: path, Err: err}
 }
 
-// NotExecuted reports that the request behind err was certainly not executed, because there was no connection or because the
+// NotExecuted reports whether the request behind err was certainly not executed, because there was no connection or the
 // server sheds load. It may be sent again.
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
-// repeatable reports whether a request that failed may be sent again in the same session: a read that got no answer, or any
-// request that was certainly not executed. A write in doubt never is, whatever the reason for the doubt matches.
+// repeatable reports whether a failed request may be sent again in the same session: a read that got no answer, or any
+// request that was certainly not executed. A write in doubt never is, whatever else its error matches.
 func repeatable(err error) bool {
 	return (errors.Is(err, errAgain) || errors.Is(err, errUnanswered)) && !errors.Is(err, zkrecipes.ErrUnknownOutcome)
 }
 
-// RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
+// RetryPause is the pause before a request is sent again: to a server that sheds load, or while a connection is ending.
 const RetryPause = 10 * time.Millisecond
 
-// Farewell is how long a call whose context has ended waits until its node is gone, where the next call would meet the node. When
-// the client is connected, the removal takes a round trip or two.
+// Farewell is how long a call whose context has ended waits for its node to be removed, where the next call would run
+// into the node. While the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
-// Repeats are the pauses of one call before its request is sent again. While the server sheds load they grow, to about a second.
-// After a lost connection it is RetryPause: to connect takes its own time.
+// Repeats paces the retries of one call. While the server sheds load, the pauses grow to about a second. After a lost
+// connection the pause is RetryPause, since reconnecting takes its own time.
 type Repeats struct{ growing *pause.Growing }
 
-// Pause comes before the request is sent again; why says what happened to the request. Errors: the cause of ctx.
+// Pause waits before the request is sent again; why is the error of the previous try. Errors: the cause of ctx.
 func (r *Repeats) Pause(ctx context.Context, why error) error {
 	if !errors.Is(why, zkrecipes.CodeThrottled) {
 		r.growing = nil
@@ -183,7 +185,8 @@ func (r *Repeats) Pause(ctx context.Context, why error) error {
 	return Sleep(ctx, nextPause(&r.growing))
 }
 
-// nextPause returns the next of pauses that grow to about a second. Most calls need none.
+// nextPause returns the next of pauses that grow to about a second. It creates them on first use, as most calls need
+// none.
 func nextPause(growing **pause.Growing) time.Duration {
 	if *growing == nil {
 		*growing = pause.New(RetryPause, time.Second, 2)
@@ -191,7 +194,7 @@ func nextPause(growing **pause.Growing) time.Duration {
 	return (*growing).NextBackOff()
 }
 
-// Sleep waits for d, or for the end of ctx.
+// Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return CauseOf(ctx)
@@ -204,10 +207,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
-// not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
-// nil, is called for each that is sent, as [lifetime.Lifetime.Send] does.
-func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
+// ask sends a request and waits for the answer. It repeats a read until it is answered, and a write as long as it was
+// certainly not executed. Both wait for the connection, within ctx and the session. Each try is a request of its own.
+// sent, if not nil, is called for each one sent, as by [lifetime.Lifetime.Send].
+func ask[T any](
+	ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request,
+) (T, error) {
 	var repeats Repeats
 	for {
 		c := newCall[T](op, path, m)

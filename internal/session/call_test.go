@@ -35,8 +35,8 @@ func TestCalls_DeadContext_SendNothing(t *testing.T) {
 	})
 }
 
-// The session ends before the server has answered, or has even got the request. Calls say why, and writes that were sent are
-// in doubt.
+// The session ends before the server has answered, or has even received the request. Calls return the reason, and
+// writes that were sent are in doubt.
 func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithDialer(trial.Tight(srv)))
@@ -58,7 +58,7 @@ func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 	})
 }
 
-// While the losses of a session are being reported, and there is no connection, its calls fail at once.
+// While the losses of a session are being reported and there is no connection, its calls fail immediately.
 func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -86,7 +86,7 @@ type incomparable struct {
 
 func (e incomparable) Unwrap() error { return e.error }
 
-// The cause of a context may be the error of another call, as with an errgroup. It says nothing of this call.
+// The cause of a context may be the error of another call, as with an errgroup. It does not apply to this call.
 func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -120,7 +120,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	})
 }
 
-// A server that sheds load for long gets fewer and fewer requests, and a call continues soon after the end of that.
+// A server that sheds load for long gets fewer and fewer requests, and a call continues soon after the server recovers.
 func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -129,7 +129,8 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 		began := time.Now()
 		_, err := s.Set(t.Context(), "/", nil, -1)
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), time.Minute+3*time.Second/2, "the longest pause is half longer than a second")
+		require.LessOrEqual(t, time.Since(began), time.Minute+3*time.Second/2,
+			"the longest pause is half longer than a second")
 		require.Less(t, shed.Hits(), 90)
 	})
 }
@@ -137,7 +138,9 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 // Each connection is lost while the call waits for its answer. The time to connect is pause enough.
 func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		s := trial.Live(t, trial.Dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
+		s := trial.Live(t,
+			trial.Dial(t, srv,
+				conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 10}, zktest.DropRequest())
 		began := time.Now()
 		_, _, err := s.Get(t.Context(), "/")
@@ -146,7 +149,7 @@ func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
 	})
 }
 
-// A context that ends before a call is repeated: the error says why that was needed.
+// A context ends before a call is repeated: the error includes why that was necessary.
 func TestCalls_ContextEndsBeforeTheyAreRepeated_SayWhatWasInTheWay(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Children returns the names of a node's children, in no order.
+// Children returns the names of a node's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	names, _, err := s.ChildrenThen(ctx, path, nil)
 	return names, err
@@ -20,8 +20,8 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 }
 
 // ChildrenThen is ChildrenStat that also calls sent, long before the answer, as soon as all later requests of the
-// session reach the server after it, so a caller gets two answers in one round trip, in a known order. sent must not
-// wait for anything. It is called again if the request is repeated on another connection.
+// session reach the server after it, so that a caller gets two answers in one round trip, in a known order. sent must
+// not block. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
 	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
@@ -32,27 +32,29 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 	return f.Names, f.Stat, err
 }
 
-// ListFunc takes what ChildrenStat would have returned. It is called on the goroutine that reads from the connection, and must
-// not wait for anything.
+// ListFunc takes what ChildrenStat would have returned. It is called on the goroutine that reads from the connection,
+// and must not block.
 type ListFunc func(names []string, stat zk.Stat, err error)
 
-// ReadChildren is ChildrenThen that does not wait: listed is called once. It reports false, and does nothing, once the client
-// is closed.
+// ReadChildren is ChildrenThen that does not wait: it calls listed once. Once the client is closed, it does nothing and
+// reports false.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
-	if ValidatePath(path) == nil && s.SendNow(s.Context(), sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
+	if ValidatePath(path) == nil && s.SendNow(s.Context(), sent, []request{
+		s.childrenRequest(path, false, s.firstAnswer(path, sent, listed)),
+	}) {
 		return true
 	}
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
 }
 
-// firstAnswer passes the answer on. If there was none, it sends the request again.
+// firstAnswer passes the answer on, or sends the request again if there was none.
 func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {
 			err = s.failed("children", path, reading, err)
 		}
 		if repeatable(err) && s.Go(func(ctx context.Context) {
-			_ = Sleep(ctx, RetryPause) // ChildrenThen looks at ctx
+			_ = Sleep(ctx, RetryPause) // ChildrenThen checks ctx
 			listed(s.ChildrenThen(ctx, path, sent))
 		}) {
 			return
@@ -62,10 +64,11 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 }
 
 func (s *Session) childrenRequest(path string, watch bool, done func(wire.Children, error)) request {
-	return request{Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.Abs(path), watch), Done: taking(wire.ChildrenReply, done)}
+	return request{Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.Abs(path), watch),
+		Done: taking(wire.ChildrenReply, done)}
 }
 
-// ChildrenW does what conn.Session says.
+// ChildrenW implements conn.Session.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, _, w, err := s.ChildrenStatW(ctx, path)
 	return names, w, err

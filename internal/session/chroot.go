@@ -2,10 +2,10 @@ package session
 
 import "strings"
 
-// Chroot is the node below which all paths of a client are. It ends without a slash, so the root of the server is "".
+// Chroot is the node below which all paths of a client are. It has no trailing slash, so the root of the server is "".
 type Chroot string
 
-// Abs returns the path on the server of what the client calls path.
+// Abs translates a path of the client to the path on the server.
 func (r Chroot) Abs(path string) string {
 	if path == "/" && r != "" {
 		return string(r)
@@ -13,7 +13,7 @@ func (r Chroot) Abs(path string) string {
 	return string(r) + path
 }
 
-// Rel returns what the client calls a path on the server; "" if that is not below the chroot.
+// Rel translates a path on the server to the client's, or "" if it is not below the chroot.
 func (r Chroot) Rel(path string) string {
 	rest, below := strings.CutPrefix(path, string(r))
 	switch {
@@ -21,13 +21,13 @@ func (r Chroot) Rel(path string) string {
 		return ""
 	case rest == "":
 		return "/"
-	case rest[0] != '/': // the chroot /app is not above /apple
+	case rest[0] != '/': // the chroot /app does not contain /apple
 		return ""
 	}
 	return rest
 }
 
-// Sub returns the chroot that the client calls path.
+// Sub returns the chroot at the client's path.
 func (r Chroot) Sub(path string) Chroot {
 	if path == "/" {
 		return r

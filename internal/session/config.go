@@ -6,12 +6,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// Config are the options of what is asked of a session.
+// Config holds the options for requests of a session.
 type Config struct {
 	lifetime.Config
 	Chroot      string // "" for none
-	MaxRequest  int    // bytes; 0 is 1 MiB less 4 KiB
-	MaxInFlight int    // requests of calls that are Bounded; 0 is no limit
+	MaxRequest  int    // bytes; 0 means 1 MiB less 4 KiB
+	MaxInFlight int    // requests of Bounded calls; 0 means no limit
 	ACL         []zk.ACL
-	ACLFunc     func(path string) []zk.ACL // by path on the server; nil, or an empty list, is ACL
+	ACLFunc     func(path string) []zk.ACL // by path on the server; nil, or an empty list, means ACL
 }

@@ -11,21 +11,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Creation is a create on its way. It goes on if its caller gives up.
+// Creation is a create in flight. It continues if its caller gives up.
 type Creation struct {
 	call[[]string]
 	zxid int64     // valid once the call is done
 	one  [1]string // memory for the value
 }
 
-// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. When it calls sent, unless that
-// is nil, all later requests of the session reach the server after this one. What sent asks for leaves in the same write; it must not wait
-// for anything. It is not called if there was no connection, and the call has failed. The nodes to remove
-// are deleted in the same transaction, in any version. The last part of path must be unique to this call, as a name with a GUID
-// is; more than one node must be sequential. A container can only be made alone.
+// StartCreate begins to create n nodes with one name in one transaction, without waiting for the answer. Once it calls
+// sent, unless that is nil, all later requests of the session reach the server after this one. Requests made by sent
+// leave in the same write; sent must not block. It is not called if there was no connection, in which case the call has
+// failed. The nodes to remove are deleted in the same transaction, whatever their version. The last part of path must
+// be unique to this call, like a name with a GUID. If there is more than one node, they must be sequential. A container
+// can only be created alone.
 //
-// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, sent func(), remove ...string) (*Creation, error) {
+// Errors: an invalid path, a request that is too large, ErrClosed, the session's own or the cause of ctx; in all these
+// cases nothing was sent.
+func (s *Session) StartCreate(
+	ctx context.Context, path string, data []byte, flags int32, n int, sent func(), remove ...string,
+) (*Creation, error) {
 	return s.StartCreateFor(ctx, path, data, flags, nil, n, sent, remove...)
 }
 
@@ -52,10 +56,10 @@ func (s *Session) StartCreateFor(
 	return c, nil
 }
 
-// ErrNotDeleted says that a node to be deleted together with a create did not exist: nothing was created.
+// ErrNotDeleted means that a node to be deleted together with a create did not exist, so nothing was created.
 var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
-// createRequest returns the request of c: a transaction only if there is more than one operation.
+// createRequest returns the request of c. It is a transaction only if it has more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
 	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: acl, Flags: flags}
 	if n == 1 && len(remove) == 0 {
@@ -65,7 +69,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 			c.end(c.one[:], err)
 		})
 	}
-	several := one // so that one takes no memory of the heap
+	several := one // so that the single case allocates nothing on the heap
 	ops := slices.Repeat([]any{&several}, n)
 	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.Abs(path), Version: -1})
@@ -85,7 +89,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 	})
 }
 
-// oneCreate returns the request of a create by itself. Its outcome is for [Session.created].
+// oneCreate returns the request of a single create. Its outcome must be passed to [Session.created].
 func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, error)) request {
 	r := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: done}
 	if node, ok := ephemeralOf(one.Path, one.Flags); ok {
@@ -94,7 +98,7 @@ func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, 
 	return r
 }
 
-// created takes the outcome of a create by itself, and returns the path of the node.
+// created records the outcome of a single create, and returns the path of the node.
 func (s *Session) created(path string, flags int32, r reply, err error) (string, error) {
 	var created string
 	if err == nil {
@@ -111,8 +115,8 @@ func (c *Creation) Done() <-chan struct{} { return c.done }
 
 // FinishCreate waits for the answer. zxid is the czxid of the new nodes.
 //
-// Errors: as for Create; ErrNotDeleted if a node to delete did not exist. With ErrUnknownOutcome the nodes may exist; if ctx
-// ended, they may come to exist until Done is closed.
+// Errors: as for Create; ErrNotDeleted if a node to delete did not exist. With ErrUnknownOutcome the nodes may exist;
+// if ctx ended, they may still be created until Done is closed.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	if err != nil {

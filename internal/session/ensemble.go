@@ -12,33 +12,35 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// Ensemble is what the sessions of a client share: the options, and what they have learned of the servers.
+// Ensemble is what the sessions of a client share: the options, and what they have learned about the servers.
 type Ensemble struct {
 	*lifetime.Ensemble
 	opts *Config
 
 	noContainers     atomic.Bool
-	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
-	removalsLost     atomic.Int32 // connections in a row that ended under removeWatches: perhaps the server does not know the request
+	containerHangups atomic.Int32 // connections in a row that ended under createContainer and created no node
+	// Connections in a row that ended under removeWatches: perhaps the server does not know the request.
+	removalsLost atomic.Int32
 }
 
-// NewEnsemble returns an ensemble that nothing is known of, and completes the options.
+// NewEnsemble returns an ensemble about which nothing is known, and fills in the options.
 func NewEnsemble(opts *Config) *Ensemble {
 	opts.MaxRequest = cmp.Or(opts.MaxRequest, maxRequest)
 	return &Ensemble{Ensemble: lifetime.NewEnsemble(&opts.Config), opts: opts}
 }
 
-// CheckSize refuses a request that the server would refuse. The server would hang up without a word, and so end all other
-// calls of the session, too, and again whenever the request is repeated.
+// CheckSize returns an error for a request that the server would refuse. The server would hang up without an answer,
+// which would end all other calls of the session as well, and again each time the request is repeated.
 func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
-		return &OpError{Op: op, Path: path, Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most)}
+		return &OpError{Op: op, Path: path,
+			Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most)}
 	}
 	return nil
 }
 
-// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when
-// the request was made: the calls that one connection took with it count once.
+// judgeContainers counts the connections in a row that ended under createContainer and created no node. hangups is the
+// count from when the request was made, so that all calls that one connection took with it count once.
 func (e *Ensemble) judgeContainers(hangups int32, err error) {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):

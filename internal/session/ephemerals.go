@@ -11,32 +11,32 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ephemerals counts the bytes of the transaction that ends the session. It has the paths of all ephemeral nodes of
-// the session, and servers write it however long it is. They read at most 2 × jute.maxbuffer: from their logs, and
-// from their leader. A session with more therefore takes all servers down with it when it ends, and none starts
-// again.
+// ephemerals counts the bytes of the transaction that ends the session. It contains the paths of all ephemeral nodes of
+// the session, and servers write it however long it is. They read at most 2 × jute.maxbuffer, both from their logs and
+// from their leader. A session with more therefore takes all servers down when it ends, and none of them starts again.
 //
-// The count is never below what a server may have: a node counts from before its create is sent until a server
-// reports that it is gone. A create in doubt counts until it is settled. One case is left: a server that hung
-// executes a create after its replacement has answered that there is no such node. What is refused above three
-// quarters leaves room for that.
+// The count is never below what a server may have: a node counts from before its create is sent until a server reports
+// that it is gone. A create in doubt counts until it is settled. One case remains: a server that hung executes a create
+// after its replacement has answered that the node does not exist. Refusing nodes above three quarters of the limit
+// leaves room for that.
 //
 // Source: CloseSessionTxn of ZooKeeper 3.6 and newer; BinaryInputArchive.checkLength; ZOOKEEPER-4306.
 type ephemerals struct {
-	most int // what servers read
+	most int // bytes that servers read
 
 	mu     sync.Mutex
 	bytes  int
-	nodes  map[string]struct{} // by absolute path: the existing ones
+	nodes  map[string]struct{} // existing nodes, by absolute path
 	doubts map[asked]int       // bytes of creates whose outcome is unknown
 	warned bool
 }
 
-// What the transaction has beside the paths: a TxnHeader, the number of paths, a TxnDigest; and before each path its length.
+// What the transaction contains besides the paths: a TxnHeader, the number of paths, a TxnDigest; and the length before
+// each path.
 const (
 	bytesOfEnd    = 32 + 4 + 12
 	bytesOfLength = 4
-	bytesOfNumber = 11 // a sequence number below zero has a sign
+	bytesOfNumber = 11 // a negative sequence number has a sign
 )
 
 func (e *ephemerals) init(maxRequest int) {
@@ -45,13 +45,14 @@ func (e *ephemerals) init(maxRequest int) {
 	e.nodes, e.doubts = make(map[string]struct{}), make(map[asked]int)
 }
 
-// asked is an ephemeral node that a request makes. The path is absolute; to that of a sequential node the server adds a number.
+// asked is an ephemeral node that a request creates. The path is absolute; the server appends a number to a sequential
+// one.
 type asked struct {
 	path       string
 	sequential bool
 }
 
-// bytes returns how many the node takes at most.
+// bytes returns how many bytes the node takes at most.
 func (a asked) bytes() int {
 	if a.sequential {
 		return bytesOfPath(a.path) + bytesOfNumber
@@ -61,36 +62,39 @@ func (a asked) bytes() int {
 
 func bytesOfPath(path string) int { return bytesOfLength + len(path) }
 
-// ephemeralOf returns the ephemeral node that a create of an absolute path makes, if it does.
+// ephemeralOf returns the ephemeral node that a create of an absolute path makes, if any.
 func ephemeralOf(path string, flags int32) (asked, bool) {
 	return asked{path, flags&zk.FlagSequence != 0}, flags&zk.FlagEphemeral != 0
 }
 
-// admit counts nodes that a request makes. It is called before the request is sent. The path is as the client sees it.
+// admit counts the nodes that a request creates, before it is sent. path is as the client sees it.
 //
-// Errors: ErrSessionFull, and nothing is counted.
+// Errors: ErrSessionFull, in which case nothing is counted.
 func (s *session) admit(op, path string, bytes int) error {
 	e := &s.ephemerals
 	e.mu.Lock()
 	now, limit := e.bytes+bytes, e.most/4*3
 	if now > limit {
 		e.mu.Unlock()
-		return &OpError{Op: op, Path: path, Err: fmt.Errorf("%w: with this its end would take %d bytes, of at most %d (three quarters of 2 × "+
-			"jute.maxbuffer): spread the ephemeral nodes over several clients, shorten their paths, or set WithMaxRequestSize if "+
-			"jute.maxbuffer of the servers is larger", zkrecipes.ErrSessionFull, now, limit)}
+		return &OpError{Op: op, Path: path, Err: fmt.Errorf(
+			"%w: with this its end would take %d bytes, of at most %d (three quarters of 2 × "+
+				"jute.maxbuffer): spread the ephemeral nodes over several clients, shorten their paths, or set WithMaxRequestSize if "+
+				"jute.maxbuffer of the servers is larger",
+			zkrecipes.ErrSessionFull, now, limit)}
 	}
 	e.bytes = now
 	warn := now > e.most/2 && !e.warned
 	e.warned = e.warned || warn
 	e.mu.Unlock()
 	if warn {
-		s.opts.Log.Warn("zookeeper: the session has many ephemeral nodes, and more are refused soon: use several clients, or shorter paths",
+		s.opts.Log.Warn(
+			"zookeeper: the session has many ephemeral nodes, and more are refused soon: use several clients, or shorter paths",
 			"bytes", now, "limit", limit, "path", path)
 	}
 	return nil
 }
 
-// bytesOfEphemerals returns how many bytes the ephemeral nodes take that a request of these operations makes.
+// bytesOfEphemerals returns how many bytes the ephemeral nodes created by a request with these operations take.
 func bytesOfEphemerals(ops []any) (bytes int) {
 	for _, op := range ops {
 		if r, ok := op.(*zk.CreateRequest); ok {
@@ -102,7 +106,7 @@ func bytesOfEphemerals(ops []any) (bytes int) {
 	return bytes
 }
 
-// answered takes the outcome of a request of these operations that was admitted for so many bytes.
+// answered records the outcome of a request with these operations that was admitted for the given number of bytes.
 func (e *ephemerals) answered(ops []any, bytes int, t transaction, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +129,7 @@ func (e *ephemerals) answered(ops []any, bytes int, t transaction, err error) {
 	}
 }
 
-// createdOne takes the outcome of a request that was admitted for one node.
+// createdOne records the outcome of a request that was admitted for one node.
 func (e *ephemerals) createdOne(node asked, path string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +137,7 @@ func (e *ephemerals) createdOne(node asked, path string, err error) {
 	e.created(node, path, err)
 }
 
-// created takes the outcome of a create, and the absolute path of what it made. Called with mu held.
+// created records the outcome of a create, with the absolute path of the created node. The caller holds mu.
 func (e *ephemerals) created(node asked, path string, err error) {
 	switch {
 	case err == nil:
@@ -143,7 +147,7 @@ func (e *ephemerals) created(node asked, path string, err error) {
 	}
 }
 
-// add counts an existing node. Called with mu held.
+// add counts an existing node. The caller holds mu.
 func (e *ephemerals) add(path string) (added bool) {
 	e.settle(asked{path: path}, bytesOfPath(path))
 	if _, known := e.nodes[path]; known {
@@ -154,7 +158,7 @@ func (e *ephemerals) add(path string) (added bool) {
 	return true
 }
 
-// doubt counts a node that may be there. Without a number it can be there only once. Called with mu held.
+// doubt counts a node that may exist. A node that is not sequential can exist only once. The caller holds mu.
 func (e *ephemerals) doubt(node asked) {
 	_, known := e.nodes[node.path]
 	if !node.sequential && (known || e.doubts[node] > 0) {
@@ -164,7 +168,7 @@ func (e *ephemerals) doubt(node asked) {
 	e.bytes += node.bytes()
 }
 
-// settle takes so many bytes off what is in doubt. Called with mu held.
+// settle subtracts the given number of bytes from what is in doubt. The caller holds mu.
 func (e *ephemerals) settle(node asked, bytes int) {
 	bytes = min(bytes, e.doubts[node])
 	e.bytes -= bytes
@@ -173,7 +177,7 @@ func (e *ephemerals) settle(node asked, bytes int) {
 	}
 }
 
-// remove counts a node no more. Called with mu held.
+// remove stops counting a node. The caller holds mu.
 func (e *ephemerals) remove(path string) {
 	e.settle(asked{path: path}, bytesOfPath(path))
 	if _, known := e.nodes[path]; known {
@@ -183,16 +187,16 @@ func (e *ephemerals) remove(path string) {
 	e.warned = e.warned && e.bytes > e.most/4
 }
 
-// gone records that a server has answered that there is no such node, or no longer. What the session reads is never
-// older than the answer to its create.
+// gone records that a server has answered that the node does not exist, or no longer exists. What the session reads is
+// never older than the answer to its create.
 func (e *ephemerals) gone(path string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.remove(path)
 }
 
-// Found takes which nodes a search has found whose paths begin with prefix. If an answer to their create was lost, they are not
-// in doubt any more.
+// Found records the nodes that a search has found with the path prefix. If the answer to their create was lost, they
+// are no longer in doubt.
 func (s *Session) Found(prefix string, paths ...string) {
 	e := &s.ephemerals
 	e.mu.Lock()
@@ -210,8 +214,8 @@ func (s *Session) Found(prefix string, paths ...string) {
 	}
 }
 
-// Settled records that there are no nodes whose paths begin with prefix, and that none is in doubt. A search had
-// found some before.
+// Settled records that no nodes with the path prefix exist, and that none is in doubt. found are those that a search
+// had found before.
 func (s *Session) Settled(prefix string, found ...string) {
 	e := &s.ephemerals
 	e.mu.Lock()

@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// bytesOfEnd is what the server would write if the session ended now.
+// bytesOfEnd returns what the server would write if the session ended now.
 func bytesOfEnd(srv *zktest.Server, s *session.Session) int {
 	n := 48
 	for _, path := range srv.Ephemerals(s.ID()) {
@@ -31,7 +31,7 @@ func bytesOfEnd(srv *zktest.Server, s *session.Session) int {
 	return n
 }
 
-// TestBytesOfEnd_AsTheServerHasThem: whatever makes a node, and whatever removes it.
+// TestBytesOfEnd_AsTheServerHasThem: the count agrees, whatever creates a node and whatever removes it.
 func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/root", nil, zktest.Persistent)
@@ -55,11 +55,13 @@ func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 		agree(2)
 		_, err = c.Create(t.Context(), "/é", nil, zk.FlagEphemeral)
 		require.ErrorIs(t, err, zk.ErrNodeExists)
-		_, err = c.Multi(t.Context(), zkrecipes.OpDelete("/é", -1), zkrecipes.OpDelete("/é", -1), zkrecipes.OpCreate("/m", nil, zk.FlagEphemeral))
+		_, err = c.Multi(t.Context(), zkrecipes.OpDelete("/é", -1), zkrecipes.OpDelete("/é", -1),
+			zkrecipes.OpCreate("/m", nil, zk.FlagEphemeral))
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		agree(2)
 		_, err = c.Multi(t.Context(), zkrecipes.OpDelete("/é", -1), zkrecipes.OpCreate("/m", nil, zk.FlagEphemeral),
-			zkrecipes.OpCreate("/p", nil, 0), zkrecipes.OpDelete("/p", -1), zkrecipes.OpCreate("/é", nil, zk.FlagEphemeral), zkrecipes.OpDelete("/é", -1))
+			zkrecipes.OpCreate("/p", nil, 0), zkrecipes.OpDelete("/p", -1), zkrecipes.OpCreate("/é", nil, zk.FlagEphemeral),
+			zkrecipes.OpDelete("/é", -1))
 		require.NoError(t, err)
 		agree(2)
 		require.NoError(t, c.Delete(t.Context(), seq, -1))
@@ -90,7 +92,7 @@ func TestBytesOfEnd_AsTheServerHasThem(t *testing.T) {
 	})
 }
 
-// TestBytesOfEnd_InDoubt: a create counts until it is settled, and a delete until it is confirmed.
+// TestBytesOfEnd_InDoubt: a create counts until it is settled, and a delete counts until it is confirmed.
 func TestBytesOfEnd_InDoubt(t *testing.T) {
 	for name, lost := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest()} {
 		for _, spec := range []ephemeral.Spec{{Kind: "lock-"}, {Kind: "lease-", Count: 3}, {Key: "marker"}} {
@@ -105,7 +107,7 @@ func TestBytesOfEnd_InDoubt(t *testing.T) {
 					n, err := p.Create(t.Context(), s, spec, nil)
 					require.NoError(t, err)
 					require.GreaterOrEqual(t, s.BytesOfEnd(), bytesOfEnd(srv, s))
-					if name == "applied" { // the search has found all
+					if name == "applied" { // the search has found all of them
 						require.Equal(t, bytesOfEnd(srv, s), s.BytesOfEnd())
 					}
 					counted := s.BytesOfEnd()
@@ -117,7 +119,8 @@ func TestBytesOfEnd_InDoubt(t *testing.T) {
 					require.NoError(t, n.WaitRemoved(t.Context()))
 					require.Equal(t, 48, s.BytesOfEnd())
 
-					srv.Intercept(creates, lost) // the caller goes, and what there may be is removed
+					// The caller gives up, and whatever may exist is removed.
+					srv.Intercept(creates, lost)
 					ctx := trial.Within(t, time.Millisecond)
 					_, err = p.Create(ctx, s, spec, nil)
 					require.Error(t, err)
@@ -133,7 +136,8 @@ func writes(r zktest.Request) bool {
 	return r.Op == zktest.OpCreate || r.Op == zktest.OpDelete || r.Op == zktest.OpMulti
 }
 
-// TestSessionFull: with the least limit, of which the client warns at half. It refuses before it sends, and what has gone makes room.
+// TestSessionFull: with the smallest limit, the client warns at half of it. It refuses before it sends, and removed
+// nodes make room.
 func TestSessionFull(t *testing.T) {
 	const limit = 2 * (8<<10 - 1)
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -162,8 +166,9 @@ func TestSessionFull(t *testing.T) {
 		full := fill()
 		require.ErrorIs(t, full, zkrecipes.ErrSessionFull)
 		require.NotErrorIs(t, full, zkrecipes.ErrUnknownOutcome)
-		require.ErrorContains(t, full, fmt.Sprintf("create /%s: session full: with this its end would take %d bytes, of at most %d",
-			long, s.BytesOfEnd()+4+1+180+11, limit/4*3))
+		require.ErrorContains(t, full,
+			fmt.Sprintf("create /%s: session full: with this its end would take %d bytes, of at most %d",
+				long, s.BytesOfEnd()+4+1+180+11, limit/4*3))
 		require.Equal(t, len(paths), requests.Hits(), "the one that is refused is not sent")
 		require.Greater(t, s.BytesOfEnd(), limit/4*3-4-1-180-11)
 		require.Equal(t, 1, warned())
@@ -172,7 +177,7 @@ func TestSessionFull(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrSessionFull)
 		_, err = c.Create(t.Context(), "/"+long, nil, 0) // not ephemeral
 		require.NoError(t, err)
-		sub, err := c.Sub("/" + long) // of the same session
+		sub, err := c.Sub("/" + long) // with the same session
 		require.NoError(t, err)
 		_, err = sub.Create(t.Context(), "/b", nil, zk.FlagEphemeral)
 		require.ErrorIs(t, err, zkrecipes.ErrSessionFull)
@@ -189,7 +194,8 @@ func TestSessionFull(t *testing.T) {
 	})
 }
 
-// TestBytesOfEnd_Random: requests and replies are lost at random. The count is never below what the server has, and in the end is the same.
+// TestBytesOfEnd_Random: requests and replies are lost at random. The count is never below what the server has, and
+// finally agrees.
 func TestBytesOfEnd_Random(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -215,7 +221,8 @@ func TestBytesOfEnd_Random(t *testing.T) {
 							nodes = append(nodes, n)
 						}
 					case 2:
-						_, _ = c.Create(t.Context(), own, nil, zk.FlagEphemeral) // it may be there, or its answer may be lost
+						// It may exist, or its answer may be lost.
+						_, _ = c.Create(t.Context(), own, nil, zk.FlagEphemeral)
 					case 3:
 						_ = c.Delete(t.Context(), own, -1)
 					default:

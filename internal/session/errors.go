@@ -14,14 +14,14 @@ import (
 // OpError is the error of an operation.
 type OpError = zkrecipes.OpError
 
-// outcome is what an error says of whether the request was executed.
+// outcome is what an error implies about the execution of a request.
 type outcome int
 
 const (
 	refused outcome = iota // the server answered: not executed
 	unsent                 // never reached the server
 	unknown                // may have been executed
-	expired                // not executed: the session is over
+	expired                // not executed: the session has ended
 )
 
 func outcomeOf(err error) outcome {
@@ -42,7 +42,7 @@ func outcomeOf(err error) outcome {
 		return unsent
 	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }):
 		return refused
-	default: // connection loss, or a reply that cannot be read
+	default: // connection loss, or an unreadable reply
 		return unknown
 	}
 }
@@ -53,7 +53,7 @@ var refusals = []error{
 	ErrNotDeleted,
 }
 
-// unknownOutcome says that the outcome of a write is unknown, and why.
+// unknownOutcome returns an error that the outcome of a write is unknown because of err.
 func unknownOutcome(err error) error {
 	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
 }

@@ -9,7 +9,7 @@ func (s *Session) WatchesKept() int {
 	return len(s.watches.set)
 }
 
-// StartUnwatch is the part of Unwatch before its request is sent. It returns that request's sender.
+// StartUnwatch is the part of Unwatch before its request is sent. It returns a function that sends it.
 func (s *Session) StartUnwatch(w *Watch) (remove func()) {
 	if !s.watches.drop(w) {
 		return func() {}
@@ -23,7 +23,7 @@ func (s *Session) NewAgeOnALine() *Age {
 	return &Age{session: s.session, asOf: time.Now(), down: make(chan struct{})}
 }
 
-// BytesOfEnd returns how many bytes the end of the session takes, as far as it knows.
+// BytesOfEnd returns how many bytes the end of the session takes, as far as the session knows.
 func (s *Session) BytesOfEnd() int {
 	s.ephemerals.mu.Lock()
 	defer s.ephemerals.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 )
 
 // Feed is a queue of what a session learns about the nodes from one path downwards: events, answers to the feed's own
-// requests, and when the connection is lost and restored. Its order is the order in which the server sent them. If an
-// event was lost with a connection, the reader therefore learns that the connection was lost before it learns
-// anything that came later.
+// requests, and losses and restorations of the connection. Its order is the order in which the server sent them. If an
+// event was lost with a connection, the reader therefore learns of the lost connection before it learns of anything
+// later.
 //
-// A feed is for a reader that watches many nodes. It needs no channel and no entry for each watch: the reader keeps account of its
-// watches itself. When a connection comes up, no watch is left of those that were set before.
+// A feed is for a reader that watches many nodes. It needs neither a channel nor an entry for each watch: the reader
+// keeps track of its watches itself. When a connection comes up, none of the watches set before it remain.
 type Feed struct {
 	session *Session
 	path    string
@@ -26,46 +26,48 @@ type Feed struct {
 
 	mu    sync.Mutex
 	news  []News
-	taken bool // the reader has not returned from the newest Take
-	down  bool // the newest of Down and Up
+	taken bool // the reader has not returned from its latest Take
+	down  bool // whether Down came after the latest Up
 }
 
-// NewsKind says what a [News] is.
+// NewsKind is the kind of a [News].
 type NewsKind int
 
 // The kinds of news.
 const (
 	Changed  NewsKind = iota // an event
-	Answered                 // the answer to a request, or the error that there will be none
+	Answered                 // the answer to a request, or the error if there will be none
 	Down                     // the connection is gone, and all watches with it
-	Up                       // a connection is there
+	Up                       // a connection is up
 )
 
-// News is one thing that a session has heard.
+// News is one thing that a session has learned.
 type News struct {
 	Kind  NewsKind
-	Event zk.EventType // of Changed
-	Path  string       // of Changed
-	Heard time.Time    // of Changed and Down: when the newest request was sent that had been answered before
+	Event zk.EventType // for Changed
+	Path  string       // for Changed
+	// For Changed and Down: when the latest request that had been answered before was sent.
+	Heard time.Time
 	Answer
 }
 
 // Answer is the answer to a request of a [Batch].
 type Answer struct {
 	For   any       // what the request was sent with
-	Sent  time.Time // not later than the request left
-	Zxid  int64     // the newest that the server knew; 0 if it did not answer
-	Bytes int       // of the answer
+	Sent  time.Time // no later than the request was sent
+	Zxid  int64     // the latest that the server knew; 0 if it did not answer
+	Bytes int       // size of the answer
 	Data  []byte
 	Stat  zk.Stat
 	Names []string
 	Err   error
 }
 
-// Needs returns which watches of a path the reader of a feed has, or has requested. It is called without a lock.
+// Needs returns which watches on a path the reader of a feed has, or has requested. It is called without holding a
+// lock.
 type Needs func(path string) (data, children bool)
 
-// Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
+// Follow returns a feed of the nodes from path downwards that begins now. The caller must stop it.
 func (s *Session) Follow(path string, needs Needs) *Feed {
 	f := &Feed{session: s, path: path, root: s.Abs(path), needs: needs, wake: make(chan struct{}, 1)}
 	s.watches.mu.Lock()
@@ -74,12 +76,12 @@ func (s *Session) Follow(path string, needs Needs) *Feed {
 	return f
 }
 
-// Stop ends the feed, except for answers that are on their way.
+// Stop ends the feed, except for answers in flight.
 func (f *Feed) Stop() {
 	w := &f.session.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f.needs = nil // a request may keep the feed for longer than its reader lives
+	f.needs = nil // a request may keep the feed alive for longer than its reader
 	for i, other := range w.feeds {
 		if other == f {
 			w.feeds = append(w.feeds[:i:i], w.feeds[i+1:]...)
@@ -91,10 +93,10 @@ func (f *Feed) Stop() {
 // Room returns how many bytes of paths one call of SetWatches may take.
 func (f *Feed) Room() int { return min(128<<10, f.session.opts.MaxRequest/2) }
 
-// Heard returns when the newest request of the session was sent that a server has answered.
+// Heard returns when the latest request of the session that a server has answered was sent.
 func (f *Feed) Heard() time.Time { return f.session.Heard() }
 
-// Wake has a value when there are news.
+// Wake receives a value when there is news.
 func (f *Feed) Wake() <-chan struct{} { return f.wake }
 
 // Take returns all news since the last call.
@@ -106,7 +108,7 @@ func (f *Feed) Take() []News {
 	return news
 }
 
-// Idle reports that the reader has dealt with all news: it has taken them, and came back since.
+// Idle reports whether the reader has dealt with all news: it has taken them and called Take again since.
 func (f *Feed) Idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,8 +118,8 @@ func (f *Feed) Idle() bool {
 // LookAgain is [Age.LookAgain] for IsDown.
 func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
-// IsDown reports that the connection is gone, or the session, even if the reader has not taken the news yet; or that
-// no server has answered for the session timeout, see [Age.Current].
+// IsDown reports whether the connection or the session is gone, even if the reader has not taken that news yet, or no
+// server has answered for the session timeout; see [Age.Current].
 func (f *Feed) IsDown() bool {
 	if f.session.Ended() || !f.session.Hears() {
 		return true
@@ -165,8 +167,8 @@ func (s *session) tell(n News) {
 	}
 }
 
-// Batch is a list of requests that are sent together. Their answers come in the feed, in the same order. Each request takes a value
-// that its answer is returned with.
+// Batch is a list of requests that are sent together. Their answers arrive in the feed, in the same order. Each request
+// takes a value that is returned with its answer.
 type Batch struct {
 	feed     *Feed
 	sent     time.Time
@@ -179,44 +181,48 @@ func (f *Feed) Batch() *Batch { return &Batch{feed: f, sent: time.Now()} }
 // Len returns the number of requests.
 func (b *Batch) Len() int { return len(b.requests) }
 
-// Send sends the requests. Without a connection it reports false and does nothing: there will be no answers.
+// Send sends the requests. Without a connection it does nothing and reports false, and there will be no answers.
 func (b *Batch) Send() bool { return b.feed.session.SendNow(b.feed.session.Context(), nil, b.requests) }
 
-// Get reads data and Stat, and sets a watch on the data unless there is an error.
+// Get reads the data and Stat, and sets a watch on the data unless there is an error.
 func (b *Batch) Get(path string, value any) {
-	b.add("get", path, wire.OpGetData, wire.ReadFrame(wire.OpGetData, b.abs(path), true), value, func(r reply, a *Answer) error {
-		d, err := dataOf(r)
-		a.Data, a.Stat = d.Bytes, d.Stat
-		return err
-	})
+	b.add("get", path, wire.OpGetData, wire.ReadFrame(wire.OpGetData, b.abs(path), true), value,
+		func(r reply, a *Answer) error {
+			d, err := dataOf(r)
+			a.Data, a.Stat = d.Bytes, d.Stat
+			return err
+		})
 }
 
-// List reads the names of the children and the Stat of their parent, and sets a watch on the names unless there is an error.
+// List reads the names of the children and the Stat of their parent, and sets a watch on the names unless there is an
+// error.
 func (b *Batch) List(path string, value any) {
-	b.add("children", path, wire.OpChildren, wire.ReadFrame(wire.OpChildren, b.abs(path), true), value, func(r reply, a *Answer) error {
-		c, err := wire.ChildrenReply(r.Body)
-		a.Names, a.Stat = c.Names, c.Stat
-		return err
-	})
+	b.add("children", path, wire.OpChildren, wire.ReadFrame(wire.OpChildren, b.abs(path), true), value,
+		func(r reply, a *Answer) error {
+			c, err := wire.ChildrenReply(r.Body)
+			a.Names, a.Stat = c.Names, c.Stat
+			return err
+		})
 }
 
-// Exists reads the Stat, and sets a watch, even if there is no such node.
+// Exists reads the Stat and sets a watch, even if the node does not exist.
 func (b *Batch) Exists(path string, value any) {
-	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value, func(r reply, a *Answer) (err error) {
-		a.Stat, err = wire.StatReply(r.Body)
-		return err
-	})
+	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value,
+		func(r reply, a *Answer) (err error) {
+			a.Stat, err = wire.StatReply(r.Body)
+			return err
+		})
 }
 
-// Sync makes the server catch up with the leader before it serves what is sent later.
+// Sync makes the server catch up with the leader before it serves later requests.
 func (b *Batch) Sync(value any) {
 	b.add("sync", b.feed.path, wire.OpSync, wire.SyncFrame(b.feed.root), value, nil)
 }
 
-// SetWatches sets a watch on each path: on its data, on its creation, or on its children. If there was a change since the zxid,
-// the event comes at once instead, before the answer.
+// SetWatches sets a watch on each path: on its data, on its creation, or on its children. If there has been a change
+// since the zxid, the event arrives immediately instead, before the answer.
 //
-// Source: DataTree.setWatches of ZooKeeper.
+// Source: ZooKeeper's DataTree.setWatches.
 func (b *Batch) SetWatches(since int64, data, missing, children []string, value any) {
 	for _, paths := range [][]string{data, missing, children} {
 		for i, path := range paths {
@@ -226,30 +232,31 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
 }
 
-// RemoveWatches removes all watches of this connection on the path that no other feed needs. If other callers may
-// have one there too, they are notified of a change when it is done, so that they read again and set theirs again. So
-// is a feed that began in the meantime.
+// RemoveWatches removes all watches of this connection on the path that no other feed needs. If other callers may have
+// one there too, they are notified of a change when it is done, so that they read and set theirs again. A feed that
+// began in the meantime is notified as well.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	r, some := s.removable(b.feed, abs)
 	if !some {
 		return
 	}
-	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value, func(reply, *Answer) error {
-		s.watchesRemoved(r)
-		return nil
-	})
+	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value,
+		func(reply, *Answer) error {
+			s.watchesRemoved(r)
+			return nil
+		})
 }
 
-// removal is which watches of an absolute path may be removed.
+// removal describes which watches on an absolute path may be removed.
 type removal struct {
 	path  string
 	kind  int32
-	event zk.EventType // the notification of those that may lose a watch by it
+	event zk.EventType // the notification for those that may lose a watch by it
 	keys  []watchKey
 }
 
-// removable returns the watches of a path that no feed but f needs; false if there are none.
+// removable returns the watches on a path that no feed but f needs, or false if there are none.
 func (s *session) removable(f *Feed, abs string) (removal, bool) {
 	switch data, children := s.needed(f, abs); {
 	case data && children:
@@ -260,7 +267,7 @@ func (s *session) removable(f *Feed, abs string) (removal, bool) {
 	return removal{abs, wire.AnyWatch, zk.EventNodeDeleted, keysOf(abs)}, true
 }
 
-// needed reports which watches of a path the other feeds need. A reader that comes to need one later is notified when
+// needed reports which watches on a path the other feeds need. A reader that comes to need one later is notified when
 // it is gone.
 func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
@@ -294,5 +301,5 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 	}})
 }
 
-// Unanswered reports whether a read that failed may be sent again: the server did not answer it, or asks to send it later.
+// Unanswered reports whether a failed read may be sent again: the server did not answer it, or asked to send it later.
 func Unanswered(err error) bool { return repeatable(err) }

@@ -40,7 +40,7 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.Empty(t, f.Take())
 		require.True(t, f.Idle())
 
-		// A watch of another caller outside of the path is not notified.
+		// Another caller's watch outside of the path is not notified.
 		_, _, w, err := trial.Live(t, trial.Dial(t, srv)).GetW(t.Context(), "/application")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/application", nil))
@@ -88,7 +88,8 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 		b := f.Batch()
 		b.SetWatches(since, []string{"/changed", "/same", "/gone"}, []string{"/later"}, []string{"/same"}, "set")
 		require.True(t, b.Send())
-		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`}, trial.NewsOf(f))
+		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`},
+			trial.NewsOf(f))
 		require.Equal(t, 3, trial.Watches(srv))
 		_, err := srv.Create("/later", nil, zktest.Persistent)
 		require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 	})
 }
 
-// What other callers wait for on the same connection is not lost with the watches that a feed removes.
+// Whatever other callers wait for on the same connection is not lost with the watches that a feed removes.
 func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -124,7 +125,7 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	})
 }
 
-// Another feed needs only the watch on the data. A caller that waits for the children reads again, and a caller that
+// Another feed needs only the watch on the data. A caller that waits for the children reads again, while a caller that
 // waits for the data does not.
 func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -157,8 +158,7 @@ func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 	})
 }
 
-// The other feed begins after the request was made, and its read is sent first, so its watch is set and removed
-// again.
+// The other feed begins after the request was made, and its read is sent first, so its watch is set and then removed.
 func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -183,7 +183,7 @@ func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	})
 }
 
-// The server is notified of the end, and may take a second for its answer. Until then the connection exists.
+// The server learns of the end, and may take a second to answer. Until then the connection exists.
 func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

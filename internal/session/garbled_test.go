@@ -20,9 +20,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-const large = 150 // more bytes than any reply has that brings no data
+const large = 150 // larger than any reply without data
 
-// spoils changes the first large reply, in place.
+// spoils changes the first large reply in place.
 func spoils(change func(frame []byte)) trial.Pipe {
 	var once sync.Once
 	return trial.Pipe{OnRead: func(frame []byte) {
@@ -32,7 +32,7 @@ func spoils(change func(frame []byte)) trial.Pipe {
 	}}
 }
 
-// withData is a node whose data makes a large reply.
+// withData creates a node whose data make a large reply.
 func withData(t *testing.T, srv *zktest.Server, size int) []byte {
 	t.Helper()
 	data := make([]byte, size)
@@ -44,7 +44,7 @@ func withData(t *testing.T, srv *zktest.Server, size int) []byte {
 	return data
 }
 
-// A server that sends what no server sends is abandoned, and the call continues with another connection.
+// A server that sends garbage is abandoned, and the call continues on another connection.
 func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 	for name, change := range map[string]func(frame []byte){
 		"shorter than a header": func(frame []byte) {
@@ -103,7 +103,8 @@ func TestReply_TornOff_IsNoAnswer(t *testing.T) {
 	})
 }
 
-// A frame above the limit that answers no request may be an event. Its watch fires, for every watch does on a new connection.
+// A frame above the limit that answers no request may be an event. Its watch fires, since every watch does on a new
+// connection.
 func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 5000)
@@ -117,15 +118,16 @@ func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
 	})
 }
 
-// A connection that ends in the header of a reply above the limit has said nothing of what it would answer.
+// A connection that ends in the header of a reply above the limit does not reveal which request the reply answers.
 func TestMaxReplySize_TornOff_IsNoAnswer(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 5000)
 		var whole atomic.Bool
-		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
-			return torn{raw, 10, &whole}, err
-		}))
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				raw, err := srv.DialAs(trial.Label)(ctx, network, address)
+				return torn{raw, 10, &whole}, err
+			}))
 		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge, "the second time")
 		require.NotErrorIs(t, c.Status().LastError, zkrecipes.ErrTooLarge)
@@ -148,7 +150,8 @@ func TestMaxReplySize_ReplyOfThatSize_IsTaken(t *testing.T) {
 func TestPing_AnsweredWithoutOne_IsSkipped(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 200)
-		c := trial.Dial(t, srv, trial.Through(srv, spoils(func(frame []byte) { binary.BigEndian.PutUint32(frame[4:], 1<<32-2) })))
+		c := trial.Dial(t, srv,
+			trial.Through(srv, spoils(func(frame []byte) { binary.BigEndian.PutUint32(frame[4:], 1<<32-2) })))
 		_, _, err := c.Get(trial.Within(t, time.Second), "/a")
 		require.ErrorIs(t, err, trial.ErrTooLong, "what was asked is not answered")
 		_, _, err = c.Get(trial.Within(t, time.Second), "/a")
@@ -156,7 +159,7 @@ func TestPing_AnsweredWithoutOne_IsSkipped(t *testing.T) {
 	})
 }
 
-// Requests go out only after each credential is answered.
+// Requests are sent only after each credential is answered.
 func TestCredential_AnotherAnswer_EndsTheConnection(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		connects := trial.Requests(srv, zktest.OpConnect)
@@ -170,7 +173,7 @@ func TestCredential_AnotherAnswer_EndsTheConnection(t *testing.T) {
 	})
 }
 
-// hangsUp is a connection to a server that resets it at once.
+// hangsUp is a connection to a server that resets it immediately.
 type hangsUp struct{ net.Conn }
 
 func (hangsUp) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
@@ -194,7 +197,7 @@ func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
 	})
 }
 
-// A garbled answer to a sync proves nothing, and is no reason to give up.
+// A garbled answer to a sync proves nothing, but does not justify giving up.
 func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var forge atomic.Bool
@@ -209,7 +212,8 @@ func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
 
 func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := trial.Dial(t, srv).Multi(t.Context(), zkrecipes.OpCreate("/a", nil, 0, zk.WorldACL(zk.PermRead)...), zkrecipes.OpCreate("/b", nil, 0))
+		_, err := trial.Dial(t, srv).Multi(t.Context(), zkrecipes.OpCreate("/a", nil, 0, zk.WorldACL(zk.PermRead)...),
+			zkrecipes.OpCreate("/b", nil, 0))
 		require.NoError(t, err)
 		a, _ := srv.Node("/a")
 		b, _ := srv.Node("/b")
@@ -218,7 +222,8 @@ func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 	})
 }
 
-// The server answers that there is no node, and answers the check of its creation with a reply that cannot be read.
+// The server answers that the node does not exist, and then answers the check for its creation with an unreadable
+// reply.
 func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -228,8 +233,9 @@ func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 			if len(frame) != 20 || int32(binary.BigEndian.Uint32(frame[16:])) != -101 {
 				return
 			}
-			if missing++; missing%2 == 0 { // the exists behind each get
-				binary.BigEndian.PutUint32(frame[16:], 0) // it exists, according to the header, and there is no Stat
+			if missing++; missing%2 == 0 { // the exists that follows each get
+				// According to the header it exists, but it lacks a Stat.
+				binary.BigEndian.PutUint32(frame[16:], 0)
 				if garbled++; garbled == 100 {
 					cancel()
 				}

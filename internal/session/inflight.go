@@ -2,11 +2,11 @@ package session
 
 import "sync"
 
-// MostInFlight bounds the requests of one reading of many nodes that are in flight: enough to fill the pipe.
+// MostInFlight bounds the requests in flight for one read of many nodes. It is enough to fill the pipe.
 const MostInFlight = 64
 
-// InFlight calls f with each number below n, on a goroutine each, MostInFlight at once, and waits for all. f honors a
-// context, so that the wait for each of them ends.
+// InFlight calls f with each number below n, on a goroutine each, MostInFlight at once, and waits for all of them. f
+// must honor a context, so that each wait ends.
 func InFlight(n int, f func(i int)) {
 	turns := make(chan struct{}, MostInFlight)
 	var all sync.WaitGroup

@@ -20,19 +20,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestInSession: only the end of a session leads to the next one. All of these functions fail in a session that has ended.
+// TestInSession: only the end of a session leads to the next one. All of these functions fail in a session that has
+// ended.
 func TestInSession(t *testing.T) {
 	refused := &session.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode}
 	for name, tt := range map[string]struct {
 		fail  func(s *session.Session, c *client.Client, cancel func()) error
 		calls int
-		is    error // nil: the next session is asked, and succeeds
+		is    error // nil if the next session is tried, and succeeds
 	}{
 		"a read without an answer": {fail: func(s *session.Session, _ *client.Client, _ func()) error {
 			_, _, err := s.Get(context.Background(), "/n")
 			return err
 		}, calls: 2},
-		"what the server has answered": {fail: func(*session.Session, *client.Client, func()) error { return refused }, calls: 1, is: zk.ErrNoNode},
+		"what the server has answered": {fail: func(*session.Session, *client.Client, func()) error { return refused },
+			calls: 1, is: zk.ErrNoNode},
 		"a write in doubt": {fail: func(s *session.Session, _ *client.Client, _ func()) error {
 			return errors.Join(zkrecipes.ErrUnknownOutcome, s.Err())
 		}, calls: 1, is: zkrecipes.ErrUnknownOutcome},
@@ -75,17 +77,22 @@ func TestInSession(t *testing.T) {
 	}
 }
 
-// TestAwaitChange: each reason to wait no more.
+// TestAwaitChange: each reason to stop waiting.
 func TestAwaitChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(srv *zktest.Server, s *session.Session, change chan struct{}, cancel func())
 		told    bool
 		is      error
 	}{
-		"change":       {happens: func(_ *zktest.Server, _ *session.Session, change chan struct{}, _ func()) { close(change) }, told: true},
-		"nothing":      {happens: func(*zktest.Server, *session.Session, chan struct{}, func()) {}},
-		"session over": {happens: func(srv *zktest.Server, s *session.Session, _ chan struct{}, _ func()) { srv.Expire(s.ID()) }, is: zkrecipes.ErrLost},
-		"caller gone":  {happens: func(_ *zktest.Server, _ *session.Session, _ chan struct{}, cancel func()) { cancel() }, is: context.Canceled},
+		"change": {happens: func(_ *zktest.Server, _ *session.Session, change chan struct{}, _ func()) {
+			close(change)
+		}, told: true},
+		"nothing": {happens: func(*zktest.Server, *session.Session, chan struct{}, func()) {}},
+		"session over": {happens: func(srv *zktest.Server, s *session.Session, _ chan struct{}, _ func()) {
+			srv.Expire(s.ID())
+		}, is: zkrecipes.ErrLost},
+		"caller gone": {happens: func(_ *zktest.Server, _ *session.Session, _ chan struct{}, cancel func()) { cancel() },
+			is: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -109,7 +116,7 @@ func TestAwaitChange(t *testing.T) {
 	}
 }
 
-// TestAwaitChange_NoChangeIsLeftOut: each of three is heard, and a fourth is refused.
+// TestAwaitChange_NoChangeIsLeftOut: each of three is noticed, and a fourth is refused.
 func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -128,7 +135,8 @@ func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestRecheckAfter_ManyWait: they read again, at a rate that does not grow with their number. A lost event is noticed all the same.
+// TestRecheckAfter_ManyWait: they read again at a rate that does not grow with their number. A lost event is noticed
+// nevertheless.
 func TestRecheckAfter_ManyWait(t *testing.T) {
 	const waiting, most = 10_000, 200
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -153,7 +161,7 @@ func TestRecheckAfter_ManyWait(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(5 * trial.Timeout) // each has read again once, and so has seen how many wait
+		time.Sleep(5 * trial.Timeout) // each has read again once, and has therefore seen how many wait
 		reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
 		time.Sleep(3 * time.Minute)
 		require.Less(t, reads.Hits(), 180*most)
@@ -169,7 +177,7 @@ func TestRecheckAfter_ManyWait(t *testing.T) {
 	})
 }
 
-// TestInFlight: each number once, and not too many at a time.
+// TestInFlight: each number is used once, and not too many at a time.
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3*session.MostInFlight - 1

@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Multi does what conn.Session says.
+// Multi implements conn.Session.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	results, _, err := s.MultiZxid(ctx, ops...)
 	return results, err
 }
 
-// MultiZxid is Multi that also returns the zxid of the transaction, the czxid of the nodes it created.
+// MultiZxid is Multi that also returns the zxid of the transaction, which is the czxid of the nodes it created.
 func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, int64, error) {
 	requests, of, err := s.requests(ops)
 	if err != nil {
@@ -42,22 +42,24 @@ type transaction struct {
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
 	bytes := bytesOfEphemerals(absolute)
-	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes, Done: func(r reply, err error) {
-		t := transaction{zxid: r.Zxid}
-		if err == nil {
-			if t.responses, err = wire.MultiReply(r.Body, len(absolute)); len(t.responses) != len(absolute) {
-				t.responses, err = nil, wire.ErrGarbled
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes,
+		Done: func(r reply, err error) {
+			t := transaction{zxid: r.Zxid}
+			if err == nil {
+				if t.responses, err = wire.MultiReply(r.Body, len(absolute)); len(t.responses) != len(absolute) {
+					t.responses, err = nil, wire.ErrGarbled
+				}
 			}
-		}
-		s.ephemerals.answered(absolute, bytes, t, err)
-		for i := range t.responses {
-			t.responses[i].String = s.Rel(t.responses[i].String)
-		}
-		done(t, err)
-	}}
+			s.ephemerals.answered(absolute, bytes, t, err)
+			for i := range t.responses {
+				t.responses[i].String = s.Rel(t.responses[i].String)
+			}
+			done(t, err)
+		}}
 }
 
-// culprit names the operation that made a multi fail: the first with an error. Of says which operation each response is of.
+// culprit names the operation that made a multi fail: the first one with an error. of maps each response to its
+// operation.
 func culprit(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse, err error) error {
 	for i, r := range responses {
 		if r.Error != nil {
@@ -80,7 +82,7 @@ func results(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse) []zkrec
 			result.Path = r.String
 		}
 		if op.Kind == zkrecipes.KindSet && r.Stat != nil {
-			result.Stat = *r.Stat // the last
+			result.Stat = *r.Stat // that of the last request
 		}
 	}
 	return done
@@ -88,7 +90,7 @@ func results(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse) []zkrec
 
 var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
 
-// requests returns the operations as requests with the paths of the server, and which operation each is of.
+// requests returns the operations as requests with the server's paths, and maps each request to its operation.
 func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err error) {
 	if len(ops) == 0 {
 		return nil, nil, errors.New("multi: no operations")
@@ -138,24 +140,27 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 		return &zk.DeleteRequest{Path: path, Version: op.Version}, nil
 	default: // a check
 		if op.Exact && op.Version == anyVersion {
-			return nil, errors.New("the data version that was read is -1, which servers take for any: write the node once, and it has another")
+			return nil, errors.New(
+				"the data version that was read is -1, which servers take for any: write the node once, and it has another",
+			)
 		}
 		return &zk.CheckVersionRequest{Path: path, Version: op.Version}, nil
 	}
 }
 
-// Data versions wrap, and servers take -1 in a request for any version. A write that replaces beforeAny would leave a node with it.
+// Data versions wrap, and servers take -1 in a request to mean any version. A write that replaces version beforeAny
+// would leave the node with version -1.
 const (
 	anyVersion = -1
 	beforeAny  = -2
 )
 
-// versioned returns the requests that stand for one of a transaction. A set over version -2 writes twice, so that no
-// node is left with -1. Other clients leave some. If that version was read, the write is sent for any version, and
-// what follows it in the transaction passes only if the version was -1: then it is 0 now. If another client was
-// faster, the whole transaction fails.
+// versioned returns the requests that implement one request of a transaction. A set over version -2 writes twice, so
+// that no node is left with -1. Other clients leave some. If -1 is the version that was read, the write is sent for any
+// version, and the request after it in the transaction passes only if the version was -1, because then it is now 0. If
+// another client was faster, the whole transaction fails.
 //
-// Source: PrepRequestProcessor.checkAndIncVersion of ZooKeeper, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
+// Source: ZooKeeper's PrepRequestProcessor.checkAndIncVersion, which never leaves -1 from 3.10 on (ZOOKEEPER-4743).
 func versioned(request any, exact bool) []any {
 	switch r := request.(type) {
 	case *zk.SetDataRequest:
@@ -190,7 +195,7 @@ func (s *Session) setExact(ctx context.Context, path string, b []byte, version i
 	return results[0].Stat, nil
 }
 
-// DeleteRead removes a node if it has the version that was read, even if that is -1.
+// DeleteRead deletes a node if it has the version that was read, even if that is -1.
 func (s *Session) DeleteRead(ctx context.Context, path string, version int32) error {
 	if version != anyVersion {
 		return s.Delete(ctx, path, version)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// atVersion runs a test on a node /a with a data version.
+// atVersion runs a test on a node /a with the given data version.
 func atVersion(t *testing.T, version int32, test func(t *testing.T, srv *zktest.Server, c *conn.Client)) {
 	t.Helper()
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -39,7 +39,8 @@ func TestSet_OverMinusTwo_LeavesZero(t *testing.T) {
 			return c.Set(t.Context(), "/a", []byte("new"), -2)
 		},
 		"Multi": func(t *testing.T, c *conn.Client) (zk.Stat, error) {
-			results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/b", nil, 0), set, zkrecipes.OpCreate("/c", nil, zk.FlagSequence))
+			results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/b", nil, 0), set,
+				zkrecipes.OpCreate("/c", nil, zk.FlagSequence))
 			if err != nil {
 				return zk.Stat{}, err
 			}

@@ -7,19 +7,21 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Node is what a server knows of a path.
+// Node is what a server knows about a path.
 type Node struct {
 	Data   []byte
 	Stat   zk.Stat
 	Exists bool
 }
 
-// Same reports whether the node is the same one, with the same data. A node that was deleted and created again is another.
+// Same reports whether both are the same node with the same data. A node that was deleted and created again is a
+// different one.
 func (n Node) Same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// NodeW reads a node that may be missing. Only then it sets a watch that the server keeps until the node is created.
+// NodeW reads a node that may be missing. Only if it is does it set a watch that the server keeps until the node is
+// created.
 func (s *Session) NodeW(ctx context.Context, path string) (Node, *Watch, error) {
 	for {
 		data, stat, w, err := s.GetW(ctx, path)
@@ -28,7 +30,7 @@ func (s *Session) NodeW(ctx context.Context, path string) (Node, *Watch, error) 
 		}
 		exists, _, w, err := s.ExistsW(ctx, path)
 		if !exists {
-			return Node{}, w, err // of the look, too
+			return Node{}, w, err // including that of the exists
 		}
 		s.Unwatch(w) // it was created between the two
 	}

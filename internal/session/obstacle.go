@@ -23,8 +23,9 @@ func WithReason(cause, reason error) error {
 // CauseOf returns the cause of ctx, for the error of a call.
 func CauseOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
-// sealed returns the cause of a context, for the error of a call. The cause may be what the server has answered to another call,
-// as with an errgroup. That must not pass for its answer to this one: a node is not missing because another one was.
+// sealed returns the cause of a context for the error of a call. The cause may be what the server has answered to
+// another call, as with an errgroup. It must not be mistaken for the answer to this one: a node is not missing because
+// another one was.
 func sealed(cause error) error {
 	if other := (*OpError)(nil); errors.As(cause, &other) || isAnswer(cause) {
 		return seal{cause}
@@ -32,20 +33,22 @@ func sealed(cause error) error {
 	return cause
 }
 
-// isAnswer reports whether err matches what a server answers.
+// isAnswer reports whether err matches something that a server answers.
 func isAnswer(err error) bool {
 	var code zkrecipes.Code
 	return errors.As(err, &code) || outcomeOf(err) != unknown
 }
 
-// seal matches its error, unless that is an answer by itself, such as zk.ErrNoNode. It matches nothing that its error matches.
+// seal matches its error, unless that is itself an answer such as zk.ErrNoNode. It matches nothing that its error
+// matches.
 type seal struct{ error }
 
 func (s seal) Is(target error) bool {
 	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
 }
 
-// ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
+// ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, the answer is what
+// is missing.
 func (s *session) ExplainUnanswered(cause error) error {
 	now := s.Report()
 	if !now.Up {

@@ -24,7 +24,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// soon returns a context with a deadline and without a cause.
+// soon returns a context with a deadline and no cause.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -32,7 +32,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// In an outage every call names the server and its refusal, and still matches the end of its context.
+// During an outage every call names the server and its refusal, and still matches the end of its context.
 func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(trial.Refuse)
@@ -45,7 +45,8 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 		never := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 		board.Connect(never)
 		_, err = conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.Dial), conn.WithConnectTimeout(time.Minute))
-		require.EqualError(t, err, fmt.Sprintf("connect to %[1]s: context deadline exceeded (no answer from %[1]s yet)", srv.Addr()))
+		require.EqualError(t, err,
+			fmt.Sprintf("connect to %[1]s: context deadline exceeded (no answer from %[1]s yet)", srv.Addr()))
 
 		board.Connect(srv.DialAs(trial.Label))
 		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond)
@@ -112,7 +113,7 @@ func TestNoAuth_NamesTheAccessList(t *testing.T) {
 	})
 }
 
-// listen returns the address of a listener that reads a little from each connection, answers it, and hangs up.
+// listen returns the address of a listener that reads a little from each connection, sends answer, and hangs up.
 func listen(t *testing.T, answer ...byte) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +141,9 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 	web.StartTLS()
 	t.Cleanup(web.Close)
 	const hungUp = "the server hung up without an answer: EOF (it may be starting, or is this a TLS port? see WithTLS)"
-	trusting := conn.WithTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // no server here is trusted
+	trusting := conn.WithTLS(&tls.Config{
+		InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, //nolint:gosec // no server here is trusted
+	})
 	for name, tt := range map[string]struct {
 		addr string
 		opts []conn.Option
@@ -150,8 +153,9 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 		"any port that hangs up":   {listen(t), nil, hungUp},
 		"TLS port that says so":    {listen(t, 21, 3, 1, 0, 2, 2, 80), nil, "the server speaks TLS: see WithTLS"},
 		"plain port that hangs up": {listen(t), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
-		"plain port that answers":  {listen(t, []byte("HTTP/1.1 400 Bad Request")...), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
-		"ZooKeeper without TLS":    {zktest.Run(t).Addr(), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+		"plain port that answers": {listen(t, []byte("HTTP/1.1 400 Bad Request")...), []conn.Option{trusting},
+			"(a port without TLS? see WithTLS)"},
+		"ZooKeeper without TLS": {zktest.Run(t).Addr(), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +175,7 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 	}
 }
 
-// The connection is gone, and the next attempt has no answer yet.
+// The connection is lost, and the next attempt has no answer yet.
 func TestOutage_DialHangs_ErrorsSayWhyTheConnectionWent(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		board := trial.NewSwitchboard(srv.DialAs(trial.Label))

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// At returns the same session with the paths below root.
+// At returns the same session with paths below root.
 func (s *Session) At(root Chroot) *Session {
 	if root == s.Chroot {
 		return s
@@ -25,7 +25,7 @@ func (s *Session) At(root Chroot) *Session {
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }
 
-// CheckPath returns the error of an operation on a path that is not valid.
+// CheckPath returns the error of an operation on an invalid path.
 func CheckPath(op, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
@@ -33,7 +33,7 @@ func CheckPath(op, path string) error {
 	return nil
 }
 
-// Create does what conn.Session says.
+// Create implements conn.Session.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := CheckPath("create", path); err != nil {
 		return "", err
@@ -47,7 +47,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
-		op = wire.OpCreateContainer // OpCreate with this flag makes a plain node, which is never removed
+		// OpCreate with this flag creates a plain node, which is never removed.
+		op = wire.OpCreateContainer
 	}
 	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
@@ -55,7 +56,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	})
 }
 
-// The modes of nodes with a time to live, and the longest, in milliseconds. Source: CreateMode and EphemeralType of
+// The modes of nodes with a time to live, and the longest one in milliseconds. Source: CreateMode and EphemeralType of
 // ZooKeeper 3.5.3.
 const (
 	flagTTL           = 5
@@ -63,7 +64,7 @@ const (
 	maxTTL            = 1<<40 - 1
 )
 
-// CreateTTL makes a node that the server removes when it has had no children, and was not written, for the time to
+// CreateTTL creates a node that the server removes once it has had no children, and was not written, for the time to
 // live.
 func (s *Session) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
@@ -90,17 +91,18 @@ func (s *Session) CreateTTL(
 		return request{Op: wire.OpCreateTTL, Path: path, Frame: frame, Done: taking(wire.CreateReply, done)}
 	})
 	if errors.Is(err, zkrecipes.CodeUnimplemented) {
-		return fail(fmt.Errorf("%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers",
+		return fail(fmt.Errorf(
+			"%w: a time to live needs ZooKeeper 3.5.3 and zookeeper.extendedTypesEnabled=true on all servers",
 			zkrecipes.CodeUnimplemented))
 	}
 	return s.Rel(made), err
 }
 
-// CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
-// containers it makes a plain node. If the node exists, of any kind, that is no error.
+// CreateContainer creates a container, a node that the server removes some time after its last child. On a server
+// without containers it creates a plain node. It is not an error if a node of any kind exists.
 //
-// Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, and each
-// time the server then answers that there is no such node, the server is taken for one without containers.
+// Some reimplementations drop the connection without an answer. If that happens to three connections in a row, and each
+// time the server then answers that the node does not exist, the server is assumed to have no containers.
 //
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
@@ -108,7 +110,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	return err
 }
 
-// createContainer is CreateContainer for a caller that must know whether the node may be its own.
+// createContainer is CreateContainer for a caller that needs to know whether the node may be its own.
 func (s *Session) createContainer(ctx context.Context, path string) (mine bool, err error) {
 	for {
 		hangups := s.ensemble.containerHangups.Load()
@@ -117,12 +119,12 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 			flags = 0
 		}
 		_, err = s.Create(ctx, path, nil, flags)
-		// Whether it was made or not, making it again does no harm.
+		// Whether or not it was created, creating it again is harmless.
 		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
 		if again {
-			_ = Sleep(ctx, RetryPause) // the read looks at ctx
+			_ = Sleep(ctx, RetryPause) // the read checks ctx
 			if made, _, _ := s.Exists(ctx, path); made {
-				err = nil // the answer alone was lost
+				err = nil // only the answer was lost
 			}
 			mine = true
 		}
@@ -156,7 +158,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	return d.Bytes, d.Stat, err
 }
 
-// ACL returns the access list of a node, and its Stat.
+// ACL returns the access list and Stat of a node.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	if err := CheckPath("acl", path); err != nil {
 		return nil, zk.Stat{}, err
@@ -167,7 +169,7 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	return acl.List, acl.Stat, err
 }
 
-// SetACL replaces the access list of a node if that has the version; -1 is any.
+// SetACL replaces the access list of a node if its version is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	if err := CheckPath("set acl", path); err != nil {
 		return zk.Stat{}, err
@@ -182,16 +184,17 @@ func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, versio
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch), Done: func(r reply, err error) {
-		var d wire.Data
-		if err == nil {
-			d, err = dataOf(r)
-		}
-		done(d, err)
-	}}
+	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch),
+		Done: func(r reply, err error) {
+			var d wire.Data
+			if err == nil {
+				d, err = dataOf(r)
+			}
+			done(d, err)
+		}}
 }
 
-// dataOf reads the reply to a get.
+// dataOf decodes the reply to a get.
 func dataOf(r reply) (wire.Data, error) {
 	d, err := wire.DataReply(r.Body)
 	if r.Lent {
@@ -200,12 +203,12 @@ func dataOf(r reply) (wire.Data, error) {
 	return d, err
 }
 
-// GetW does what conn.Session says.
+// GetW implements conn.Session.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	return s.getW(ctx, path, nil)
 }
 
-// getW is GetW that calls sent as ask does.
+// getW is GetW that calls sent like ask.
 func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, zk.Stat, *Watch, error) {
 	if err := CheckPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
@@ -214,7 +217,7 @@ func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, z
 	return d.Bytes, d.Stat, w, err
 }
 
-// Set replaces a node's data if its version is the given one; -1 is any.
+// Set replaces a node's data if its version is the given one; -1 matches any.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	if err := CheckPath("set", path); err != nil {
 		return zk.Stat{}, err
@@ -223,11 +226,12 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 		return s.setExact(ctx, path, b, version)
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version), Done: taking(wire.StatReply, done)}
+		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
+			Done: taking(wire.StatReply, done)}
 	})
 }
 
-// Delete removes a node if its version is the given one; -1 is any.
+// Delete deletes a node if its version is the given one; -1 matches any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	if err := CheckPath("delete", path); err != nil {
 		return err
@@ -241,23 +245,24 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
-// connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
+// StartDelete begins to delete a node without waiting. done is called with the outcome, on the goroutine that reads
+// from the connection, and must not block. Without a connection StartDelete does nothing and reports false.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(_ reply, err error) {
-		if s.deleted(path, err); err != nil {
-			err = s.failed("delete", path, writing, err)
-		}
-		done(err)
-	})})
+	return ValidatePath(path) == nil &&
+		s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(_ reply, err error) {
+			if s.deleted(path, err); err != nil {
+				err = s.failed("delete", path, writing, err)
+			}
+			done(err)
+		})})
 }
 
-// deleteRequest returns the request of a delete, whose outcome is told to [Session.deleted].
+// deleteRequest returns the request of a delete. Its outcome must be passed to [Session.deleted].
 func (s *Session) deleteRequest(path string, version int32, done func(reply, error)) request {
 	return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: done}
 }
 
-// deleted takes the outcome of a delete.
+// deleted records the outcome of a delete.
 func (s *Session) deleted(path string, err error) {
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
 		s.ephemerals.gone(s.Abs(path))
@@ -271,20 +276,21 @@ type existence struct {
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
 	abs := s.Abs(path)
-	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch), Done: func(r reply, err error) {
-		var e existence
-		if err == nil {
-			e.stat, err = wire.StatReply(r.Body)
-			e.exists = err == nil
-		} else if errors.Is(err, zk.ErrNoNode) {
-			s.ephemerals.gone(abs)
-			err = nil
-		}
-		done(e, err)
-	}}
+	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch),
+		Done: func(r reply, err error) {
+			var e existence
+			if err == nil {
+				e.stat, err = wire.StatReply(r.Body)
+				e.exists = err == nil
+			} else if errors.Is(err, zk.ErrNoNode) {
+				s.ephemerals.gone(abs)
+				err = nil
+			}
+			done(e, err)
+		}}
 }
 
-// Exists reports whether there is a node, and its Stat.
+// Exists reports whether a node exists, and returns its Stat.
 func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
 	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
@@ -295,7 +301,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	return e.exists, e.stat, err
 }
 
-// ExistsW does what conn.Session says.
+// ExistsW implements conn.Session.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
 	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
@@ -304,7 +310,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync does what conn.Client says, in one session. Where it is not enough that the leader knows, use [Session.Barrier].
+// Sync implements conn.Client, within one session. Where it is not sufficient that the leader knows, use
+// [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := CheckPath("sync", path); err != nil {
 		return err
@@ -315,8 +322,8 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
-// this call, also if the leader is being replaced. It costs as much as a write.
+// Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new
+// as this call, even while the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
 	_, err := ask(ctx, s, "barrier", "/", reading, nil, func(done func(struct{}, error)) request {
 		return lifetime.BarrierRequest(func(err error) { done(struct{}{}, err) })

@@ -63,7 +63,7 @@ func TestOps_HappyPath(t *testing.T) {
 	})
 }
 
-// Bad input is refused without a request, connected or not.
+// Invalid input is refused without a request, connected or not.
 func TestOps_BadInput_NothingIsSent(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -113,14 +113,17 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 			_, err = c.Multi(ctx, zkrecipes.OpCreate("/a", nil, flags))
 			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
 		}
-		for _, ops := range [][]zkrecipes.Op{nil, {{}}, {{Kind: "text", Path: "/a"}}, {zkrecipes.OpSet("a", nil, 0)}, {zkrecipes.OpCreate("/a", nil, zk.FlagContainer)}} {
+		for _, ops := range [][]zkrecipes.Op{
+			nil, {{}}, {{Kind: "text", Path: "/a"}}, {zkrecipes.OpSet("a", nil, 0)},
+			{zkrecipes.OpCreate("/a", nil, zk.FlagContainer)},
+		} {
 			_, err := c.Multi(ctx, ops...)
 			require.ErrorContains(t, err, "multi", "%v", ops)
 		}
 	})
 }
 
-// What the request takes counts, the chroot and the access list with it: a server hangs up on one that is too large.
+// The size of the whole request counts, including the chroot and the access list: a server hangs up if it is too large.
 func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithACL(zk.DigestACL(zk.PermAll, strings.Repeat("u", 10_000), "")))
@@ -164,7 +167,7 @@ func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 	})
 }
 
-// Whatever the outage, a call returns when its context ends, with its cause, and a read does not pretend.
+// Whatever the outage, a call returns when its context ends, with its cause, and a read does not fake a result.
 func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
 		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
@@ -182,11 +185,14 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 					fault(srv)
 					time.Sleep(since)
 					calls := map[string]func(context.Context) error{
-						"get":              func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
-						"create":           func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
-						"set":              func(ctx context.Context) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
-						"delete":           func(ctx context.Context) error { return c.Delete(ctx, "/a", 0) },
-						"multi":            func(ctx context.Context) error { _, err := c.Multi(ctx, zkrecipes.OpDelete("/a", 0)); return err },
+						"get":    func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
+						"create": func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
+						"set":    func(ctx context.Context) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
+						"delete": func(ctx context.Context) error { return c.Delete(ctx, "/a", 0) },
+						"multi": func(ctx context.Context) error {
+							_, err := c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
+							return err
+						},
 						"sync":             func(ctx context.Context) error { return c.Sync(ctx, "/") },
 						"getw":             func(ctx context.Context) error { _, _, _, err := s.GetW(ctx, "/a"); return err },
 						"barrier":          func(ctx context.Context) error { return s.Barrier(ctx) },
@@ -199,10 +205,11 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 							if took := trial.After(func() {
 								err := call(trial.Within(t, time.Second/2))
 								if op == "prove" && err == nil {
-									return // proven by what was answered before
+									// Proven by an earlier answer.
+									return
 								}
 								switch {
-								case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zk.ErrConnectionClosed): // that came first
+								case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zk.ErrConnectionClosed): // that happened first
 								default:
 									require.ErrorIs(t, err, trial.ErrTooLong, op)
 								}
@@ -220,7 +227,7 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 	}
 }
 
-// While the connection is away nothing is sent, and a call that waits goes through afterwards.
+// While disconnected nothing is sent, and a call that waits succeeds afterwards.
 func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -245,15 +252,22 @@ func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 
 func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 	reads := map[zktest.Op]func(context.Context, *conn.Client) error{
-		zktest.OpGetData:      func(ctx context.Context, c *conn.Client) error { _, _, err := c.Get(ctx, "/a"); return err },
-		zktest.OpExists:       func(ctx context.Context, c *conn.Client) error { _, _, err := c.Exists(ctx, "/a"); return err },
-		zktest.OpGetChildren2: func(ctx context.Context, c *conn.Client) error { _, err := c.Children(ctx, "/a"); return err },
-		zktest.OpSync:         func(ctx context.Context, c *conn.Client) error { return c.Sync(ctx, "/a") },
+		zktest.OpGetData: func(ctx context.Context, c *conn.Client) error { _, _, err := c.Get(ctx, "/a"); return err },
+		zktest.OpExists: func(ctx context.Context, c *conn.Client) error {
+			_, _, err := c.Exists(ctx, "/a")
+			return err
+		},
+		zktest.OpGetChildren2: func(ctx context.Context, c *conn.Client) error {
+			_, err := c.Children(ctx, "/a")
+			return err
+		},
+		zktest.OpSync: func(ctx context.Context, c *conn.Client) error { return c.Sync(ctx, "/a") },
 	}
 	for op, read := range reads {
 		faults := map[string]zktest.Action{
 			"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(),
-			"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
+			"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122),
+			"moved":   zktest.Fail(zktest.CodeSessionMoved),
 			"expired": zktest.Fail(zktest.CodeSessionExpired),
 		}
 		for name, fault := range faults {
@@ -271,11 +285,12 @@ func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 	}
 }
 
-// A barrier is a transaction, and may be repeated: it changes nothing.
+// A barrier is a transaction, and may be repeated because it changes nothing.
 func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{
 		"not": zktest.Proceed(), "request": zktest.DropRequest(), "reply": zktest.DropReply(),
-		"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
+		"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122),
+		"moved": zktest.Fail(zktest.CodeSessionMoved),
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -293,7 +308,7 @@ func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
 	}
 }
 
-// Each is a write with a fault, and what must come of it.
+// Each is a write with a fault, and the required result.
 func TestVersionedWrites_ReplyLost(t *testing.T) {
 	const ok, doubt, badVersion = "ok", "unknown outcome", "bad version"
 	tests := []struct {
@@ -308,12 +323,15 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 		{"applied", zktest.DropReply(), 0, nil, doubt, ok},
 		{"not applied, any version", zktest.DropRequest(), -1, nil, doubt, doubt},
 		{"applied, any version", zktest.DropReply(), -1, nil, doubt, ok},
-		{"not applied, changed by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Set("/a", nil) }, doubt, doubt},
-		{"not applied, deleted by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Delete("/a") }, doubt, ok},
+		{"not applied, changed by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Set("/a", nil) },
+			doubt, doubt},
+		{"not applied, deleted by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Delete("/a") }, doubt,
+			ok},
 		{"refused", zktest.Proceed(), 3, nil, badVersion, badVersion},
 		{"throttled", zktest.Fail(zktest.CodeThrottled), 0, nil, ok, ok},
 		{"timed out by the server", zktest.Fail(-7), 0, nil, ok, ok},
-		{"server fault, which a second try would only meet again", zktest.Fail(zktest.CodeMarshallingError), 0, nil, doubt, doubt},
+		{"server fault, which a second try would only meet again", zktest.Fail(zktest.CodeMarshallingError), 0, nil, doubt,
+			doubt},
 	}
 	for _, tt := range tests {
 		for op, want := range map[zktest.Op]string{zktest.OpSetData: tt.set, zktest.OpDelete: tt.del} {
@@ -362,7 +380,8 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
 				srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, zktest.DropRequest())
-				srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
+				srv.Intercept(zktest.Match{Op: op, From: trial.Ours},
+					zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
 				require.ErrorIs(t, write(t.Context(), c), zkrecipes.ErrUnknownOutcome)
 			})
 		})
@@ -373,7 +392,8 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 			_, err := srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
 			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.DropRequest())
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours},
+				zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
 			require.NoError(t, c.Delete(t.Context(), "/a", 0))
 		})
 	})
@@ -381,16 +401,24 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 
 func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 	writes := map[zktest.Op]func(context.Context, *session.Session) error{
-		zktest.OpCreate:  func(ctx context.Context, s *session.Session) error { _, err := s.Create(ctx, "/n", nil, 0); return err },
-		zktest.OpSetData: func(ctx context.Context, s *session.Session) error { _, err := s.Set(ctx, "/a", nil, -1); return err },
-		zktest.OpDelete:  func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a", -1) },
+		zktest.OpCreate: func(ctx context.Context, s *session.Session) error {
+			_, err := s.Create(ctx, "/n", nil, 0)
+			return err
+		},
+		zktest.OpSetData: func(ctx context.Context, s *session.Session) error {
+			_, err := s.Set(ctx, "/a", nil, -1)
+			return err
+		},
+		zktest.OpDelete: func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a", -1) },
 		zktest.OpMulti: func(ctx context.Context, s *session.Session) error {
 			_, err := s.Multi(ctx, zkrecipes.OpCheck("/a", 0), zkrecipes.OpCreate("/n", nil, 0))
 			return err
 		},
 	}
 	for op, write := range writes {
-		for name, fault := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest(), "server says timeout": zktest.Fail(-7)} {
+		for name, fault := range map[string]zktest.Action{
+			"applied": zktest.DropReply(), "not applied": zktest.DropRequest(), "server says timeout": zktest.Fail(-7),
+		} {
 			t.Run(op.String()+" "+name, func(t *testing.T) {
 				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 					s := trial.Live(t, trial.Dial(t, srv))
@@ -428,11 +456,13 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 	}
 }
 
-// Codes that the library has no variable for can be compared all the same.
+// Codes for which the library has no variable can still be compared.
 func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
-		for _, code := range []zktest.Code{zktest.CodeQuotaExceeded, zktest.CodeNotReadOnly, -124, zktest.CodeMarshallingError, -13} {
+		for _, code := range []zktest.Code{
+			zktest.CodeQuotaExceeded, zktest.CodeNotReadOnly, -124, zktest.CodeMarshallingError, -13,
+		} {
 			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(code))
 			_, err := c.Create(t.Context(), "/a", nil, 0)
 			require.ErrorIs(t, err, zkrecipes.Code(code))
@@ -455,7 +485,8 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 		}
 		c, err := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
 		require.NoError(t, err)
-		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence), zkrecipes.OpCreate("/m", nil, 0), zkrecipes.OpSet("/m", []byte("y"), 0),
+		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence),
+			zkrecipes.OpCreate("/m", nil, 0), zkrecipes.OpSet("/m", []byte("y"), 0),
 			zkrecipes.OpCheck("/m", 1), zkrecipes.OpDelete("/m", 1))
 		require.NoError(t, err)
 		var paths []string
@@ -472,9 +503,12 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 			want string
 			is   error
 		}{
-			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpCreate("/n-0000000000", nil, 0)}, "multi: create /n-0000000000", zk.ErrNodeExists},
-			{[]zkrecipes.Op{zkrecipes.OpCheck("/gone", -1), zkrecipes.OpCreate("/a", nil, 0)}, "multi: check /gone", zk.ErrNoNode},
-			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpSet("/a", nil, 5), zkrecipes.OpDelete("/a", 0)}, "multi: set /a", zk.ErrBadVersion},
+			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpCreate("/n-0000000000", nil, 0)},
+				"multi: create /n-0000000000", zk.ErrNodeExists},
+			{[]zkrecipes.Op{zkrecipes.OpCheck("/gone", -1), zkrecipes.OpCreate("/a", nil, 0)}, "multi: check /gone",
+				zk.ErrNoNode},
+			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpSet("/a", nil, 5), zkrecipes.OpDelete("/a", 0)},
+				"multi: set /a", zk.ErrBadVersion},
 			{[]zkrecipes.Op{zkrecipes.OpDelete("/x", -1)}, "multi: delete /x", zk.ErrNoNode},
 		}
 		for _, tt := range culprits {
@@ -491,7 +525,8 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 	})
 }
 
-// TestMulti_OpOfAnotherRoot: its path is another node, or its version was read in another session. Nothing is sent.
+// TestMulti_OpOfAnotherRoot: its path is a different node, or its version was read in a different session. Nothing is
+// sent.
 func TestMulti_OpOfAnotherRoot(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := trial.Dial(t, srv), trial.Dial(t, srv)
@@ -523,8 +558,10 @@ func TestMulti_OpOfAnotherRoot(t *testing.T) {
 				continue
 			}
 			require.Zero(t, sent.Hits(), i)
-			require.ErrorContains(t, err, fmt.Sprintf("multi: check /: the operation is of a client of %s, and the write of one of %s: want one client with one root",
-				trial.Inner(x.op).Root(), trial.Inner(x.multi).Root()), i)
+			require.ErrorContains(t, err,
+				fmt.Sprintf(
+					"multi: check /: the operation is of a client of %s, and the write of one of %s: want one client with one root",
+					trial.Inner(x.op).Root(), trial.Inner(x.multi).Root()), i)
 		}
 	})
 }
@@ -600,8 +637,8 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 	}
 }
 
-// Connections that end now and then are no reason to assume that a server has no containers. The answers are lost,
-// and not the requests, as on a bad network: the server has containers.
+// Connections that end occasionally do not show that a server has no containers. As on a bad network, the answers are
+// lost and not the requests: the server has containers.
 func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -704,8 +741,12 @@ func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
 
 func TestCreation_LostInEveryWay_Ends(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"reply lost":             func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) },
-		"request lost":           func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) },
+		"reply lost": func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply())
+		},
+		"request lost": func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest())
+		},
 		"connection lost":        func(srv *zktest.Server) { srv.Cut(trial.Ours) },
 		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(trial.Label)) },
 		"stalled":                func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
@@ -827,7 +868,7 @@ func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
 		ctx := trial.Within(t, time.Minute)
 		_, _, err := s.ChildrenThen(ctx, "/", count)
 		require.NoError(t, err)
-		synctest.Wait() // who wrote the first may come to it after the second has been answered
+		synctest.Wait() // the writer of the first may get there after the second has been answered
 		require.EqualValues(t, 2, sent.Load())
 		_, _, err = s.ChildrenThen(ctx, "/missing", count)
 		require.ErrorIs(t, err, zk.ErrNoNode)
@@ -855,7 +896,7 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 		s := trial.Live(t, c)
 		srv.Refuse(trial.Ours)
 		srv.Cut(trial.Ours)
-		<-s.Done() // no session now
+		<-s.Done() // the session has ended
 		var op *zkrecipes.OpError
 		for name, err := range map[string]error{
 			"get":    func() error { _, _, err := c.Get(trial.Within(t, time.Second), "/a"); return err }(),
@@ -878,7 +919,7 @@ func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
 	})
 }
 
-// What passes the check is not refused later.
+// Input that passes the check is not refused later.
 func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)
@@ -901,7 +942,7 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 	})
 }
 
-// A container may come to exist if the session ends under its create. If nothing was sent, it cannot.
+// A container may still be created if the session ends during its create. If nothing was sent, it cannot.
 func TestCreateContainer_EndsWithItsSessionOrContext_SaysWhetherItIsInDoubt(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv)

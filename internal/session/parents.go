@@ -17,28 +17,29 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// ParentOf is for absolute paths other than the root.
+// ParentOf returns the parent of path, which must be absolute and not the root.
 func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
-// MakeContainers creates path, and everything missing above it, as containers. It tries path first, because mostly
+// MakeContainers creates path, and everything missing above it, as containers. It tries path first, because usually
 // only that is missing: if its parent is missing too, it goes up until one can be created, then down. If the server
 // reaps one in between, the create that follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	made, err := s.TryContainers(ctx, path)
-	s.Used(made) // the caller wants them there
+	s.Used(made) // the caller wants them to stay
 	return err
 }
 
-// TryContainers is MakeContainers for a caller that knows path to be missing, and may find no use for it. It also returns the absolute
-// paths of those that it has made, or may have made, the lowest first. For these the caller calls Used or RemoveUnused.
+// TryContainers is MakeContainers for a caller that knows path to be missing, and may find no use for it. It also
+// returns the absolute paths of the containers that it has created, or may have created, lowest first. The caller must
+// then call Used or RemoveUnused for these.
 func (s *Session) TryContainers(ctx context.Context, path string) (made []string, err error) {
-	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
+	s, path = s.Absolute(), s.Abs(path) // the chroot may be what is missing
 	if path == "/" {
 		return nil, nil
 	}
 	try := func(path string) {
 		var mine bool
-		s.unused.add(path) // before it can be there
+		s.unused.add(path) // before it can exist
 		if mine, err = s.makeContainer(ctx, path); mine {
 			made = append([]string{path}, made...)
 		} else {
@@ -62,8 +63,8 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	return made, err
 }
 
-// makeContainer creates one container. Mine reports that it has, or may have. If the session or ctx ends while it is
-// in doubt, that end is the error: a container that may exist leaves no doubt about what the caller creates below it.
+// makeContainer creates one container. mine reports whether it has, or may have. If the session or ctx ends while that
+// is in doubt, the error is that end: the doubt about a container does not extend to what the caller creates below it.
 func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, err error) {
 	mine, err = s.createContainer(ctx, path)
 	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
@@ -72,7 +73,8 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 		return true, &OpError{Op: "create", Path: path, Err: ended}
 	case inDoubt && ctx.Err() != nil:
 		return true, &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
-	case errors.Is(err, zk.ErrNoAuth): // a server refuses that before it says that the node is there, if another client made it
+	// A server refuses before it reports that the node exists, even if another client created it.
+	case errors.Is(err, zk.ErrNoAuth):
 		if exists, _, lookErr := s.Exists(ctx, path); lookErr == nil && exists {
 			return false, nil
 		}
@@ -83,21 +85,22 @@ func (s *Session) makeContainer(ctx context.Context, path string) (mine bool, er
 	return mine, err
 }
 
-// Used takes that what TryContainers has made has had a child, so that the server reaps it, or is to stay without one.
+// Used records that the containers created by TryContainers have had a child, so that the server reaps them, or are
+// meant to stay without one.
 func (s *Session) Used(made []string) {
 	if len(made) > 0 {
 		s.unused.remove(made...)
 	}
 }
 
-// RemoveUnused removes a container that TryContainers has made, if it never had a child: the server keeps that one, unless
-// znode.container.maxNeverUsedIntervalMs is set. It is the lowest that exists. Those above have had a child, so the server reaps them.
-// What the end of the session interrupts is done when the session is closed.
+// RemoveUnused removes a container that TryContainers has created, if it never had a child: the server would keep it,
+// unless znode.container.maxNeverUsedIntervalMs is set. It is the lowest one that exists. Those above have had a child,
+// so the server reaps them. If the end of the session interrupts this, it is completed when the session is closed.
 //
 // Another client that is about to use the container finds it missing and creates it again, as after a reaping. A node
 // with data is not ours.
 //
-// Source: ContainerManager of ZooKeeper skips containers with a cversion of 0.
+// Source: ZooKeeper's ContainerManager skips containers with a cversion of 0.
 func (s *Session) RemoveUnused(ctx context.Context, made []string) error {
 	err := s.Absolute().removeLowest(ctx, made)
 	if err == nil || s.Err() == nil {
@@ -126,7 +129,8 @@ func (s *Session) removeLowest(ctx context.Context, made []string) error {
 
 func neverUsed(stat zk.Stat) bool { return stat.Cversion == 0 && stat.DataLength == 0 }
 
-// unused are the containers that calls of a session make for children that may never come, by absolute path: how many calls.
+// unused counts, by absolute path, the calls of a session that created a container for children that may never be
+// created.
 type unused struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -151,7 +155,8 @@ func (u *unused) remove(paths ...string) {
 	}
 }
 
-// removeAllUnused is RemoveUnused for all calls at once, when the session has ended. It does not wait, and calls then in the end.
+// removeAllUnused is RemoveUnused for all calls at once, after the session has ended. It does not wait, and finally
+// calls then.
 func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	s.unused.mu.Lock()
 	paths := slices.Collect(maps.Keys(s.unused.calls))
@@ -180,15 +185,15 @@ func (s *session) removeAllUnused(ask func(...request) bool, then func()) {
 	ask(requests...)
 }
 
-// Remakes paces a call that creates missing parents and then tries again. The first five tries cost no pause: the
-// server may reap the parents before they have a child. A server that keeps answering "no node" gets growing pauses
-// of up to about a second.
+// Remakes paces a call that creates missing parents and then tries again. The first five tries are not delayed: the
+// server may reap the parents before they have a child. A server that keeps answering "no node" gets growing pauses of
+// up to about a second.
 type Remakes struct {
 	made    int
 	growing *pause.Growing
 }
 
-// Pause comes before the parents are made because of why. Errors: the cause of ctx.
+// Pause waits before the parents are created; why is the error that they are missing. Errors: the cause of ctx.
 func (r *Remakes) Pause(ctx context.Context, why error) error {
 	if r.made++; r.made <= 5 {
 		return nil
@@ -199,8 +204,9 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 	return nil
 }
 
-// MakeParents makes, as containers, what is missing above path, that of the chroot included. Why says that something is. Before
-// that comes the pause that is due. Errors: the cause of ctx; what the server said of a parent.
+// MakeParents creates, as containers, whatever is missing above path, including that of the chroot. why is the error
+// that something is missing. It first waits for the pause that is due. Errors: the cause of ctx; what the server
+// answered about a parent.
 func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why error) error {
 	if err := r.Pause(ctx, why); err != nil {
 		return err
@@ -208,9 +214,9 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	return s.Absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
 }
 
-// Ensure creates a plain node, and everything missing above it, for a caller that accepts any node at path and reads
-// it next. It returns nil even if the answer was lost. After a fault of the server it returns an error, because a
-// caller that tries again would only meet the next.
+// Ensure creates a plain node, and everything missing above it, for a caller that accepts any node at path and reads it
+// next. It returns nil even if the answer was lost. After a fault of the server it returns an error, because a caller
+// that retries would only run into the next one.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	var remakes Remakes
 	for {

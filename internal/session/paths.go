@@ -11,8 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// RequireRoot refuses what is of one root for a write below another. Another connection has another session, which cannot
-// guard the write. With another root, a path is another node. The caller puts a subject before the error.
+// RequireRoot returns an error if of, the root of whatever guards or versions a write, is not the root of the write. A
+// different connection has a different session, which cannot guard the write. With a different root, a path is a
+// different node. The caller puts a subject before the error.
 func RequireRoot(of, write zkrecipes.Root) error {
 	if of == write {
 		return nil
@@ -20,9 +21,9 @@ func RequireRoot(of, write zkrecipes.Root) error {
 	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
 }
 
-// ValidatePath does what package conn says.
+// ValidatePath implements package conn.
 //
-// Source: PathUtils.validatePath of ZooKeeper, which looks at UTF-16 units.
+// Source: ZooKeeper's PathUtils.validatePath, which examines UTF-16 units.
 func ValidatePath(p string) error {
 	switch {
 	case p == "":
@@ -47,18 +48,21 @@ func ValidatePath(p string) error {
 	return nil
 }
 
-// ValidateName returns the error of a text that cannot be the name of a node. What says what the name is for.
+// ValidateName returns an error for a text that cannot be the name of a node. what describes the purpose of the name.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("the %s is empty: want the name of a node", what)
 	case strings.Contains(name, "/"), !utf8.ValidString(name), ValidatePath("/"+name) != nil:
-		return fmt.Errorf("%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"", what, name)
+		return fmt.Errorf(
+			"%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"",
+			what, name,
+		)
 	}
 	return nil
 }
 
-// want returns the valid path that comes nearest to p, or what a path looks like.
+// want returns the valid path closest to p, or what a path looks like.
 func want(p string) string {
 	if clean := path.Clean("/" + p); clean != "/" && ValidatePath(clean) == nil {
 		return clean

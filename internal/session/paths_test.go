@@ -7,18 +7,22 @@ import (
 )
 
 func TestValidatePath(t *testing.T) {
-	for _, good := range []string{"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a/..b", "/ä", "/世界", "/\uf900", "/\uffef", "/a b", "/_c_x-lock-0000000000"} {
+	for _, good := range []string{
+		"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a/..b", "/ä", "/世界", "/\uf900", "/\uffef", "/a b",
+		"/_c_x-lock-0000000000",
+	} {
 		require.NoError(t, ValidatePath(good), good)
 	}
 	for _, bad := range []string{
 		"", "a", "a/b", "/a/", "//", "//a", "/a//b", "/.", "/..", "/a/.", "/a/./b", "/a/../b",
-		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\uf8ff", "/a\ufff0", "/a\uffff", "/a\xff", "/a😀", "/a\U00010000", "/a\U0010ffff",
+		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\uf8ff", "/a\ufff0", "/a\uffff", "/a\xff", "/a😀",
+		"/a\U00010000", "/a\U0010ffff",
 	} {
 		require.Error(t, ValidatePath(bad), "%q", bad)
 	}
 }
 
-// The path in the message is one that works.
+// The path that the message suggests is a valid one.
 func TestValidatePath_SaysWhatIsWanted(t *testing.T) {
 	for bad, want := range map[string]string{
 		"":       `path is empty: want an absolute path such as /app/lock`,

@@ -7,8 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Prove waits until the session is proven alive for long enough that, in good health, the next proof comes in time. If it is
-// not, Prove asks the leader, again and again until the proof is there.
+// Prove waits until the session is proven alive for so long that, in good health, the next proof comes in time. Until
+// it is, Prove repeatedly asks the leader.
 //
 // Errors: the session's own, or the cause of ctx.
 func (s *Session) Prove(ctx context.Context) error {
@@ -25,12 +25,12 @@ func (s *Session) Prove(ctx context.Context) error {
 		if s.Proven() {
 			continue
 		}
-		_ = Sleep(ctx, s.ProvePause()) // askLeader looks at ctx
+		_ = Sleep(ctx, s.ProvePause()) // askLeader checks ctx
 	}
 }
 
-// askLeader sends what prolongs the proof soonest: a barrier if the session was resumed and no write has confirmed that,
-// else a sync.
+// askLeader sends whatever prolongs the proof soonest: a barrier if the session was resumed and no write has confirmed
+// that, otherwise a sync.
 func (s *Session) askLeader(ctx context.Context) error {
 	if s.Doubtful() {
 		return s.Barrier(ctx)

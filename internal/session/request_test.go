@@ -26,7 +26,7 @@ import (
 // as with a server that has been stopped and has left many requests unread.
 func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
-		jammed, room := false, 16<<10 // what a socket takes at least
+		jammed, room := false, 16<<10 // the minimum that a socket takes
 		var mu sync.Mutex
 		free := make(chan struct{})
 		unjam := sync.OnceFunc(func() { close(free) })
@@ -82,7 +82,7 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 	})
 }
 
-// The answers find their calls.
+// Each answer reaches its call.
 func TestRequests_ManyAtOnce(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -138,7 +138,7 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 	})
 }
 
-// listing is the result of a list that was requested behind a create.
+// listing is the result of a list that was requested after a create.
 type listing struct {
 	names []string
 	err   error
@@ -156,15 +156,27 @@ func startListing(t *testing.T, s *session.Session) (*session.Creation, chan lis
 func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 	for name, test := range map[string]struct {
 		disturb func(srv *zktest.Server)
-		created error // or nothing, where the connection ends with the answer still on its way
+		created error // or nil, where the connection ends with the answer still in flight
 	}{
-		"list refused":       {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-127)) }, nil},
-		"list lost":          {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
-		"list's answer lost": {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
-		"create's answer":    {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
-		"create lost":        {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
-		"create refused":     {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110)) }, zk.ErrNodeExists},
-		"both are late":      {func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) }, nil},
+		"list refused": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-127))
+		}, nil},
+		"list lost": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropRequest())
+		}, zkrecipes.ErrUnknownOutcome},
+		"list's answer lost": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply())
+		}, zkrecipes.ErrUnknownOutcome},
+		"create's answer": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply())
+		}, zkrecipes.ErrUnknownOutcome},
+		"create lost": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest())
+		}, zkrecipes.ErrUnknownOutcome},
+		"create refused": {func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110))
+		}, zk.ErrNodeExists},
+		"both are late": {func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -173,6 +185,7 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 				creation, listed := startListing(t, s)
 				time.AfterFunc(trial.Timeout/2, func() { srv.Heal(trial.Ours) })
 				_, _, err := s.FinishCreate(t.Context(), creation)
+				// Exactly this error.
 				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
 					require.ErrorIs(t, err, test.created)
 				}
@@ -207,14 +220,14 @@ func TestStartDelete(t *testing.T) {
 		require.NoError(t, err)
 		outcome := make(chan error, 1)
 		done := func(err error) { outcome <- err }
-		synctest.Wait() // the sender of the last request may still be about to let go of the connection
+		synctest.Wait() // the sender of the last request may still hold the connection
 		require.False(t, s.StartDelete("a", -1, done), "no path")
 		for _, want := range []error{nil, zk.ErrNoNode} {
 			require.True(t, s.StartDelete("/a", -1, done))
 			require.ErrorIs(t, <-outcome, want)
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
-		srv.Refuse(trial.Ours) // or the next connection may be there when we look
+		srv.Refuse(trial.Ours) // otherwise the next connection may be up when we check
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
 		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
@@ -230,8 +243,8 @@ func TestStartDelete(t *testing.T) {
 	})
 }
 
-// TestRequests_XidsNeverComeAgain: a server takes the commit of a write that was sent on an earlier connection for that of
-// the request which has its xid now, and answers with its outcome.
+// TestRequests_XidsNeverComeAgain: a server takes the commit of a write that was sent on an earlier connection for that
+// of the request that has the same xid now, and answers with its outcome.
 func TestRequests_XidsNeverComeAgain(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))
@@ -284,7 +297,7 @@ func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
 	}
 }
 
-// A server that cannot resume a session, and opens another instead of saying so.
+// A server cannot resume a session, and opens another one instead of reporting that.
 func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var connects atomic.Int32
@@ -376,13 +389,14 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 	}
 }
 
-// Waking the writer would make a hand-over slower, so a caller writes what a socket has room for, however much it has sent before.
+// Waking the writer would slow down a hand-over, so a caller itself writes what a socket has room for, however much it
+// has sent before.
 func TestRequests_ThatASocketHasRoomFor_AreWrittenByTheirCaller(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var writes atomic.Int32
 		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnWrite: func([]byte) { writes.Add(1) }})))
 		for range 1000 {
-			synctest.Wait() // the sender of the last request may still be about to let go of the connection
+			synctest.Wait() // the sender of the last request may still hold the connection
 			before := writes.Load()
 			answered := make(chan error, 1)
 			require.True(t, s.StartDelete("/a", -1, func(err error) { answered <- err }))
@@ -392,7 +406,7 @@ func TestRequests_ThatASocketHasRoomFor_AreWrittenByTheirCaller(t *testing.T) {
 	})
 }
 
-// Nothing is written to a connection that is closed, and no ping.
+// Nothing is written to a closed connection, not even a ping.
 func TestClose_NothingIsWrittenAfterwards(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var writes atomic.Int32
@@ -405,15 +419,21 @@ func TestClose_NothingIsWrittenAfterwards(t *testing.T) {
 	})
 }
 
-// hostile are requests that a server ignores once, while it answers the later ones.
+// hostile are requests that a server ignores once, while it answers later ones.
 var hostile = map[zktest.Op]func(ctx context.Context, s *session.Session) error{
-	zktest.OpGetData:      func(ctx context.Context, s *session.Session) error { _, _, err := s.Get(ctx, "/a"); return err },
-	zktest.OpGetChildren2: func(ctx context.Context, s *session.Session) error { _, err := s.Children(ctx, "/a"); return err },
-	zktest.OpDelete:       func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a/b", -1) },
+	zktest.OpGetData: func(ctx context.Context, s *session.Session) error {
+		_, _, err := s.Get(ctx, "/a")
+		return err
+	},
+	zktest.OpGetChildren2: func(ctx context.Context, s *session.Session) error {
+		_, err := s.Children(ctx, "/a")
+		return err
+	},
+	zktest.OpDelete: func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a/b", -1) },
 }
 
-// TestRequests_ReplyOutOfOrder: replies come in the order of the requests. If one does not, the requests before it will never
-// be answered, so the connection ends. A read is sent again, and the outcome of a write is unknown.
+// TestRequests_ReplyOutOfOrder: replies arrive in the order of the requests. If one does not, the requests before it
+// will never be answered, so the connection ends. A read is sent again, and the outcome of a write is unknown.
 func TestRequests_ReplyOutOfOrder(t *testing.T) {
 	for op, ask := range hostile {
 		t.Run(op.String(), func(t *testing.T) {
@@ -443,8 +463,8 @@ func TestRequests_ReplyOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestRequests_SessionMoved: a server that says so serves the session no more. The client leaves the connection, and asks again
-// on the next.
+// TestRequests_SessionMoved: a server that reports this no longer serves the session. The client leaves the connection,
+// and repeats the request on the next one.
 func TestRequests_SessionMoved(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		trial.Create(t, srv, "/a", "1")
@@ -461,7 +481,7 @@ func TestRequests_SessionMoved(t *testing.T) {
 	})
 }
 
-// TestGet_DataBelongToTheCaller: a short reply is read where the next one will be.
+// TestGet_DataBelongToTheCaller: a short reply is read into the buffer that the next one will use.
 func TestGet_DataBelongToTheCaller(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

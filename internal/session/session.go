@@ -1,4 +1,4 @@
-// Package session is what is asked of one ZooKeeper session: its operations, its watches and feeds.
+// Package session implements one ZooKeeper session: its operations, watches and feeds.
 package session
 
 import (
@@ -13,19 +13,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// Owner is what a session needs of its client.
+// Owner is what a session needs from its client.
 type Owner interface {
 	lifetime.Owner
-	// Root returns where the paths below a chroot begin.
+	// Root returns the root of the paths below a chroot.
 	Root(at Chroot) zkrecipes.Root
 }
 
-// Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
-// fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
-// paths are those of the client it came from.
+// Session is one ZooKeeper session: alive with proof, then dead forever. An operation issued on it runs in it or
+// fails; nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use, and its paths
+// are those of the client it came from.
 //
-// It ends by the first of these: the server says that it has expired; nothing was answered for a whole timeout; all
-// servers refuse the credentials; it was resumed with a timeout so long that it cannot be proven any more; the client is closed.
+// It ends by the first of these: the server reports that it has expired; nothing was answered for a whole timeout; all
+// servers reject the credentials; it was resumed with a timeout so long that it can no longer be proven; the client is
+// closed.
 type Session struct {
 	*session
 	Chroot
@@ -39,13 +40,13 @@ type session struct {
 	opts       *Config
 	watches    watches
 	ephemerals ephemerals
-	turns      turns // nil without a bound
+	turns      turns // nil if unbounded
 	unused     unused
-	awaiting   atomic.Int64 // calls of AwaitChange
+	awaiting   atomic.Int64 // number of AwaitChange calls in progress
 }
 
-// New returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is
-// zxid.
+// New returns a session that Run connects, with the paths of the server. zxid is the latest one seen in the previous
+// session.
 func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	if most := s.opts.MaxInFlight; most > 0 {
@@ -57,10 +58,10 @@ func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Sess
 	return &Session{session: s}
 }
 
-// listener is a session as its lifetime sees it.
+// listener is a session as seen by its lifetime.
 type listener struct{ *session }
 
-// Up fires every watch: the server does not report what happened while there was no connection.
+// Up fires every watch, because the server does not report what happened while there was no connection.
 func (l listener) Up() {
 	l.watches.fireAll()
 	l.tell(News{Kind: Up})
@@ -72,7 +73,7 @@ func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard})
 // Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
-// Closing removes the containers that would stay for ever.
+// Closing removes the containers that would otherwise stay forever.
 func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
 
 // What a session sends and receives.
@@ -81,7 +82,7 @@ type (
 	reply   = link.Reply
 )
 
-// taking returns a function for Request.Done. It decodes the reply with read and passes the value to done.
+// taking returns a function for Request.Done that decodes the reply with read and passes the value to done.
 func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(reply, error) {
 	return func(r reply, err error) {
 		var v T

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A server withholds an event, and spends the watch, if the client may not read the node at that moment.
+// A server withholds an event, and uses up the watch, if the client may not read the node at that moment.
 func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -32,7 +32,7 @@ func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 	})
 }
 
-// The read of the first caller is on its way for an hour.
+// The read of the first caller is in flight for an hour.
 func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -52,7 +52,7 @@ func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
 	})
 }
 
-// A read with a watch fails after another caller has set the watch of the same path.
+// A read with a watch fails after another caller has set the watch on the same path.
 func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -61,13 +61,15 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 		for _, overtaken := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			failed := make(chan error)
-			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/a$"}, zktest.Fail(zktest.CodeThrottled)) // it is about to ask again
+			// It is about to ask again.
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/a$"}, zktest.Fail(zktest.CodeThrottled))
 			go func() {
 				_, _, _, err := s.GetW(ctx, "/a")
 				failed <- err
 			}()
 			synctest.Wait()
-			if overtaken { // what the failing one claimed has fired, and the next is a new one
+			// The one the failing caller claimed has fired, and the next is a new one.
+			if overtaken {
 				require.Equal(t, 1, srv.SendEvent(trial.Ours, zktest.NodeDataChanged, "/a"))
 				synctest.Wait()
 			}
@@ -83,7 +85,7 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 	})
 }
 
-// What was never set is not kept.
+// Watches that were never set are not kept.
 func TestWatch_MissingNodes_AreForgotten(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

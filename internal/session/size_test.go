@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The jute.maxbuffer of the servers is lower than the default: they hang up on every request that is above it.
+// The jute.maxbuffer of the servers is lower than the default: they hang up on every request above it.
 func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -37,7 +37,8 @@ func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 	})
 }
 
-// A small request that loses its connections is not to blame, and neither is a large one that loses one.
+// A small request that loses its connections is not to blame, and neither is a large one that loses a single
+// connection.
 func TestSet_ConnectionsEnd_IsRepeated(t *testing.T) {
 	for size, times := range map[int]int{10: 5, 500_000: 1} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -67,7 +68,7 @@ func TestMaxRequestSize_IsTheLimit(t *testing.T) {
 	})
 }
 
-// A reply that is too large fails its own call, once. Others on the connection do not notice.
+// A reply that is too large fails its own call, once. Other calls on the connection do not notice.
 func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 1000 {
@@ -88,7 +89,7 @@ func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 	})
 }
 
-// Whether a write was executed is not known when its reply cannot be taken.
+// Whether a write was executed is unknown if its reply cannot be received.
 func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10))
@@ -102,7 +103,7 @@ func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 	})
 }
 
-// Some connections end under a large request, and the connections between them answer it: the size is not the reason.
+// Some connections end under a large request, but those in between answer it: the size is not the reason.
 func TestHangups_CountInARow(t *testing.T) {
 	const size = 500_000
 	var h session.Hangups
@@ -114,9 +115,11 @@ func TestHangups_CountInARow(t *testing.T) {
 	require.ErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), zkrecipes.ErrTooLarge)
 }
 
-// A write that failed on the server, or by its size, would only fail again.
+// A write that failed on the server, or because of its size, would only fail again.
 func TestReplyLost_OnlyWhatMayComeRight(t *testing.T) {
-	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, zkrecipes.Code(-5): false, zkrecipes.ErrTooLarge: false} {
+	for cause, lost := range map[error]bool{
+		zk.ErrConnectionClosed: true, zkrecipes.Code(-5): false, zkrecipes.ErrTooLarge: false,
+	} {
 		require.Equal(t, lost, session.ReplyLost(fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, cause)), "%v", cause)
 		require.False(t, session.ReplyLost(cause), "%v", cause)
 	}

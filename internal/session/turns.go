@@ -5,16 +5,17 @@ import (
 	"fmt"
 )
 
-// turns bound the requests in flight of the calls that Bounded has marked. A call that has left gives its turn back all
-// the same only when its request is answered, or the connection is gone: until then the server has the request.
+// turns bound the requests in flight of the calls that Bounded has marked. A call that has returned returns its turn
+// only when its request is answered or the connection is gone: until then the server has the request.
 //
-// What the library sends for itself takes no turn. So neither pings and syncs, nor the grants and releases of recipes,
-// wait behind what a program asks. Those do not know the marked context: only the calls of package conn make one.
+// Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of
+// recipes wait behind those of a program. Such requests do not have the marked context: only the calls of package conn
+// create one.
 type turns chan struct{}
 
 type bounded struct{}
 
-// Bounded returns the context of a call whose requests take turns. Without a bound, that is ctx.
+// Bounded returns the context for a call whose requests take turns. Without a bound, it returns ctx.
 func (c *Config) Bounded(ctx context.Context) context.Context {
 	if c.MaxInFlight == 0 || ctx == nil {
 		return ctx
@@ -25,7 +26,7 @@ func (c *Config) Bounded(ctx context.Context) context.Context {
 // Bounded is [Config.Bounded].
 func (s *Session) Bounded(ctx context.Context) context.Context { return s.opts.Bounded(ctx) }
 
-// take waits for a turn. It reports whether the call has taken one, and does not if it needs none. Errors: the
+// take waits for a turn. It reports whether the call has taken one, which is false if it needs none. Errors: the
 // session's own, or the cause of ctx.
 func (t turns) take(ctx context.Context, s *session) (taken bool, err error) {
 	if t == nil || ctx.Value(bounded{}) == nil {
@@ -42,5 +43,5 @@ func (t turns) take(ctx context.Context, s *session) (taken bool, err error) {
 	}
 }
 
-// giveBack never waits: the turn was taken.
+// giveBack never blocks, since the turn was taken.
 func (t turns) giveBack() { <-t }

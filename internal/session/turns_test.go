@@ -19,7 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestWithMaxInFlight: no more requests than that, in the order of the calls, and each when one before it was answered.
+// TestWithMaxInFlight: no more requests than that are in flight, in the order of the calls, and each is sent when one
+// before it was answered.
 func TestWithMaxInFlight(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithMaxInFlight(3))
@@ -54,14 +55,14 @@ func TestWithMaxInFlight(t *testing.T) {
 				require.NoError(t, call(t.Context()))
 				require.Equal(t, time.Duration(i/3+1)*time.Second, time.Since(begin), "call %d", i)
 			})
-			synctest.Wait() // it waits in line
+			synctest.Wait() // it waits its turn
 		}
 		all.Wait()
 	})
 }
 
-// TestWithMaxInFlight_CallerGone: the server has its request still, so the next waits. Once it has answered, or the
-// connection is gone, the turn is free.
+// TestWithMaxInFlight_CallerGone: the server still has its request, so the next call waits. Once the server has
+// answered, or the connection is gone, the turn is free.
 func TestWithMaxInFlight_CallerGone(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -98,7 +99,7 @@ func TestWithMaxInFlight_CallerGone(t *testing.T) {
 	}
 }
 
-// TestWithMaxInFlight_Refused: a call whose request is not sent after all leaves no turn taken.
+// TestWithMaxInFlight_Refused: a call whose request is not sent after all keeps no turn.
 func TestWithMaxInFlight_Refused(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithMaxInFlight(1), conn.WithMaxRequestSize(4<<10))
@@ -114,7 +115,8 @@ func TestWithMaxInFlight_Refused(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_SessionOver: who waits for a turn learns of the end. A read goes on in the next session.
+// TestWithMaxInFlight_SessionOver: a call that waits for a turn learns of the end. A read continues in the next
+// session.
 func TestWithMaxInFlight_SessionOver(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		c := trial.Dial(t, srv, conn.WithMaxInFlight(1))
@@ -145,8 +147,8 @@ func TestWithMaxInFlight_SessionOver(t *testing.T) {
 	})
 }
 
-// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the one turn. Meanwhile a lock is taken, stays proven, is
-// written under, and is released, each as fast as without them, and the next gets it.
+// TestWithMaxInFlight_DelaysNoHold: a hundred calls wait for the only turn. Meanwhile a lock is acquired, stays proven,
+// is written under, and is released, each as fast as without them, and the next caller gets it.
 func TestWithMaxInFlight_DelaysNoHold(t *testing.T) {
 	const roundTrip = time.Second / 2
 	took := map[bool][]time.Duration{}

@@ -13,19 +13,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Watch fires once: at the first change after the read that it came with. It fires without a change when a new connection has come up
-// (fireAll; the loss of the old one fires nothing), and when the watch is taken away. So a waiter reads again when it fires, and decides
-// by what it reads, unless SaysDeleted is enough.
+// Watch fires once, at the first change after the read that returned it. It also fires without a change when a new
+// connection has come up (fireAll; the loss of the old one fires nothing) and when the watch is removed. When it fires,
+// a waiter therefore reads again and decides by what it reads, unless SaysDeleted is sufficient.
 //
-// Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
-// is kept for the next caller, unless all callers have dropped it.
+// Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without
+// waiters is kept for the next caller, unless all callers have dropped it.
 type Watch struct {
 	fired   chan struct{}
 	deleted bool // why it fired; set before fired is closed
 	key     watchKey
 }
 
-// Fired is closed when the watch has fired. For a nil watch it is never closed.
+// Fired returns a channel that is closed when the watch has fired. For a nil watch it is never closed.
 func (w *Watch) Fired() <-chan struct{} {
 	if w == nil {
 		return nil
@@ -33,8 +33,9 @@ func (w *Watch) Fired() <-chan struct{} {
 	return w.fired
 }
 
-// HasFired reports whether the watch has fired. The server sends the event of a change before the answer to any request that
-// it serves after the change. So after such an answer, false says that nothing had changed when the request was served.
+// HasFired reports whether the watch has fired. The server sends the event of a change before the answer to any request
+// that it serves after the change. After such an answer, false therefore means that nothing had changed when the
+// request was served.
 //
 // Source: the ordering guarantees of ZooKeeper's watches.
 func (w *Watch) HasFired() bool {
@@ -46,29 +47,31 @@ func (w *Watch) HasFired() bool {
 	}
 }
 
-// SaysDeleted reports whether the watch has fired because the server said that the node was deleted. It is false for a watch that
-// another change fired, a new connection, or its removal.
+// SaysDeleted reports whether the watch has fired because the server reported that the node was deleted. It is false
+// for a watch that was fired by another change, by a new connection, or by its removal.
 func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 
-// mostRechecks is how many calls of a session read again in a second, at most, because an event may be lost.
+// mostRechecks is how many calls of a session may read again per second because an event may be lost.
 const mostRechecks = 200
 
-// RecheckAfter returns how long to wait for an event before what is watched is read again, since an event may be lost: two to three
-// session timeouts. If so many calls of the session wait that they would read too often, it is longer, in proportion: 100 to
-// 150 s for 20,000. A call that begins to wait among few reads once after the shorter time. The time is random, so that many
-// waiters do not read at once.
+// RecheckAfter returns how long to wait for an event before reading again what is watched, since an event may be lost:
+// two to three session timeouts. If so many calls of the session wait that they would read too often, it is
+// proportionally longer: 100 to 150 s for 20,000. A call that begins to wait among few reads once after the shorter
+// time. The time is random, so that many waiters do not read at once.
 func (s *Session) RecheckAfter() time.Duration {
 	timeout := max(s.Timeout(), time.Duration(s.awaiting.Load())*time.Second/(2*mostRechecks))
 	return 2*timeout + rand.N(timeout)
 }
 
-// AwaitChange waits until one of at most three changes is told, or for so long. It reports whether one was told. Callers wait for
-// RecheckAfter, and then take an event for lost.
+// AwaitChange waits until one of at most three changes is reported, or within has passed. It reports whether a change
+// was. Callers wait for RecheckAfter, and then assume that an event was lost.
 //
 // Errors: the session's own; the cause of ctx.
-func (s *Session) AwaitChange(ctx context.Context, within time.Duration, changes ...<-chan struct{}) (told bool, err error) {
+func (s *Session) AwaitChange(
+	ctx context.Context, within time.Duration, changes ...<-chan struct{},
+) (told bool, err error) {
 	var change [3]<-chan struct{}
-	copy(change[:len(changes)], changes) // a fourth panics: nobody would hear of it
+	copy(change[:len(changes)], changes) // a fourth panics: it would go unnoticed
 	s.awaiting.Add(1)
 	defer s.awaiting.Add(-1)
 	timer := time.NewTimer(within)
@@ -100,12 +103,13 @@ type watchKey struct {
 	path string // absolute
 }
 
-// sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by watches.mu.
+// sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by
+// watches.mu.
 type sharedWatch struct {
 	Watch
 	setting int  // callers whose read may set it
-	set     bool // a read has
-	users   int  // callers whose read has, and that have not dropped it
+	set     bool // whether a read has set it
+	users   int  // callers whose read has set it, and that have not dropped it
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -113,7 +117,7 @@ type watches struct {
 	mu    sync.Mutex
 	set   map[watchKey]*sharedWatch
 	feeds []*Feed
-	kept  map[string]time.Time // by absolute path: when KeepWatch was asked last
+	kept  map[string]time.Time // by absolute path: when KeepWatch was last called
 	next  *Watch               // see NextConnection
 }
 
@@ -136,7 +140,8 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	return a
 }
 
-// unshare notes whether the read set the watch. A watch that no read has set, and that no caller is about to set, is removed.
+// unshare records whether the read set the watch. A watch that no read has set, and that no caller is about to set, is
+// removed.
 func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,8 +155,9 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	}
 }
 
-// drop takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
-// session has no other watch there. For its callers the watch has fired, because nothing will tell of a change.
+// drop removes a caller from a watch. It reports whether to remove the watch from the server: no caller is left, and
+// the session has no other watch there. The watch then fires for its callers, because no change will be reported any
+// more.
 func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,16 +173,17 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	return !slices.ContainsFunc(keysOf(mine.key.path), func(key watchKey) bool { return w.set[key] != nil })
 }
 
-// mostKept is how many watches a session keeps on the server for calls that may come. A session that has used many paths would
+// mostKept is how many watches a session keeps on the server for future calls. A session that has used many paths would
 // otherwise have a watch on each of them.
 const mostKept = 100
 
-// KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If there is no room, the watch that
-// no caller has asked for longest is taken away, but only if that is longer than the session timeout.
+// KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If too many are kept,
+// the one that has not been requested for longest is removed, but only if that is longer than the session timeout.
 func (s *Session) KeepWatch(path string) bool {
 	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removalsLost.Load() <= 1)
 	if idle != "" {
-		s.Go(func(context.Context) { // refused only if the session ends, and its watches with it
+		// Refused only if the session ends, and its watches with it.
+		s.Go(func(context.Context) {
 			if r, some := s.removable(nil, idle); some {
 				s.removeWatches(r)
 			}
@@ -185,7 +192,7 @@ func (s *Session) KeepWatch(path string) bool {
 	return may
 }
 
-// keep is KeepWatch for an absolute path. It returns the path of the watch that is to be taken away, if any.
+// keep is KeepWatch for an absolute path. It returns the path of the watch to remove, if any.
 func (w *watches) keep(path string, timeout time.Duration, mayRemove bool) (may bool, idle string) {
 	now := time.Now()
 	w.mu.Lock()
@@ -213,7 +220,7 @@ func keysOf(path string) []watchKey {
 	return []watchKey{{watchData, path}, {watchExist, path}, {watchChildren, path}}
 }
 
-// fire fires the watches under keys. Deleted says that the server has told of the deletion of their node.
+// fire fires the watches under keys. deleted means that the server has reported the deletion of their node.
 func (w *watches) fire(deleted bool, keys ...watchKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +231,8 @@ func (w *watches) fire(deleted bool, keys ...watchKey) {
 	}
 }
 
-// fireAll makes every waiter read again. Called when a connection has come up, with the lock of the lifetime held.
+// fireAll makes every waiter read again. It is called when a connection has come up, with the lock of the lifetime
+// held.
 func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,24 +243,24 @@ func (w *watches) fireAll() {
 	w.next = &Watch{fired: make(chan struct{})}
 }
 
-// NextConnection returns a watch on nothing, which fires when a new connection has come up, like every other. While it has not fired,
-// what was read since the call is as good as if it were watched up to the last connection loss.
+// NextConnection returns a watch on nothing, which fires when a new connection has come up, like every watch. While it
+// has not fired, what was read since the call is as good as if it had been watched up to the last connection loss.
 func (s *Session) NextConnection() *Watch {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	return s.watches.next
 }
 
-// fireOne fires a watch and removes it. Called with mu held.
+// fireOne fires a watch and removes it. The caller holds mu.
 func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
 	a.deleted = deleted
-	close(a.fired) // once, since it leaves the set
+	close(a.fired) // only once, since it leaves the set
 	delete(w.set, key)
 }
 
-// onEvent is called on the goroutine that reads from the connection, so it only closes channels. A watch is in the set before
-// the request is sent that sets it on the server, so it is there when the event comes. Replies that the server sent after
-// the event are read after it.
+// onEvent is called on the goroutine that reads from the connection, so it only closes channels. A watch is in the set
+// before the request that sets it on the server is sent, so it is there when the event arrives. Replies that the server
+// sent after the event are read after it.
 func (s *session) onEvent(e zk.Event) {
 	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, Heard: s.Heard()})
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
@@ -266,12 +274,12 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeDeleted:
 		s.ephemerals.gone(e.Path)
 		s.watches.fire(true, keysOf(e.Path)...)
-	case zk.EventSession, zk.EventNotWatching: // no server sends them
+	case zk.EventSession, zk.EventNotWatching: // no server sends these
 	}
 }
 
-// Unwatch says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
-// the server. A caller that never does is no mistake: its watch stays until it fires.
+// Unwatch declares that the caller no longer waits for a watch, which may be nil. Once all callers have called it, the
+// watch is removed from the server. Not calling it is not a mistake: the watch then stays until it fires.
 func (s *Session) Unwatch(w *Watch) {
 	if w == nil || !s.watches.drop(w) {
 		return
@@ -281,31 +289,33 @@ func (s *Session) Unwatch(w *Watch) {
 	}
 }
 
-// removeWatches removes watches of this connection. No caller trusts them from before the request leaves. A caller, or a feed, that
-// sets its watch again meanwhile is told of a change when the answer comes, because the server may have served its read before.
-// Without a connection there is nothing to remove.
+// removeWatches removes watches of this connection. Even before the request is sent, no caller relies on them any more.
+// A caller, or a feed, that sets its watch again in the meantime is notified of a change when the answer arrives,
+// because the server may have served its read before the removal. Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
 	if s.ensemble.removalsLost.Load() > 1 {
 		return
 	}
 	s.watches.fire(false, r.keys...)
-	s.SendNow(s.Context(), nil, []request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind), Done: func(_ reply, err error) {
-		if errors.Is(err, zk.ErrConnectionClosed) {
-			s.ensemble.removalsLost.Add(1)
-		} else {
-			s.ensemble.removalsLost.Store(0)
-		}
-		s.watchesRemoved(r)
-	}}})
+	s.SendNow(s.Context(), nil,
+		[]request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
+			Done: func(_ reply, err error) {
+				if errors.Is(err, zk.ErrConnectionClosed) {
+					s.ensemble.removalsLost.Add(1)
+				} else {
+					s.ensemble.removalsLost.Store(0)
+				}
+				s.watchesRemoved(r)
+			}}})
 }
 
-// watchesRemoved makes the callers read again that may have had one of the watches, and the feeds that cover the path.
+// watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
 func (s *session) watchesRemoved(r removal) {
 	s.watches.fire(false, r.keys...)
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, Heard: s.Heard()})
 }
 
-// Got is what [Session.GetW] returns.
+// Got is the result of [Session.GetW].
 type Got struct {
 	Data  []byte
 	Stat  zk.Stat
@@ -313,7 +323,8 @@ type Got struct {
 	Err   error
 }
 
-// GetBothW is GetW of two nodes. Both requests leave in one write. If the second gets no answer, it is asked for again by itself.
+// GetBothW is GetW of two nodes. Both requests are sent in one write. If the second gets no answer, it is repeated
+// alone.
 func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two Got) {
 	if two.Err = CheckPath("get", second); two.Err != nil {
 		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
@@ -323,7 +334,7 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	key := watchKey{watchData, s.Abs(second)}
 	a := s.watches.share(key)
 	one.Data, one.Stat, one.Watch, one.Err = s.getW(ctx, first, func() {
-		if c == nil { // else the first is being repeated
+		if c == nil { // otherwise the first is being repeated
 			c = newCall[wire.Data]("get", second, reading)
 			s.Send(ctx, nil, []request{s.getRequest(second, true, c.end)})
 		}
@@ -345,17 +356,18 @@ func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two 
 	return one, two
 }
 
-// watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a
-// watch that the server has removed without an event is set again by the next caller.
+// watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection, so
+// a watch that the server has removed without an event is set again by the next caller.
 //
-// Source: WatchManager of ZooKeeper keeps a set of connections for each path. A server takes a watch away, and withholds
-// the event, if the client may not read the node any more, since 3.8.4 and 3.9.2 (CVE-2024-23944).
+// Source: ZooKeeper's WatchManager keeps a set of connections for each path. Since 3.8.4 and 3.9.2 (CVE-2024-23944) a
+// server removes a watch, and withholds the event, if the client may no longer read the node.
 func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind, sent func(),
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.Abs(path)}
 	a := s.watches.share(key)
-	v, err := ask(ctx, s, op, path, reading, sent, func(done func(T, error)) request { return requested(path, true, done) })
+	v, err := ask(ctx, s, op, path, reading, sent,
+		func(done func(T, error)) request { return requested(path, true, done) })
 	s.watches.unshare(key, a, err == nil)
 	if err != nil {
 		return v, nil, err

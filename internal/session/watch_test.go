@@ -17,14 +17,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Of all that fires a watch, only the deletion of its node shows that the node was deleted.
+// Of everything that fires a watch, only the deletion of its node shows that the node was deleted.
 func TestWatch_SaysDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		fire    func(srv *zktest.Server, s *session.Session, w *session.Watch)
 		deleted bool
 	}{
-		"deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Delete("/a")) }, true},
-		"set":     {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Set("/a", nil)) }, false},
+		"deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Delete("/a")) },
+			true},
+		"set": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Set("/a", nil)) },
+			false},
 		"set, and then deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) {
 			require.NoError(t, srv.Set("/a", nil))
 			require.NoError(t, srv.Delete("/a"))
@@ -146,7 +148,7 @@ func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
 				if i%2 == 1 {
 					short, cancel := context.WithCancel(ctx)
 					ctx = short
-					go cancel() // at some moment
+					go cancel() // at an arbitrary moment
 				}
 				_, _, w, err := s.GetW(ctx, "/a")
 				if err != nil {
@@ -235,7 +237,9 @@ func TestWatch_Reconnect_FiresAll(t *testing.T) {
 }
 
 func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
-	for name, fault := range map[string]zktest.Action{"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply()} {
+	for name, fault := range map[string]zktest.Action{
+		"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -278,7 +282,7 @@ func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
 	})
 }
 
-// Two callers ask for one watch, and the first gives up before the second is answered.
+// Two callers request one watch, and the first gives up before the second is answered.
 func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -340,7 +344,7 @@ func TestUnwatch(t *testing.T) {
 	})
 }
 
-// TestUnwatch_ServerHangsUp: a server that does not know the request does not get it forever. One lost connection
+// TestUnwatch_ServerHangsUp: a server that does not know the request does not get it forever. A single lost connection
 // proves nothing.
 func TestUnwatch_ServerHangsUp(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
@@ -360,7 +364,7 @@ func TestUnwatch_ServerHangsUp(t *testing.T) {
 	})
 }
 
-// TestUnwatch_BelowAPrefix: the server knows the path by another name.
+// TestUnwatch_BelowAPrefix: the server knows the path by a different name.
 func TestUnwatch_BelowAPrefix(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := trial.Dial(t, srv).Sub("/sub")
@@ -421,14 +425,14 @@ func TestUnwatch_ReadIsServedBeforeTheRemoval(t *testing.T) {
 	})
 }
 
-// TestGetBothW: each node is read as GetW does it, whatever becomes of the other.
+// TestGetBothW: each node is read as by GetW, whatever happens to the other.
 func TestGetBothW(t *testing.T) {
 	gets := zktest.Match{Op: zktest.OpGetData}
 	for name, c := range map[string]struct {
 		first, second string
 		before        func(srv *zktest.Server)
 		one, two      error
-		requests      int // 0 is any
+		requests      int // 0 means any
 	}{
 		"both":                 {first: "/a", second: "/b", requests: 2},
 		"the first is missing": {first: "/m", second: "/b", one: zk.ErrNoNode, requests: 2},
@@ -470,7 +474,7 @@ func TestGetBothW(t *testing.T) {
 						require.NoError(t, srv.Delete(got.path))
 						synctest.Wait()
 						require.True(t, got.Watch.HasFired())
-						if c.requests > 0 { // else a new connection may have fired it
+						if c.requests > 0 { // otherwise a new connection may have fired it
 							require.True(t, got.Watch.SaysDeleted())
 						}
 					case errors.Is(got.want, errMalformed):
@@ -487,7 +491,7 @@ func TestGetBothW(t *testing.T) {
 
 var errMalformed = errors.New("malformed")
 
-// TestGetBothW_ContextEnds: neither leaves a watch behind that nobody waits for.
+// TestGetBothW_ContextEnds: neither read leaves a watch behind that nobody waits for.
 func TestGetBothW_ContextEnds(t *testing.T) {
 	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		s := trial.Live(t, trial.Dial(t, srv))

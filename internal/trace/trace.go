@@ -9,16 +9,17 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Tracers are the tracers of one client. The nil pointer is none. Ask the methods that begin with Observe before the others.
+// Tracers are the tracers of one client; nil if there are none. Call the methods that begin with Observe before the
+// others.
 type Tracers struct {
 	all                    []*zkrecipes.Tracer
 	holds, state, requests bool
 	connects               bool
 }
 
-// With returns the tracers with another one.
+// With returns the tracers with another one added.
 //
-// Errors: it is nil, or has no hook.
+// Errors: if tracer is nil, or has no hook.
 func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	if tracer == nil {
 		return nil, errors.New("tracer: nil")
@@ -39,19 +40,19 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	return &all, nil
 }
 
-// ObserveHolds reports whether a tracer wants to know of acquisitions or holds.
+// ObserveHolds reports whether any tracer observes acquisitions or holds.
 func (t *Tracers) ObserveHolds() bool { return t != nil && t.holds }
 
-// ObserveState reports whether a tracer wants to know of the state.
+// ObserveState reports whether any tracer observes the state.
 func (t *Tracers) ObserveState() bool { return t != nil && t.state }
 
-// ObserveConnects reports whether a tracer wants to know of attempts to connect.
+// ObserveConnects reports whether any tracer observes attempts to connect.
 func (t *Tracers) ObserveConnects() bool { return t != nil && t.connects }
 
-// ObserveRequests reports whether a tracer wants to know of requests.
+// ObserveRequests reports whether any tracer observes requests.
 func (t *Tracers) ObserveRequests() bool { return t != nil && t.requests }
 
-// AcquireStart passes the call on, as the methods below do. Each tracer gets the context of the one before.
+// AcquireStart passes the call on, like the methods below. Each tracer gets the context of the one before.
 func (t *Tracers) AcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
 	for _, tracer := range t.all {
 		if tracer.AcquireStart != nil {
@@ -61,7 +62,7 @@ func (t *Tracers) AcquireStart(ctx context.Context, a zkrecipes.AcquireStart) co
 	return ctx
 }
 
-// AcquireEnd is the end of AcquireStart.
+// AcquireEnd is the counterpart of AcquireStart.
 func (t *Tracers) AcquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 	for _, tracer := range t.all {
 		if tracer.AcquireEnd != nil {
@@ -80,7 +81,7 @@ func (t *Tracers) HoldStart(ctx context.Context, h zkrecipes.HoldStart) context.
 	return ctx
 }
 
-// HoldEnd is the end of HoldStart.
+// HoldEnd is the counterpart of HoldStart.
 func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	for _, tracer := range t.all {
 		if tracer.HoldEnd != nil {
@@ -89,7 +90,7 @@ func (t *Tracers) HoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	}
 }
 
-// State reports a change.
+// State reports a change of the state.
 func (t *Tracers) State(c zkrecipes.StateChange) {
 	for _, tracer := range t.all {
 		if tracer.State != nil {

@@ -23,13 +23,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// key is what the recorder puts into the contexts of acquisitions and holds.
+// key is the type of what the recorder adds to the contexts of acquisitions and holds.
 type key string
 
 // recorder is a tracer that records its calls. In each call it looks at what a mutex of the library guards.
 type recorder struct {
 	look func()
-	peek func() // look without what waits for a session
+	peek func() // looks, except at what waits for a session
 
 	mu       sync.Mutex
 	order    []string
@@ -103,12 +103,13 @@ func (r *recorder) request(ctx context.Context, q zkrecipes.Request) {
 
 func (r *recorder) tracer() *zkrecipes.Tracer {
 	return &zkrecipes.Tracer{
-		AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd, State: r.state, Connect: r.connect,
+		AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd, State: r.state,
+		Connect: r.connect,
 		Request: r.request,
 	}
 }
 
-// seen returns what was recorded, when all goroutines rest, and forgets the order.
+// seen returns what was recorded, once all goroutines are idle, and forgets the order.
 func (r *recorder) seen() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -171,7 +172,8 @@ func TestTracer_EveryRecipe_IsToldOfAcquisitionAndHold(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				require.NoError(t, h.Release(t.Context()))
 				require.NoError(t, h.Release(t.Context()))
-				require.Equal(t, []string{"acquire " + recipe, "hold " + recipe, "granted " + recipe, "end " + recipe + " true"}, r.seen())
+				require.Equal(t, []string{"acquire " + recipe, "hold " + recipe, "granted " + recipe, "end " + recipe + " true"},
+					r.seen())
 				require.Equal(t, []zkrecipes.AcquireEnd{{
 					AcquireStart: zkrecipes.AcquireStart{Recipe: recipe, Name: "invoices", Path: "/app/x"},
 					Position:     1, Token: h.Token(),
@@ -181,8 +183,9 @@ func TestTracer_EveryRecipe_IsToldOfAcquisitionAndHold(t *testing.T) {
 				require.NotNil(t, end.ValidUntil)
 				end.ValidUntil = nil
 				require.Equal(t, zkrecipes.HoldEnd{
-					HoldStart: zkrecipes.HoldStart{Recipe: recipe, Name: "invoices", Queue: "/app/x", Path: h.Path(), Token: h.Token()},
-					Held:      3 * time.Second,
+					HoldStart: zkrecipes.HoldStart{Recipe: recipe, Name: "invoices", Queue: "/app/x", Path: h.Path(),
+						Token: h.Token()},
+					Held: 3 * time.Second,
 				}, end)
 			})
 		})
@@ -238,7 +241,7 @@ func TestTracer_Outcomes(t *testing.T) {
 func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
 	lose := map[zkrecipes.LossReason]func(srv *zktest.Server, c *conn.Client, h *zkrecipes.Hold){
 		zkrecipes.LossExpired: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
-			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may report the deletion first
+			srv.LoseWatch(zktest.Label("a"), h.Path()) // otherwise the server may report the deletion first
 			srv.Expire(srv.SessionOf("a"))
 		},
 		zkrecipes.LossNodeDeleted: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
@@ -400,14 +403,15 @@ func TestTracer_RequestsOfAnAcquisition_HaveItsContext(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "create", r.requests[0].Op)
 		require.Equal(t, "mutex", r.within[0])
-		// The watch on the own node is set beside the hold, and may be requested as the hold is released.
+		// The watch on the contender is set concurrently with the hold, and may be requested as the hold is released.
 		deletes := slices.DeleteFunc(slices.Clone(r.requests), func(q zkrecipes.Request) bool { return q.Op != "delete" })
 		require.Len(t, deletes, 1)
 		require.Equal(t, h.Path(), deletes[0].Path)
 	})
 }
 
-// In every call the tracer takes the locks of the session and of the client, which would block for ever if one were held.
+// In every call the tracer takes the locks of the session and of the client, which would block forever if one were
+// held.
 func TestTracer_IsCalledWithoutALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -429,15 +433,14 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)
 			fault()
-			_ = h.Release(t.Context()) // may be lost
+			_ = h.Release(t.Context()) // it may be lost
 			synctest.Wait()
 		}
 		require.Len(t, r.connects, 4, "the first, after the cut, and two after the expiry")
 	})
 }
 
-// The caller gives up while a tracer is notified of the hold: the hold ends, and its session is not kept proven for
-// it.
+// The caller gives up while a tracer is notified of the hold: the hold ends, and its session is not kept proven for it.
 func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -447,7 +450,7 @@ func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 		r.look = func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if len(r.order) > 1 && r.order[len(r.order)-1] == "acquire mutex" { // the next is the hold
+			if len(r.order) > 1 && r.order[len(r.order)-1] == "acquire mutex" { // the next call is for the hold
 				cancel(why)
 			}
 		}
@@ -469,7 +472,7 @@ func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 	})
 }
 
-// A client that acquires again and again is granted without a listing, and is at the head.
+// A client that acquires repeatedly is granted without a listing, and is at the head.
 func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -493,7 +496,7 @@ func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
 	})
 }
 
-// Several tracers get the contexts of each other.
+// Several tracers get each other's contexts.
 func TestTracer_Several(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

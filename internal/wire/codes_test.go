@@ -35,7 +35,7 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 	require.NoError(t, ErrorOf(0))
 }
 
-// After these a write may have been executed. Connection loss is not a fault of the server.
+// After these errors a write may have been executed. Connection loss is not a fault of the server.
 func TestServerFault(t *testing.T) {
 	for code := zkrecipes.Code(-10); code <= 0; code++ {
 		fault := code == -1 || code == -2 || code == -3 || code == -5

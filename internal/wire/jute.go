@@ -1,5 +1,5 @@
-// Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It has no I/O and no state but memory
-// for short requests.
+// Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It does no I/O, and its only state
+// is memory for short requests.
 package wire
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The bodies of requests and replies, in ZooKeeper's serialisation.
+// The bodies of requests and replies, in ZooKeeper's serialization.
 //
 //	create    path string, data buffer, acl vector of (perms int32, scheme string, id string), flags int32
 //	create ttl  as create, then ttl int64 in milliseconds
@@ -24,21 +24,21 @@ import (
 //	remove watches  path string, kind int32
 //	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
 
-// newFrame begins a request whose length and xid are still to be set. Its body takes about so many bytes.
+// newFrame begins a request whose length and xid are set later. body is the approximate size of its body.
 func newFrame(op int32, body int) []byte {
 	if PrefixSize+8+body > shortFrame {
 		return appendInt32(make([]byte, PrefixSize+4, PrefixSize+8+body), op)
 	}
-	b, _ := short.Get().(*[shortFrame]byte) // nothing else is there
+	b, _ := short.Get().(*[shortFrame]byte) // it holds nothing else
 	return appendInt32(b[:PrefixSize+4], op)
 }
 
-// shortFrame is how many bytes most requests fit into.
+// shortFrame is the size that most requests fit into.
 const shortFrame = 256
 
 var short = sync.Pool{New: func() any { return new([shortFrame]byte) }}
 
-// Recycle takes back the memory of a request that was written. Nobody uses the frame after that.
+// Recycle takes back the memory of a request that was written. The frame must not be used after that.
 func Recycle(frame []byte) {
 	if cap(frame) == shortFrame {
 		short.Put((*[shortFrame]byte)(frame[:shortFrame]))
@@ -88,8 +88,8 @@ func SetACLFrame(path string, list []zk.ACL, version int32) []byte {
 	return seal(appendInt32(appendACL(b, list), version))
 }
 
-// SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed since the
-// zxid, the server sends the event at once and sets no watch.
+// SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed
+// since the zxid, the server immediately sends the event and sets no watch.
 func SetWatchesFrame(since int64, data, missing, children []string) []byte {
 	b := appendInt64(newFrame(OpSetWatches, someBytes), since)
 	for _, paths := range [][]string{data, missing, children} {
@@ -107,7 +107,7 @@ const (
 	AnyWatch      int32 = 3
 )
 
-// RemoveWatchesFrame takes away the watches of this connection on the path, of one kind or of all.
+// RemoveWatchesFrame removes the watches of this connection on the path, of one kind or of all.
 func RemoveWatchesFrame(path string, kind int32) []byte {
 	return seal(appendPathVersion(newFrame(OpRemoveWatches, len(path)+8), path, kind))
 }
@@ -121,15 +121,15 @@ func MultiFrame(ops []any) []byte {
 	return seal(appendMultiHeader(b, -1, true))
 }
 
-// someBytes is how many bytes a body gets that may be of any size.
+// someBytes is the initial size of a body that may have any size.
 const someBytes = 240
 
-// MultiSize is how many bytes a transaction takes beside its operations.
+// MultiSize is how many bytes a transaction takes besides its operations.
 var MultiSize = len(MultiFrame(nil))
 
 // OpSize returns how many bytes op takes in a transaction.
 func OpSize(op any) int {
-	var b [2 * someBytes]byte // so that most take no memory of the heap
+	var b [2 * someBytes]byte // so that most need no heap allocation
 	return len(appendOp(b[:0], op))
 }
 
@@ -190,7 +190,7 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// decoder reads the body of a reply. After a read beyond the end all values are zero, and end returns the error.
+// decoder reads the body of a reply. After a read beyond the end, all values are zero and end returns the error.
 type decoder struct {
 	body []byte
 	bad  bool
@@ -221,7 +221,7 @@ func (d *decoder) string() string {
 	return string(d.take(max(n, 0))) // null is sent as -1
 }
 
-// data returns nil for no data.
+// data returns nil for null.
 func (d *decoder) data() []byte {
 	n := int(d.int32())
 	if n > len(d.body) {
@@ -237,11 +237,11 @@ func (d *decoder) data() []byte {
 const statSize = 68
 
 func (d *decoder) stat() (stat zk.Stat) {
-	_, _ = binary.Decode(d.take(statSize), binary.BigEndian, &stat) // it has the size
+	_, _ = binary.Decode(d.take(statSize), binary.BigEndian, &stat) // it has the required size
 	return stat
 }
 
-// end returns ErrGarbled unless the body had exactly what was read.
+// end returns ErrGarbled unless exactly the whole body was read.
 func (d *decoder) end() error {
 	if d.bad || len(d.body) > 0 {
 		return ErrGarbled
@@ -249,23 +249,24 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// CreateReply reads the reply to a create of any kind, or a sync.
+// CreateReply decodes the reply to a create of any kind, or to a sync.
 func CreateReply(body []byte) (path string, err error) {
 	d := decoder{body: body}
 	path = d.string()
-	if len(d.body) > 0 { // the reply to a container's create has a Stat, too, and that to one with a time to live
+	// Replies to creates of containers and of nodes with a time to live also have a Stat.
+	if len(d.body) > 0 {
 		d.stat()
 	}
 	return path, d.end()
 }
 
-// Data is what a node holds.
+// Data is the data of a node and its Stat.
 type Data struct {
 	Bytes []byte
 	Stat  zk.Stat
 }
 
-// DataReply reads the reply to a get.
+// DataReply decodes the reply to a get.
 func DataReply(body []byte) (Data, error) {
 	d := decoder{body: body}
 	data := Data{Bytes: d.data()}
@@ -273,27 +274,28 @@ func DataReply(body []byte) (Data, error) {
 	return data, d.end()
 }
 
-// StatReply reads the reply to a set, a set of an access list, or an exists.
+// StatReply decodes the reply to a set, a set of an access list, or an exists.
 func StatReply(body []byte) (zk.Stat, error) {
 	d := decoder{body: body}
 	stat := d.stat()
 	return stat, d.end()
 }
 
-// EventOf reads the body of a notification.
+// EventOf decodes the body of a notification.
 func EventOf(body []byte) (e zk.Event, err error) {
 	d := decoder{body: body}
 	e.Type, e.State, e.Path = zk.EventType(d.int32()), zk.State(d.int32()), d.string()
 	return e, d.end()
 }
 
-// Children are the names of a node's children, and its own Stat. The names share their memory: who keeps one for long clones it.
+// Children holds the names of a node's children, and its own Stat. The names share their memory: clone a name to keep
+// it for long.
 type Children struct {
 	Names []string
 	Stat  zk.Stat
 }
 
-// ChildrenReply reads the reply to a request for children.
+// ChildrenReply decodes the reply to a request for children.
 func ChildrenReply(body []byte) (Children, error) {
 	d := decoder{body: body}
 	n := int(d.int32())
@@ -317,13 +319,13 @@ func ChildrenReply(body []byte) (Children, error) {
 	return c, d.end()
 }
 
-// ACL is who may do what with a node.
+// ACL is the access list of a node and its Stat.
 type ACL struct {
 	List []zk.ACL
 	Stat zk.Stat
 }
 
-// ACLReply reads an access list.
+// ACLReply decodes an access list.
 func ACLReply(body []byte) (ACL, error) {
 	d := decoder{body: body}
 	n := int(d.int32())
@@ -344,7 +346,8 @@ func ACLReply(body []byte) (ACL, error) {
 	return acl, d.end()
 }
 
-// MultiReply returns the result of each op, of which there are so many. If an op was refused, none was applied, and err is its error.
+// MultiReply returns the results of the given number of ops. If an op was refused, none was applied, and err is its
+// error.
 func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) {
 	d := decoder{body: body}
 	for {
@@ -379,5 +382,5 @@ func MultiReply(body []byte, ops int) (responses []zk.MultiResponse, err error) 
 	return responses, err
 }
 
-// ErrGarbled says that a reply cannot be decoded. Then it is not known whether the request was executed.
+// ErrGarbled means that a reply cannot be decoded, so it is unknown whether the request was executed.
 var ErrGarbled = errors.New("a reply that cannot be read")

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// TestFrames_AreTheLibrarys compares our frames with what the library would have sent, byte for byte behind the xid.
+// TestFrames_AreTheLibrarys compares our frames with what the library would have sent, byte for byte after the xid.
 func TestFrames_AreTheLibrarys(t *testing.T) {
 	acl := []zk.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}, {Perms: 1, Scheme: "digest", ID: "u:p"}}
 	ops := []any{
@@ -48,15 +48,17 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 				return err
 			},
 		},
-		"get":      {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
-		"exists":   {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
-		"set":      {SetFrame("/a", []byte("x"), 3), func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
-		"sync":     {SyncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
-		"delete":   {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
-		"children": {ReadFrame(OpChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
-		"acl":      {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
-		"set acl":  {SetACLFrame("/a", acl, 3), func(z *zk.Conn) error { _, err := z.SetACL("/a", acl, 3); return err }},
-		"multi":    {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
+		"get":    {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
+		"exists": {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
+		"set": {SetFrame("/a", []byte("x"), 3),
+			func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
+		"sync":   {SyncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
+		"delete": {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
+		"children": {ReadFrame(OpChildren, "/a", false),
+			func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
+		"acl":     {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
+		"set acl": {SetACLFrame("/a", acl, 3), func(z *zk.Conn) error { _, err := z.SetACL("/a", acl, 3); return err }},
+		"multi":   {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -70,7 +72,7 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 	}
 }
 
-// library returns an object of the library's that takes the other side for its server.
+// library returns a library object that takes the other side for its server.
 func library(t *testing.T) (*zk.Conn, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -110,13 +112,15 @@ func received(t *testing.T, c net.Conn) []byte {
 }
 
 var (
-	statOf2    = append(make([]byte, statSize-1), 2) // the last field is the pzxid
-	dataOf3    = slices.Concat(appendString(nil, "xyz"), statOf2)
-	eventOfA   = appendString(appendInt32(appendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
-	listOf2    = slices.Concat(appendString(appendString(appendInt32(nil, 2), "a"), "bc"), statOf2)
-	multiOf3   = appendMultiHeader(slices.Concat(appendString(appendMultiHeader(nil, OpCreate, false), "/p"), appendMultiHeader(nil, OpDelete, false), appendMultiHeader(nil, OpSetData, false), statOf2), -1, true)
+	statOf2  = append(make([]byte, statSize-1), 2) // the last field is the pzxid
+	dataOf3  = slices.Concat(appendString(nil, "xyz"), statOf2)
+	eventOfA = appendString(appendInt32(appendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
+	listOf2  = slices.Concat(appendString(appendString(appendInt32(nil, 2), "a"), "bc"), statOf2)
+	multiOf3 = appendMultiHeader(slices.Concat(appendString(appendMultiHeader(nil, OpCreate, false), "/p"),
+		appendMultiHeader(nil, OpDelete, false), appendMultiHeader(nil, OpSetData, false), statOf2), -1, true)
 	multiError = appendMultiHeader(slices.Concat(
-		appendInt32(appendMultiHeader(nil, -1, false), 0), appendInt32(appendMultiHeader(nil, -1, false), -101), appendInt32(appendMultiHeader(nil, -1, false), -2)), -1, true)
+		appendInt32(appendMultiHeader(nil, -1, false), 0), appendInt32(appendMultiHeader(nil, -1, false), -101),
+		appendInt32(appendMultiHeader(nil, -1, false), -2)), -1, true)
 )
 
 func TestReplies(t *testing.T) {
@@ -152,7 +156,8 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err, "a vector that is null")
 	require.Empty(t, f.Names)
 
-	acl, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"), statOf2))
+	acl, err := ACLReply(slices.Concat(appendString(appendString([]byte{0, 0, 0, 1, 0, 0, 0, 31}, "sasl"), "bob"),
+		statOf2))
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}}, acl.List)
 	require.EqualValues(t, 2, acl.Stat.Pzxid)
@@ -169,7 +174,7 @@ func TestReplies(t *testing.T) {
 	require.ErrorIs(t, responses[2].Error, zkrecipes.Code(-2))
 }
 
-// A reply may not take many times its size in memory: what no server means is refused while it is read.
+// A reply must not take many times its size in memory: absurd contents are refused while they are read.
 func TestReplies_Absurd_AreRefusedWhileTheyAreRead(t *testing.T) {
 	var results []byte
 	for range 1_000_000 {
@@ -189,10 +194,12 @@ func TestReplies_Absurd_AreRefusedWhileTheyAreRead(t *testing.T) {
 	}
 }
 
-// FuzzReplies looks for bodies that make a reply unreadable in another way than with an error, or that are read although
-// they are not whole.
+// FuzzReplies searches for bodies that make a reply unreadable other than by an error, or that are decoded although
+// they are incomplete.
 func FuzzReplies(f *testing.F) {
-	for _, body := range [][]byte{nil, appendString(nil, "/a"), listOf2, multiOf3, multiError, dataOf3, statOf2, eventOfA} {
+	for _, body := range [][]byte{
+		nil, appendString(nil, "/a"), listOf2, multiOf3, multiError, dataOf3, statOf2, eventOfA,
+	} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -206,7 +213,7 @@ func FuzzReplies(f *testing.F) {
 			"multi": func(b []byte) error {
 				responses, err := MultiReply(b, 3)
 				if responses != nil {
-					return nil // an op's
+					return nil // the error of an op
 				}
 				return err
 			},
@@ -228,11 +235,14 @@ func int32At(b []byte, at int) int32 { return int32(binary.BigEndian.Uint32(b[at
 func TestWatchFrames(t *testing.T) {
 	require.Equal(t, []byte("\x00\x00\x00\x2e"+"\x00\x00\x00\x00"+"\x00\x00\x00\x65"+
 		"\x00\x00\x00\x00\x00\x00\x01\x02"+"\x00\x00\x00\x02"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x02/b"+
-		"\x00\x00\x00\x00"+"\x00\x00\x00\x01"+"\x00\x00\x00\x02/c"), SetWatchesFrame(0x102, []string{"/a", "/b"}, nil, []string{"/c"}))
-	require.Equal(t, []byte("\x00\x00\x00\x12"+"\x00\x00\x00\x00"+"\x00\x00\x00\x12"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x03"), RemoveWatchesFrame("/a", AnyWatch))
+		"\x00\x00\x00\x00"+"\x00\x00\x00\x01"+"\x00\x00\x00\x02/c"),
+		SetWatchesFrame(0x102, []string{"/a", "/b"}, nil, []string{"/c"}))
+	require.Equal(t,
+		[]byte("\x00\x00\x00\x12"+"\x00\x00\x00\x00"+"\x00\x00\x00\x12"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x03"),
+		RemoveWatchesFrame("/a", AnyWatch))
 }
 
-// A reply that ends too early is an error wherever it ends: what is missing must not read as zeros.
+// A truncated reply is an error wherever it ends: what is missing must not read as zeros.
 func TestReplies_CutOff_AreGarbled(t *testing.T) {
 	connect := []byte{0, 0, 0, 0, 0, 0, 39, 16, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2, 'p', 'w'}
 	data := append([]byte{0, 0, 0, 2, 'h', 'i'}, make([]byte, statSize)...)
@@ -241,13 +251,14 @@ func TestReplies_CutOff_AreGarbled(t *testing.T) {
 		body   []byte
 		decode func(body []byte) error
 	}{
-		"connect":  {connect, func(b []byte) error { _, err := ConnectReply(b); return err }},
-		"header":   {make([]byte, ReplyHeaderSize), func(b []byte) error { _, _, err := ReadHeader(b); return err }},
-		"data":     {data, func(b []byte) error { _, err := DataReply(b); return err }},
-		"stat":     {make([]byte, statSize), func(b []byte) error { _, err := StatReply(b); return err }},
-		"create":   {[]byte{0, 0, 0, 2, '/', 'a'}, func(b []byte) error { _, err := CreateReply(b); return err }},
-		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...), func(b []byte) error { _, err := ChildrenReply(b); return err }},
-		"acl":      {slices.Concat(one, make([]byte, statSize)), func(b []byte) error { _, err := ACLReply(b); return err }},
+		"connect": {connect, func(b []byte) error { _, err := ConnectReply(b); return err }},
+		"header":  {make([]byte, ReplyHeaderSize), func(b []byte) error { _, _, err := ReadHeader(b); return err }},
+		"data":    {data, func(b []byte) error { _, err := DataReply(b); return err }},
+		"stat":    {make([]byte, statSize), func(b []byte) error { _, err := StatReply(b); return err }},
+		"create":  {[]byte{0, 0, 0, 2, '/', 'a'}, func(b []byte) error { _, err := CreateReply(b); return err }},
+		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...),
+			func(b []byte) error { _, err := ChildrenReply(b); return err }},
+		"acl": {slices.Concat(one, make([]byte, statSize)), func(b []byte) error { _, err := ACLReply(b); return err }},
 	} {
 		require.NoError(t, tt.decode(tt.body), name)
 		for n := range len(tt.body) {
@@ -256,7 +267,7 @@ func TestReplies_CutOff_AreGarbled(t *testing.T) {
 	}
 }
 
-// TestChildrenReply_NamesAreOneBlock: beside the reply, a list takes its names once, and their headers.
+// TestChildrenReply_NamesAreOneBlock: besides the reply, a list takes its names once, and their headers.
 func TestChildrenReply_NamesAreOneBlock(t *testing.T) {
 	const name, size = "_c_01234567-89ab-4cde-8f01-23456789abcd-lock-0000000000", 64 << 20
 	n := size / (len(name) + 4)

@@ -48,8 +48,8 @@ const (
 	MaxConnectReply = 1 << 10
 )
 
-// FromTree reports whether the error code of a reply comes from applying the request to the tree, as 0 does. Other codes may
-// come from a server that did not ask the leader, or that has given the session up.
+// FromTree reports whether the error code of a reply, like 0, comes from applying the request to the tree. Other codes
+// may come from a server that did not ask the leader, or that has given the session up.
 func FromTree(code int32) bool {
 	switch code {
 	case 0, -101, -103, -108, -110, -111:
@@ -59,7 +59,7 @@ func FromTree(code int32) bool {
 	}
 }
 
-// IsRead reports whether a server answers such a request by itself.
+// IsRead reports whether a server answers such a request on its own.
 func IsRead(op int32) bool {
 	switch op {
 	case OpExists, OpGetData, OpGetACL, OpChildren, OpSetWatches, OpRemoveWatches:
@@ -70,8 +70,8 @@ func IsRead(op int32) bool {
 }
 
 // ConnectFrame requests the session with the id, or a new one if the id is 0. A server that has not seen lastZxid yet
-// hangs up. So does a server that is cut off and read-only, because we request one that writes; servers log a client
-// that does not say.
+// hangs up, and so does one that is cut off and read-only, because we request a server that accepts writes. Servers log
+// a client that does not specify this.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)
@@ -97,7 +97,8 @@ type Granted struct {
 func ConnectReply(body []byte) (Granted, error) {
 	d := decoder{body: body}
 	if version := d.int32(); version != 0 {
-		return Granted{}, fmt.Errorf("the server answers with protocol version %d: it may not be ready, or is no ZooKeeper", version)
+		return Granted{},
+			fmt.Errorf("the server answers with protocol version %d: it may not be ready, or is no ZooKeeper", version)
 	}
 	g := Granted{Timeout: time.Duration(d.int32()) * time.Millisecond, ID: d.int64(), Password: d.data()}
 	if d.bad {
@@ -106,7 +107,7 @@ func ConnectReply(body []byte) (Granted, error) {
 	return g, nil
 }
 
-// Header is what a reply begins with.
+// Header is the beginning of a reply.
 type Header struct {
 	Xid  int32
 	Zxid int64
@@ -132,7 +133,7 @@ func PingFrame() []byte {
 	return seal(appendInt32(b, OpPing))
 }
 
-// CloseFrame closes the session; its xid is still to be set.
+// CloseFrame closes the session; its xid is set later.
 func CloseFrame() []byte {
 	b := appendInt32(make([]byte, PrefixSize), 0)
 	return seal(appendInt32(b, OpClose))
@@ -157,7 +158,7 @@ func SASLFrame(xid int32, token []byte) []byte {
 	return seal(appendBuffer(b, token))
 }
 
-// SASLAnswer returns the token in the body of an answer; nil if there is none.
+// SASLAnswer returns the token in the body of an answer, or nil if there is none.
 func SASLAnswer(body []byte) ([]byte, error) {
 	d := decoder{body: body}
 	token := d.data()
@@ -180,14 +181,15 @@ func seal(frame []byte) []byte {
 	return frame
 }
 
-// opNames are the words for operations in errors, traces and metrics.
+// opNames are the names of operations in errors, traces and metrics.
 var opNames = map[int32]string{
 	OpCreate: "create", OpCreate2: "create", OpCreateContainer: "create", OpCreateTTL: "create",
-	OpDelete: "delete", OpExists: "exists", OpGetData: "get", OpSetData: "set", OpGetACL: "acl", OpSetACL: "setacl", OpChildren: "children",
-	OpSync: "sync", OpMulti: "multi", OpSetWatches: "watch", OpRemoveWatches: "unwatch", OpClose: "close",
+	OpDelete: "delete", OpExists: "exists", OpGetData: "get", OpSetData: "set", OpGetACL: "acl", OpSetACL: "setacl",
+	OpChildren: "children", OpSync: "sync", OpMulti: "multi", OpSetWatches: "watch",
+	OpRemoveWatches: "unwatch", OpClose: "close",
 }
 
-// OpName returns the word for an operation.
+// OpName returns the name of an operation.
 func OpName(op int32) string {
 	if name, ok := opNames[op]; ok {
 		return name
@@ -195,7 +197,7 @@ func OpName(op int32) string {
 	return fmt.Sprintf("operation %d", op)
 }
 
-// OpNames returns all words for operations, sorted.
+// OpNames returns all names of operations, sorted.
 func OpNames() []string {
 	return slices.Compact(slices.Sorted(maps.Values(opNames)))
 }

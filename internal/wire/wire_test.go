@@ -16,7 +16,7 @@ func TestReadHeader_FrameShorterThanAHeader_IsAnError(t *testing.T) {
 	}
 }
 
-// TestOpNames_AreThoseOfTheTracer: users read there what Request.Op may be.
+// TestOpNames_AreThoseOfTheTracer: its documentation lists the possible values of Request.Op for users.
 func TestOpNames_AreThoseOfTheTracer(t *testing.T) {
 	source, err := os.ReadFile("../../tracer.go")
 	require.NoError(t, err)
@@ -29,7 +29,8 @@ func TestOpNames_AreThoseOfTheTracer(t *testing.T) {
 	require.ElementsMatch(t, OpNames(), told)
 }
 
-// A server takes a client that does not say whether it accepts a read-only server for an old one, and logs a warning.
+// If a client does not specify whether it accepts a read-only server, a server takes it for an old one and logs a
+// warning.
 func TestConnectFrame_SaysThatItWantsNoReadOnlyServer(t *testing.T) {
 	frame := ConnectFrame(7, time.Second, 8, nil)
 	const fields = 4 + 8 + 4 + 8 + 4 + passwordSize

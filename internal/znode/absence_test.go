@@ -19,13 +19,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// absence is a time without a connection between the moment at which the client "a" gets its turn and its hold. Meanwhile its nodes are
-// deleted by hand, and another client is granted.
+// absence is a period without a connection between the moment the client "a" gets its turn and its hold. During it, the
+// nodes of "a" are deleted by hand and another client is granted.
 type absence struct {
 	t     *testing.T
 	srv   *zktest.Server
 	a     *client.Client
-	c     *client.Client // of the other
+	c     *client.Client // the other's client
 	lock  func(context.Context, *client.Client) (*zkrecipes.Hold, error)
 	other atomic.Pointer[zkrecipes.Hold]
 	over  chan struct{}
@@ -40,23 +40,25 @@ func newAbsence(t *testing.T, srv *zktest.Server) *absence {
 	return x
 }
 
-// begin makes an acquisition of "a" begin. When it is granted, the other must not hold.
+// begin starts an acquisition of "a". When it is granted, the other client must not hold.
 func (x *absence) begin(acquire func(context.Context) (*zkrecipes.Hold, error)) *bubble.Attempt {
 	return bubble.Start(x.t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 		h, err := acquire(ctx)
 		if other := x.other.Load(); err == nil && other != nil && other.Err() == nil && h.Err() == nil {
-			x.t.Errorf("two hold: %d and %d; the node of the first is there: %v", h.Token(), other.Token(), x.srv.Exists(h.Path()))
+			x.t.Errorf("two hold: %d and %d; the node of the first is there: %v", h.Token(), other.Token(),
+				x.srv.Exists(h.Path()))
 		}
 		return h, err
 	})
 }
 
-// lockAs begins an acquisition of "a" by a rule that, when it grants, is absent before it says so.
+// lockAs starts an acquisition of "a" by a rule that makes "a" absent before it reports a grant.
 func (x *absence) lockAs(q *znode.Queue, e znode.Entry) *bubble.Attempt {
 	rule := e.Rule
 	e.Rule = func(queue []znode.Contender, me int) (int, bool) {
 		predecessor, granted := rule(queue, me)
-		if granted && me == len(queue)-1 && x.other.Load() == nil { // else it is asked about the predecessor
+		// Otherwise the rule is queried about the predecessor.
+		if granted && me == len(queue)-1 && x.other.Load() == nil {
 			x.pass()
 			x.back()
 		}
@@ -88,7 +90,7 @@ func (x *absence) back() {
 	}
 }
 
-// settle lets what is on its way arrive.
+// settle lets everything in flight arrive.
 func (x *absence) settle(mine *bubble.Attempt) {
 	time.Sleep(100 * time.Millisecond)
 	mine.Waits(x.t)
@@ -105,11 +107,12 @@ func (x *absence) onProof() {
 	}))
 }
 
-// onCreate answers the next request of the kind of "a" late, so that the proof has become short, and makes it absent then. It returns
-// at a moment at which the proof is shortest: most of the time between two pings has passed.
+// onCreate delays the answer to the next request of type op from "a", so that the proof has become short, and then
+// makes "a" absent. It returns at the moment when the proof is shortest: most of the time between two pings has passed.
 func (x *absence) onCreate(op zktest.Op) {
 	pinged := make(chan struct{})
-	x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpPing, Skip: 3}, zktest.After(func(zktest.Request) { close(pinged) }))
+	x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpPing, Skip: 3},
+		zktest.After(func(zktest.Request) { close(pinged) }))
 	x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: op}, zktest.Before(func(zktest.Request) {
 		time.Sleep(bubble.Timeout * 24 / 100)
 		x.onProof()
@@ -124,7 +127,7 @@ func (x *absence) semaphore(c *client.Client) *znode.Semaphore {
 	return m
 }
 
-// leases are all existing leases. After the limit was requested so many times, "a" is absent before it gets the
+// leases describes all existing leases. Once the limit has been requested asked times, "a" is absent before it gets the
 // answer.
 func (x *absence) leases(asked int, changed func(*session.Session) *session.Watch) znode.Leases {
 	return znode.Leases{Count: 1, Limit: func(_ context.Context, s *session.Session) (int, *session.Watch, error) {
@@ -136,10 +139,10 @@ func (x *absence) leases(asked int, changed func(*session.Session) *session.Watc
 	}}
 }
 
-// Two held at once, until the older one had read its node. It had its turn, and requested a proof; the connection was
-// lost, and its node deleted by hand.
+// Two clients held at once, until the older one had read its node: it had its turn and requested a proof, then the
+// connection was lost and its node deleted by hand.
 func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T) {
-	idle := 2 * bubble.Timeout // the proof has run out
+	idle := 2 * bubble.Timeout // the proof has lapsed
 	for name, begin := range map[string]func(*absence) *bubble.Attempt{
 		"by a list at once": func(x *absence) *bubble.Attempt {
 			return x.lockAs(queueWith(x.t, x.a, nil), entry)
@@ -167,7 +170,8 @@ func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T)
 			mine := x.begin(func(ctx context.Context) (h *zkrecipes.Hold, err error) {
 				return q.Acquire(ctx, entry)
 			})
-			lists := x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			lists := x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Times: -1},
+				zktest.Proceed())
 			x.t.Cleanup(func() { require.LessOrEqual(x.t, lists.Hits(), 1, "of the acquisition after the absence") })
 			return mine
 		},
@@ -188,7 +192,8 @@ func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T)
 			x.srv.Refuse(zktest.Label("a"))
 			x.srv.Cut(zktest.Label("a"))
 			time.Sleep(time.Until(holder.ValidUntil()) - bubble.Timeout*3/10) // too short for a grant
-			unproven := x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Where: proves, Times: -1}, zktest.Fail(zktest.CodeThrottled))
+			unproven := x.srv.Intercept(zktest.Match{From: zktest.Label("a"), Where: proves, Times: -1},
+				zktest.Fail(zktest.CodeThrottled))
 			x.srv.Accept(zktest.Label("a"))
 			x.back()
 			x.settle(mine)
@@ -226,7 +231,7 @@ func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				x := newAbsence(t, srv)
-				section(t, queueWith(t, x.c, nil)) // makes the parents
+				section(t, queueWith(t, x.c, nil)) // creates the parents
 				srv.SetLatency(time.Millisecond)
 				mine := begin(x)
 				select {
@@ -243,7 +248,7 @@ func TestAbsence_BetweenTheTurnAndTheHold_NodeDeleted_IsNotGranted(t *testing.T)
 	}
 }
 
-// eager is armed by an early look, behind so many others of which the last holds.
+// eager is armed by an early look, behind the given number of others, of which the last one holds.
 func (x *absence) eager(others int, idle time.Duration) *bubble.Attempt {
 	h := acquire(x.t.Context(), queue(x.t, x.srv, "b")).Granted(x.t, time.Hour)
 	var waiting []*bubble.Attempt
@@ -265,7 +270,7 @@ func (x *absence) eager(others int, idle time.Duration) *bubble.Attempt {
 	return mine
 }
 
-// TestAbsence_NodeStands_IsGranted: as soon as the node has been seen on the new connection.
+// TestAbsence_NodeStands_IsGranted: it is granted as soon as the node has been seen on the new connection.
 func TestAbsence_NodeStands_IsGranted(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, own := second(t, srv)

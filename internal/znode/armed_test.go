@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// second makes a holder of client a, and a waiter of client b behind it. It returns the path of the waiter's node.
+// second creates a holder of client a, and a waiter of client b behind it. It returns the path of the waiter's node.
 func second(t *testing.T, srv *zktest.Server) (holder *zkrecipes.Hold, waiting *bubble.Attempt, own string) {
 	t.Helper()
 	holder = acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -26,7 +26,7 @@ func second(t *testing.T, srv *zktest.Server) (holder *zkrecipes.Hold, waiting *
 	return holder, waiting, last(srv)
 }
 
-// last returns the path of the contender that came last.
+// last returns the path of the newest contender.
 func last(srv *zktest.Server) string {
 	names, _ := znode.Arrange(srv.Children(path), znode.Lock, znode.Write, znode.Read)
 	return path + "/" + names[len(names)-1].Name
@@ -38,7 +38,7 @@ func requests(srv *zktest.Server, label string) *zktest.Rule {
 	return srv.Intercept(zktest.Match{From: zktest.Label(label), Times: -1}, zktest.Proceed())
 }
 
-// requireAnotherNode requires that the waiter has queued again, and holds with the node that it made then.
+// requireAnotherNode requires that the waiter has queued again, and holds with the node that it then created.
 func requireAnotherNode(t *testing.T, srv *zktest.Server, waiting *bubble.Attempt, old string) {
 	t.Helper()
 	h := waiting.Granted(t, time.Hour)
@@ -48,7 +48,8 @@ func requireAnotherNode(t *testing.T, srv *zktest.Server, waiting *bubble.Attemp
 	requireEmpty(t, srv)
 }
 
-// A hand-over cost two round trips: to the delete, and to the list after the event. The limit is one.
+// A hand-over used to cost two round trips: one for the delete, one for the list after the event. It must cost only
+// one.
 func TestArmed_IsGrantedByTheEvent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, _ := second(t, srv)
@@ -62,24 +63,25 @@ func TestArmed_IsGrantedByTheEvent(t *testing.T) {
 	})
 }
 
-// TestArmed_PredecessorGoneBeforeItIsWatched: the answer says so, and no list is read again.
+// TestArmed_PredecessorGoneBeforeItIsWatched: the answer shows it, and the list is not read again.
 func TestArmed_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		section(t, queue(t, srv, "c")) // makes the parents
+		section(t, queue(t, srv, "c")) // creates the parents
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(holder.Path()))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete(holder.Path()))
+			}))
 		requireLists(t, srv, 1, func() { release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)) })
 	})
 }
 
-// TestArmed_OwnNodeGone: at the latest with the predecessor, in the same transaction. The waiter queues again.
+// TestArmed_OwnNodeGone: it is deleted before the predecessor or in the same transaction. The waiter queues again.
 func TestArmed_OwnNodeGone(t *testing.T) {
 	for name, remove := range map[string]func(t *testing.T, srv *zktest.Server, by *conn.Client, own, ahead string){
 		"before": func(t *testing.T, srv *zktest.Server, _ *conn.Client, own, ahead string) {
 			t.Helper()
-			srv.Freeze() // both events come together
+			srv.Freeze() // both events arrive together
 			require.NoError(t, srv.Delete(own))
 			require.NoError(t, srv.Delete(ahead))
 			srv.Thaw()
@@ -87,7 +89,8 @@ func TestArmed_OwnNodeGone(t *testing.T) {
 		"changed before": func(t *testing.T, srv *zktest.Server, _ *conn.Client, own, ahead string) {
 			t.Helper()
 			srv.Freeze()
-			require.NoError(t, srv.Set(own, []byte("x"))) // the watch is spent: no event says that the node is deleted
+			// The watch is used up: no event reports that the node is deleted.
+			require.NoError(t, srv.Set(own, []byte("x")))
 			require.NoError(t, srv.Delete(own))
 			require.NoError(t, srv.Delete(ahead))
 			srv.Thaw()
@@ -113,7 +116,8 @@ func TestArmed_OwnNodeGone(t *testing.T) {
 						time.Sleep(time.Second)
 						require.True(t, waiting.Over())
 						require.NoError(t, waiting.Err)
-						h := waiting.Hold // granted by the first of two events, it is lost with the second
+						// Granted by the first of two events, it is lost with the second.
+						h := waiting.Hold
 						require.Equal(t, h.Err() == nil, srv.Exists(h.Path()))
 						return
 					}
@@ -124,14 +128,15 @@ func TestArmed_OwnNodeGone(t *testing.T) {
 	}
 }
 
-// TestArmed_OwnNodeGoneBehindThePredecessor: in one transaction. If the waiter was granted by the first event, the second ends the
-// hold.
+// TestArmed_OwnNodeGoneBehindThePredecessor: both are deleted in one transaction. If the waiter was granted by the
+// first event, the second ends the hold.
 func TestArmed_OwnNodeGoneBehindThePredecessor(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, own := second(t, srv)
 		third := acquire(t.Context(), queue(t, srv, "c"))
 		third.Waits(t)
-		_, err := bubble.Dial(t, srv, "d").Multi(t.Context(), zkrecipes.OpDelete(holder.Path(), -1), zkrecipes.OpDelete(own, -1))
+		_, err := bubble.Dial(t, srv, "d").Multi(t.Context(), zkrecipes.OpDelete(holder.Path(), -1),
+			zkrecipes.OpDelete(own, -1))
 		require.NoError(t, err)
 		h := third.Granted(t, time.Hour)
 		if waiting.Over() {
@@ -145,8 +150,8 @@ func TestArmed_OwnNodeGoneBehindThePredecessor(t *testing.T) {
 	})
 }
 
-// TestArmed_InDoubt_Reads: only the deletion of the predecessor grants, and a waiter that cannot learn of its own
-// node falls back to the list.
+// TestArmed_InDoubt_Reads: only the deletion of the predecessor grants, and a waiter that cannot learn of its own node
+// falls back to the list.
 func TestArmed_InDoubt_Reads(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, ahead, own string){
 		"predecessor changed": func(t *testing.T, srv *zktest.Server, ahead, _ string) {
@@ -170,7 +175,8 @@ func TestArmed_InDoubt_Reads(t *testing.T) {
 			time.Sleep(time.Second)
 		},
 		"own node cannot be read": func(_ *testing.T, srv *zktest.Server, _, own string) {
-			srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: own, Times: 2}, zktest.Fail(zktest.CodeNoAuth))
+			srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: own, Times: 2},
+				zktest.Fail(zktest.CodeNoAuth))
 			srv.Cut(zktest.Label("b"))
 			time.Sleep(time.Second)
 		},
@@ -205,7 +211,7 @@ func TestArmed_OwnNodeCannotBeRead_IsNotArmed(t *testing.T) {
 	})
 }
 
-// TestArmed_OwnNodeMadeAgain: a node of the same name that exists when the own one is read is another one.
+// TestArmed_OwnNodeMadeAgain: a node that was created again by the time it is read is a different one.
 func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		var own string
@@ -225,7 +231,7 @@ func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	})
 }
 
-// TestArmed_SharesTheWatchOfThePredecessor: with another caller of the session, who may drop it.
+// TestArmed_SharesTheWatchOfThePredecessor: another caller of the session shares it, and may drop it.
 func TestArmed_SharesTheWatchOfThePredecessor(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -261,8 +267,8 @@ func TestArmed_AskedToRelease(t *testing.T) {
 	})
 }
 
-// TestArmed_ReadersAndWriters: a reader behind the only writer and a writer behind the only reader are armed. A writer behind a
-// writer is not, because a reader may take that one's place.
+// TestArmed_ReadersAndWriters: a reader behind the only writer and a writer behind the only reader are armed. A writer
+// behind a writer is not, because a reader may take that one's place.
 func TestArmed_ReadersAndWriters(t *testing.T) {
 	read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 	write := znode.Entry{Kind: znode.Write, Rule: znode.First}
@@ -301,7 +307,7 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 	}
 }
 
-// TestArmed_WithKazoo_Lists: kazoo's contenders are counted by other rules than ours.
+// TestArmed_WithKazoo_Lists: kazoo's contenders are counted by different rules.
 func TestArmed_WithKazoo_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		at := func(label string) *znode.Queue {
@@ -319,7 +325,7 @@ func TestArmed_WithKazoo_Lists(t *testing.T) {
 	})
 }
 
-// TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone: it was read on the connection before.
+// TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone: its own node was read on the previous connection.
 func TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
@@ -329,11 +335,12 @@ func TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone(t *testing.T) {
 			return r.Path != holder.Path()
 		}}, zktest.Proceed())
 		reached := false
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: holder.Path()}, zktest.Before(func(zktest.Request) {
-			reached = own.Hits() > 0
-			time.Sleep(time.Second) // lets the answer to the other arrive
-			x.pass()
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: holder.Path()},
+			zktest.Before(func(zktest.Request) {
+				reached = own.Hits() > 0
+				time.Sleep(time.Second) // lets the answer to the other arrive
+				x.pass()
+			}))
 		mine := x.begin(func(ctx context.Context) (*zkrecipes.Hold, error) { return x.lock(ctx, x.a) })
 		<-x.over
 		time.Sleep(bubble.Timeout)
@@ -348,11 +355,12 @@ func TestArmed_PredecessorReadOnTheNextConnection_OwnNodeGone(t *testing.T) {
 // existed then.
 func TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		section(t, queue(t, srv, "c")) // makes the parents
+		section(t, queue(t, srv, "c")) // creates the parents
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(holder.Path()))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete(holder.Path()))
+			}))
 		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Where: func(r zktest.Request) bool {
 			return r.Path != holder.Path()
 		}}, zktest.Fail(zktest.CodeNoAuth))

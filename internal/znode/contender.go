@@ -12,7 +12,7 @@ import (
 // Contender is one child of a queue that takes part in its order.
 type Contender = layout.Contender
 
-// The kinds of contenders. A queue that has one of kazoo's is shared with kazoo.
+// The kinds of contenders. A queue with one of kazoo's kinds is shared with kazoo.
 const (
 	Lock       = layout.Lock
 	Latch      = layout.Latch
@@ -26,7 +26,7 @@ const (
 
 func isKazoo(kind string) bool { return kind == KazooLock || kind == KazooRead || kind == KazooLease }
 
-// withKazoo returns the kinds, and those that kazoo has in their place.
+// withKazoo returns the kinds together with kazoo's counterparts.
 func withKazoo(kinds []string) []string {
 	both := slices.Clone(kinds)
 	for _, kind := range kinds {
@@ -39,7 +39,7 @@ func withKazoo(kinds []string) []string {
 	return both
 }
 
-// numberBefore returns the number before that of key, as a server writes it; "" if there is none.
+// numberBefore returns the number before that of key in the server's format, or "" if there is none.
 func numberBefore(key string) string {
 	n, err := strconv.Atoi(key)
 	if err != nil || n < 1 {
@@ -48,14 +48,14 @@ func numberBefore(key string) string {
 	return fmt.Sprintf("%010d", n-1)
 }
 
-// arrange returns the contenders among children in the order of the queue, and the children that are none.
+// arrange returns the contenders among children in queue order, and the children that are not contenders.
 func arrange(children, kinds []string) (queue []Contender, foreign []string) {
 	queue, foreign = pick(children, kinds)
 	slices.SortFunc(queue, layout.Compare)
 	return queue, foreign
 }
 
-// pick returns the contenders among children, in no order, and the children that are none.
+// pick returns the contenders among children in no particular order, and the children that are not contenders.
 func pick(children, kinds []string) (queue []Contender, foreign []string) {
 	queue = make([]Contender, 0, len(children))
 	for _, name := range children {
@@ -68,9 +68,9 @@ func pick(children, kinds []string) (queue []Contender, foreign []string) {
 	return queue, foreign
 }
 
-// arrangeAhead brings c and the contenders ahead of it into order at the front, with the others in no order after them. It
-// returns the place of c, or -1 if c is not there. A waiter that is woken by its predecessor finds few contenders ahead, and
-// need not sort a thousand behind it.
+// arrangeAhead moves the contenders ahead of c, in order, and then c to the front, and leaves the others in no
+// particular order after them. It returns the index of c, or -1 if c is missing. A waiter woken by its predecessor
+// finds few contenders ahead, and need not sort a thousand behind it.
 func arrangeAhead(queue []Contender, c Contender) int {
 	ahead, at := 0, -1
 	for i := range queue {
@@ -93,7 +93,7 @@ func arrangeAhead(queue []Contender, c Contender) int {
 	return ahead
 }
 
-// checkKey refuses the sequence number of a node of ours from which order cannot be told.
+// checkKey returns an error if the sequence number of a node of ours no longer determines its order.
 func checkKey(c Contender) error {
 	if c.Exhausted() {
 		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, c.Key)

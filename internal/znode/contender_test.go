@@ -20,12 +20,13 @@ func TestArrange_OrdersAsCurator(t *testing.T) {
 	for _, c := range queue {
 		names = append(names, c.Name)
 	}
-	require.Equal(t, []string{"_c_c-lock--2147483648", "lock-0000000008", "_c_a-lock-0000000009", "_c_b-lock-0000000010"}, names)
+	require.Equal(t, []string{"_c_c-lock--2147483648", "lock-0000000008", "_c_a-lock-0000000009", "_c_b-lock-0000000010"},
+		names)
 	require.Equal(t, []string{"0", "_c_x"}, foreign)
 }
 
-// TestArrangeAhead: the contenders ahead are in order, with the own one behind them, as if all had been sorted. The others are
-// there still. A contender that is not there has no place.
+// TestArrangeAhead: the contenders ahead are in order and the waiter's own follows, as if everything had been sorted.
+// The others are all still present. A contender that is missing has no index.
 func TestArrangeAhead(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -68,9 +69,11 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever peers call their nodes, nothing panics, and the order is one.
+// FuzzParse: whatever names peers give their nodes, nothing panics, and the order is unique.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "lock-", "_c_x", "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-lock-0000000007", "__READ____WRIT__1"} {
+	for _, s := range []string{
+		"", "lock-", "_c_x", "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-lock-0000000007", "__READ____WRIT__1",
+	} {
 		f.Add(s, "lock-0000000001")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
@@ -138,7 +141,7 @@ func randomQueue(random *rand.Rand) ([]Contender, map[string]Rule) {
 	return queue, rules
 }
 
-// requireCompatible checks who holds: a single writer or only readers; and the head always does.
+// requireCompatible checks that the holders are a single writer or only readers, and that the head always holds.
 func requireCompatible(t *testing.T, queue []Contender, watched map[string]string) {
 	t.Helper()
 	var readers, writers int

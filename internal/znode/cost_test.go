@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestAcquire_AgainAndAgain_IsThreeRequests: create, watch on the own node, delete. The watch on the parent is set once.
+// TestAcquire_AgainAndAgain_IsThreeRequests: create, watch on the contender, delete. The watch on the parent is set
+// once.
 func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -27,9 +28,9 @@ func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	})
 }
 
-// TestAcquire_FirstOnItsPath: the create and the list are sent twice, the watch on the own node and the delete once.
-// Between them the parents are created: one request if only the queue's own path is missing, two more for each that
-// is missing above it.
+// TestAcquire_FirstOnItsPath: the create and the list are sent twice, the watch on the contender and the delete once.
+// In between, the parents are created: one request if only the queue's own path is missing, two more for each that is
+// missing above it.
 func TestAcquire_FirstOnItsPath(t *testing.T) {
 	for there, want := range map[string]int{path: 4, "/app": 7, "": 9} {
 		inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -44,8 +45,8 @@ func TestAcquire_FirstOnItsPath(t *testing.T) {
 	}
 }
 
-// TestAcquire_VacancyIsUsedUp_ListsWithItsCreate: the vacancy was filled by another caller of the session, or its
-// watch has fired, so the caller has the list when the create is answered.
+// TestAcquire_VacancyIsUsedUp_ListsWithItsCreate: the vacancy was filled by another caller of the session, or its watch
+// has fired, so the caller has the list when the create is answered.
 func TestAcquire_VacancyIsUsedUp_ListsWithItsCreate(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, srv *zktest.Server, holder func()){
 		"filled": func(_ *testing.T, _ *zktest.Server, holder func()) { holder() },
@@ -74,7 +75,8 @@ func TestAcquire_VacancyIsUsedUp_ListsWithItsCreate(t *testing.T) {
 	}
 }
 
-// TestAcquire_OnceAndThenAnotherParent: who comes once has no watch on the parent, and so nothing to go by the second time.
+// TestAcquire_OnceAndThenAnotherParent: a caller that came once has no watch on the parent, and therefore nothing to
+// rely on the second time.
 func TestAcquire_OnceAndThenAnotherParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -91,8 +93,8 @@ func TestAcquire_OnceAndThenAnotherParent(t *testing.T) {
 	})
 }
 
-// TestAcquire_BusyElsewhere: with so many other transactions in between that another parent could have come to the number, the
-// list decides. With one less it need not.
+// TestAcquire_BusyElsewhere: with so many other transactions in between that another parent could have reached the
+// number, the list decides. With one fewer, it is not needed.
 func TestAcquire_BusyElsewhere(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -123,8 +125,8 @@ func TestAcquire_WithoutShortcuts_WatchesNoParent(t *testing.T) {
 	})
 }
 
-// TestAcquire_LongWait_ReadsThePredecessorAlone: a thousand waiters must not each list a thousand. If a waiter gives up,
-// it sends the deletion of its node and one sync, by which it would notice that the deletion was left out.
+// TestAcquire_LongWait_ReadsThePredecessorAlone: a thousand waiters must not each list a thousand. A waiter that gives
+// up sends the deletion of its node and one sync, by which it would notice that the deletion was omitted.
 func TestAcquire_LongWait_ReadsThePredecessorAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -132,7 +134,8 @@ func TestAcquire_LongWait_ReadsThePredecessorAlone(t *testing.T) {
 		waiting := acquire(ctx, queue(t, srv, "b"))
 		waiting.Waits(t)
 		requireLists(t, srv, 0, func() { time.Sleep(10 * time.Minute) })
-		srv.SetLatency(time.Millisecond) // without it, the answer may come before the sync is sent, and no sync is needed then
+		// Without it, the answer may arrive before the sync is sent, in which case no sync is needed.
+		srv.SetLatency(time.Millisecond)
 		sent := func(op zktest.Op) *zktest.Rule {
 			return srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: op, Times: -1}, zktest.Proceed())
 		}
@@ -145,8 +148,8 @@ func TestAcquire_LongWait_ReadsThePredecessorAlone(t *testing.T) {
 	})
 }
 
-// TestAcquire_ReadsTheHolderOnce: for the error of a caller that gives up. A waiter that has read the holder does not read it
-// again, and a caller that cannot give up does not need it.
+// TestAcquire_ReadsTheHolderOnce: the error of a caller that gives up names the holder. A waiter that has read the
+// holder does not read it again, and a caller that cannot give up does not need it.
 func TestAcquire_ReadsTheHolderOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -190,13 +193,14 @@ func TestAcquire_GivesUpSoon_NamesTheHolderIfItWasRead(t *testing.T) {
 	})
 }
 
-// TestAcquire_HolderCannotBeRead_IsNotNamed: the waiter waits all the same.
+// TestAcquire_HolderCannotBeRead_IsNotNamed: the waiter waits nevertheless.
 func TestAcquire_HolderCannotBeRead_IsNotNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		second := acquire(t.Context(), queue(t, srv, "b"))
 		second.Waits(t)
-		srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Path: h.Path(), Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Path: h.Path(), Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var waited *zkrecipes.WaitError

@@ -27,17 +27,17 @@ func eager(t *testing.T, srv *zktest.Server, label string) *znode.Queue {
 	return q
 }
 
-// file is a holder, those that wait behind it without looking early, and one that looks early, of the client "me".
+// file is a holder, waiters behind it that do not look early, and one that does, of the client "me".
 type file struct {
 	holder *zkrecipes.Hold
 	others []*bubble.Attempt
-	paths  []string // of the others
+	paths  []string // those of the others
 	leave  []func() // makes one of the others give up
 	me     *bubble.Attempt
 	own    string
 }
 
-// behind makes a file with so many others.
+// behind creates a file with n others.
 func behind(t *testing.T, srv *zktest.Server, n int) (f file) {
 	t.Helper()
 	f.holder = acquire(t.Context(), queue(t, srv, "holder")).Granted(t, time.Hour)
@@ -58,7 +58,7 @@ func behind(t *testing.T, srv *zktest.Server, n int) (f file) {
 	return f
 }
 
-// requireTurn requires that the eager waiter waits while the holder is there, and is granted when it leaves.
+// requireTurn requires that the eager waiter waits while the holder exists, and is granted when it leaves.
 func (f file) requireTurn(t *testing.T) {
 	t.Helper()
 	f.me.Waits(t)
@@ -69,7 +69,7 @@ func (f file) requireTurn(t *testing.T) {
 	release(t, h)
 }
 
-// asked runs do, and returns what the eager client has asked meanwhile.
+// asked runs do, and returns what the eager client has requested in the meantime.
 func asked(srv *zktest.Server, do func()) (reads, lists, all int) {
 	var mu sync.Mutex
 	kinds := map[zktest.Op]int{}
@@ -86,7 +86,8 @@ func asked(srv *zktest.Server, do func()) (reads, lists, all int) {
 	return kinds[zktest.OpGetData], kinds[zktest.OpGetChildren2], rule.Hits()
 }
 
-// A hand-over between three sessions cost two round trips: to the delete, and to the list after the event.
+// A hand-over between three sessions used to cost two round trips: one for the delete, one for the list after the
+// event.
 func TestEager_IsArmedBeforeItsTurn(t *testing.T) {
 	for name, c := range map[string]struct{ others, lists int }{"third": {1, 0}, "fourth": {2, 1}, "eighth": {6, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +140,8 @@ func TestEager_OthersGiveUp(t *testing.T) {
 		}},
 		"both in one transaction": {2, func(t *testing.T, srv *zktest.Server, f file) {
 			t.Helper()
-			_, err := bubble.Dial(t, srv, "operator").Multi(t.Context(), zkrecipes.OpDelete(f.paths[0], -1), zkrecipes.OpDelete(f.paths[1], -1))
+			_, err := bubble.Dial(t, srv, "operator").Multi(t.Context(), zkrecipes.OpDelete(f.paths[0], -1),
+				zkrecipes.OpDelete(f.paths[1], -1))
 			require.NoError(t, err)
 			f.me.Waits(t)
 			f.leave[0]()
@@ -161,8 +163,8 @@ func TestEager_OthersGiveUp(t *testing.T) {
 	}
 }
 
-// TestEager_InDoubt: only the deletion of the contender two ahead says that it has left. In doubt about it or about the own node, the
-// waiter lists.
+// TestEager_InDoubt: only its deletion shows that the contender two ahead has left. In doubt about it or about its own
+// node, the waiter lists.
 func TestEager_InDoubt(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, f file){
 		"two ahead changed": func(t *testing.T, srv *zktest.Server, f file) {
@@ -181,12 +183,14 @@ func TestEager_InDoubt(t *testing.T) {
 			time.Sleep(time.Second)
 		},
 		"two ahead cannot be read": func(_ *testing.T, srv *zktest.Server, f file) {
-			srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Path: f.holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
+			srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Path: f.holder.Path()},
+				zktest.Fail(zktest.CodeNoAuth))
 			srv.Cut(zktest.Label("me"))
 			time.Sleep(time.Second)
 		},
 		"own node cannot be read": func(_ *testing.T, srv *zktest.Server, f file) {
-			srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Path: f.own}, zktest.Fail(zktest.CodeNoAuth))
+			srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Path: f.own},
+				zktest.Fail(zktest.CodeNoAuth))
 			srv.Cut(zktest.Label("me"))
 			time.Sleep(time.Second)
 		},
@@ -203,7 +207,7 @@ func TestEager_InDoubt(t *testing.T) {
 	}
 }
 
-// TestEager_LooksAgain: what comes between the look and the turn is seen.
+// TestEager_LooksAgain: what happens between the look and the turn is seen.
 func TestEager_LooksAgain(t *testing.T) {
 	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, f file){
 		"nothing": func(*testing.T, *zktest.Server, file) {},
@@ -262,9 +266,11 @@ func TestEager_ConnectionLostInTheLook(t *testing.T) {
 	}
 }
 
-// TestEager_PredecessorLeavesInTheLook: the answers say so, and grant the waiter no later than a list would.
+// TestEager_PredecessorLeavesInTheLook: the answers show it, and grant the waiter no later than a list would.
 func TestEager_PredecessorLeavesInTheLook(t *testing.T) {
-	for name, op := range map[string]zktest.Op{"before it is read": zktest.OpGetData, "before the list": zktest.OpGetChildren2} {
+	for name, op := range map[string]zktest.Op{
+		"before it is read": zktest.OpGetData, "before the list": zktest.OpGetChildren2,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				f := behind(t, srv, 2)
@@ -284,12 +290,12 @@ func TestEager_PredecessorLeavesInTheLook(t *testing.T) {
 	}
 }
 
-// TestEager_OwnNodeGone: the waiter queues again, whatever goes with it or after it.
+// TestEager_OwnNodeGone: the waiter queues again, whatever is deleted with it or after it.
 func TestEager_OwnNodeGone(t *testing.T) {
 	for name, remove := range map[string]func(f file, by *conn.Client, srv *zktest.Server) error{
 		"alone": func(f file, _ *conn.Client, srv *zktest.Server) error { return srv.Delete(f.own) },
 		"unheard, and then the one two ahead": func(f file, _ *conn.Client, srv *zktest.Server) error {
-			srv.Freeze() // all events come together
+			srv.Freeze() // all events arrive together
 			defer srv.Thaw()
 			return errors.Join(srv.Delete(f.own), srv.Delete(f.holder.Path()))
 		},
@@ -328,7 +334,7 @@ func TestEager_EventLost(t *testing.T) {
 	})
 }
 
-// TestEager_GivesUp_NamesTheHolder: after a look without a list it knows its place, and who holds.
+// TestEager_GivesUp_NamesTheHolder: after a look without a list it knows its place and the holder.
 func TestEager_GivesUp_NamesTheHolder(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "holder")).Granted(t, time.Hour)
@@ -351,7 +357,7 @@ func TestEager_GivesUp_NamesTheHolder(t *testing.T) {
 	})
 }
 
-// TestEager_BehindItsOwnSession_IsHandedThePlace: as without the option, it waits for its predecessor.
+// TestEager_BehindItsOwnSession_IsHandedThePlace: it waits for its predecessor, as without the option.
 func TestEager_BehindItsOwnSession_IsHandedThePlace(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "holder")).Granted(t, time.Hour)
@@ -398,8 +404,9 @@ func TestEager_OtherQueues(t *testing.T) {
 	}
 }
 
-// TestEager_OwnWatchLost: the server loses the watch on the own node, which is older than the one on the predecessor. Then the node is
-// deleted by hand. The look reads it again, so a waiter that heard nothing is not granted a node that is gone.
+// TestEager_OwnWatchLost: the server loses the watch on the waiter's node, which is older than the one on the
+// predecessor. Then the node is deleted by hand. The look reads it again, so a waiter that received no event is not
+// granted a node that is gone.
 func TestEager_OwnWatchLost(t *testing.T) {
 	for _, others := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(others), func(t *testing.T) {
@@ -422,12 +429,14 @@ func TestEager_OwnWatchLost(t *testing.T) {
 	}
 }
 
-// The own node is deleted before it is watched. The waiter makes another at once, and does not wait behind its place first.
+// The waiter's node is deleted before it is watched. The waiter creates another at once, without first waiting behind
+// its place.
 func TestEager_OwnNodeDeletedBeforeItIsWatched_QueuesAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData, Where: func(r zktest.Request) bool {
-			return r.Path == last(srv) // its own
-		}}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
+		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData,
+			Where: func(r zktest.Request) bool {
+				return r.Path == last(srv) // its own node
+			}}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
 		f := behind(t, srv, 1)
 		require.Equal(t, 1, deleted.Hits())
 		require.Len(t, srv.Children(path), 3, "the holder, the other, and the new one")

@@ -1,14 +1,14 @@
 package znode
 
-// SetShortcuts switches the shortcuts and the armed waiters, for queues made from now on.
+// SetShortcuts switches shortcuts and armed waiters on or off for queues created from now on.
 func SetShortcuts(on bool) { useShortcuts = on }
 
-// Arrange returns the contenders of some kinds among children, in order, and the others.
+// Arrange returns the contenders of the given kinds among children, in order, and the other children.
 func Arrange(children []string, kinds ...string) ([]Contender, []string) {
 	return arrange(children, kinds)
 }
 
-// PlacesKept returns how many entries the places of the newest session have.
+// PlacesKept returns the number of entries in the places of the newest session.
 func (q *Queue) PlacesKept() int {
 	p := &q.newest.places
 	p.mu.Lock()

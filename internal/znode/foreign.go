@@ -11,13 +11,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// refuseForeign checks the children that are not contenders. It returns an error if one of them looks like the
-// contender of another library or recipe: an ephemeral node that ends in ten digits. That one may hold what the
-// caller tries to acquire, and would not see the caller's contender. Other children are skipped, which is logged
+// refuseForeign checks the children that are not contenders. It returns an error if one of them looks like a contender
+// of another library or recipe: an ephemeral node whose name ends in ten digits. Such a node may hold what the caller
+// tries to acquire, and its owner would not see the caller's contender. Other children are skipped, which is logged
 // once.
 //
-// The listing shows no owners, so each child that ends in ten digits is read every time. Only a lock with such children
-// pays for that.
+// The listing shows no owners, so each child that ends in ten digits is read every time. Only locks with such children
+// incur that cost.
 func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children []string) error {
 	if len(children) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 		if err != nil {
 			return err
 		}
-		if exists && stat.EphemeralOwner != 0 { // a container's is 0 as well
+		if exists && stat.EphemeralOwner != 0 { // that of a container is 0 too
 			return &session.OpError{Op: "queue", Path: q.Child(name), Err: fmt.Errorf(
 				"%w: it is ephemeral and ends in ten digits, but is not named %s: %s",
 				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "), q.wayOut(name))}
@@ -39,13 +39,14 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 	q.skipped.Do(func() {
 		s.Go(func(context.Context) { // the caller does not wait for a logger
 			q.Client().Logger().Warn("zookeeper: children that are no contenders are skipped",
-				"path", q.Path(), "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)], "of", len(children))
+				"path", q.Path(), "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)],
+				"of", len(children))
 		})
 	})
 	return nil
 }
 
-// wayOut returns what lets both use the queue, or that nothing does.
+// wayOut returns how both can share the queue, or that they cannot.
 func (q *Queue) wayOut(foreign string) string {
 	is := func(kinds ...string) bool {
 		_, ok := layout.Parse(foreign, kinds...)

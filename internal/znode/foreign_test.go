@@ -22,7 +22,9 @@ func TestAcquire_NamesThatContainTheBase_AreNoContenders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, other := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
 		section(t, q)
-		for _, name := range []string{"clock-sync", "deadlock-detector", "lock-0", "lock-", "lock-00000000001", "job-0000000001"} {
+		for _, name := range []string{
+			"clock-sync", "deadlock-detector", "lock-0", "lock-", "lock-00000000001", "job-0000000001",
+		} {
 			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
@@ -72,8 +74,8 @@ func TestAcquire_ForeignContender_IsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-// TestAcquire_ForeignContenderComesWhileWaiting: the waiter finds out when it reads the list again, and leaves the queue. One that
-// is armed does not read it again.
+// TestAcquire_ForeignContenderComesWhileWaiting: the waiter finds out when it reads the list again, and leaves the
+// queue. An armed waiter does not read it again.
 func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -96,7 +98,7 @@ func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestQueue_ForeignContender_IsNotListed: who holds and who waits can still be asked.
+// TestQueue_ForeignContender_IsNotListed: holders and waiters can still be listed.
 func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Latch)
@@ -128,7 +130,7 @@ func TestAcquire_ForeignContenderCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestRefuseForeign_NamesTheOption: the error names what lets both share the path, and nothing that would not.
+// TestRefuseForeign_NamesTheOption: the error names only what lets both share the path.
 func TestRefuseForeign_NamesTheOption(t *testing.T) {
 	const apart = "in ten digits, but is not named "
 	for name, test := range map[string]struct {
@@ -136,14 +138,17 @@ func TestRefuseForeign_NamesTheOption(t *testing.T) {
 		foreign string
 		want    string
 	}{
-		"election, lock of go-zookeeper":      {[]string{znode.Latch}, "_c_x-lock-", "the option WithLayout(election.Selector), or let"},
-		"mutex, election":                     {[]string{znode.Lock}, "_c_x-latch-", "the layout election.Latch, or let"},
-		"election, lock of kazoo":             {[]string{znode.Latch}, "x__lock__", "the option WithKazoo, or let"},
-		"mutex, lock of kazoo":                {[]string{znode.Lock}, "x__lock__", "the option WithKazoo, or let"},
-		"read-write lock, reader of kazoo":    {[]string{znode.Read, znode.Write}, "x__rlock__", "the option WithKazoo, or let"},
-		"mutex, reader of kazoo":              {[]string{znode.Lock}, "x__rlock__", apart + "lock-: let"},
-		"double barrier, lock of kazoo":       {[]string{"member-"}, "x__lock__", apart + "member-: let"},
-		"mutex with kazoo, reader of another": {[]string{znode.Lock, znode.KazooLock}, "_c_x-__READ__", apart + "lock- or __lock__: let"},
+		"election, lock of go-zookeeper": {[]string{znode.Latch}, "_c_x-lock-",
+			"the option WithLayout(election.Selector), or let"},
+		"mutex, election":         {[]string{znode.Lock}, "_c_x-latch-", "the layout election.Latch, or let"},
+		"election, lock of kazoo": {[]string{znode.Latch}, "x__lock__", "the option WithKazoo, or let"},
+		"mutex, lock of kazoo":    {[]string{znode.Lock}, "x__lock__", "the option WithKazoo, or let"},
+		"read-write lock, reader of kazoo": {[]string{znode.Read, znode.Write}, "x__rlock__",
+			"the option WithKazoo, or let"},
+		"mutex, reader of kazoo":        {[]string{znode.Lock}, "x__rlock__", apart + "lock-: let"},
+		"double barrier, lock of kazoo": {[]string{"member-"}, "x__lock__", apart + "member-: let"},
+		"mutex with kazoo, reader of another": {[]string{znode.Lock, znode.KazooLock}, "_c_x-__READ__",
+			apart + "lock- or __lock__: let"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

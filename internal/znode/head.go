@@ -11,23 +11,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Head returns the contender at the head of the queue, and a watch that fires when the head may have changed. If the queue
-// is empty it returns false, and the watch fires when a contender may have come.
+// Head returns the contender at the head of the queue, and a watch that fires when the head may have changed. If the
+// queue is empty it returns false, and the watch fires when there may be a contender.
 //
 // It watches only the head, so that contenders that join behind it fire nothing. Without a head it watches the
 // children, or, if the parent is missing, its creation.
 //
-// The caller keeps known from one call to the next. Head reads the first of the last list or, if that has gone, the next. Only if both
-// have gone it lists again.
+// The caller keeps known from one call to the next. Head reads the first contender of the last list or, if that is
+// gone, the next one. It lists again only if both are gone.
 //
-// Why that contender is at the head, as it is read:
+// Why that contender is at the head at the time it is read:
 //
-//  1. Whoever stood ahead of it in the list has gone: this session has read that, and never sees an older state.
-//  2. Who came later stands behind it, because the server gives larger numbers to later contenders of one parent.
-//  3. The parent is the same, because the contender was made before the list was read: no transaction after that made it.
+//  1. All contenders that were ahead of it in the list are gone: this session has read that, and never sees an older
+//     state.
+//  2. Those that came later are behind it, because the server gives larger numbers to later contenders of one parent.
+//  3. The parent is the same, because the contender was created before the list was read: no later transaction created
+//     it.
 //
-// A node that is made by hand with a lower number is not seen while the head stands.
-func (q *Queue) Head(ctx context.Context, s *session.Session, known *Line) (zkrecipes.Participant, bool, *session.Watch, error) {
+// A node that is created by hand with a lower number is not noticed while the head exists.
+func (q *Queue) Head(
+	ctx context.Context, s *session.Session, known *Line,
+) (zkrecipes.Participant, bool, *session.Watch, error) {
 	h, err := q.readHead(ctx, s, known)
 	return h.in(q), h.name != "", h.watch, err
 }
@@ -47,17 +51,18 @@ func (h head) in(q *Queue) zkrecipes.Participant {
 	return participant(q.Child(h.name), h.data, h.stat)
 }
 
-// Line is the front of a queue as one session has listed it. It is for one caller at a time.
+// Line is the front of a queue as one session has listed it. It must not be used concurrently.
 type Line struct {
 	session int64
-	names   []string // of the first contenders in their order, without those that were at the head and have gone
-	zxid    int64    // of the newest transaction that had changed the children
+	// Of the first contenders in order, without those that were at the head and are gone.
+	names []string
+	zxid  int64 // of the latest transaction that had changed the children
 }
 
-// mostKnown is how many contenders a Line has when it is new: it stays in memory as long as the head is observed.
+// mostKnown is how many contenders a new Line has: it stays in memory as long as the head is observed.
 const mostKnown = 100
 
-// tries is how many contenders are read one after the other before the queue is listed again.
+// tries is how many contenders are read one after another before the queue is listed again.
 const tries = 2
 
 func (q *Queue) readHead(ctx context.Context, s *session.Session, known *Line) (head, error) {
@@ -82,14 +87,14 @@ func (q *Queue) readHead(ctx context.Context, s *session.Session, known *Line) (
 			return head{}, err
 		case listed || stat.Czxid <= known.zxid:
 			return head{name, data, stat, w}, nil
-		default: // another node of this name
+		default: // another node with this name
 			s.Unwatch(w)
 			known.names = nil
 		}
 	}
 }
 
-// listHead lists the queue. If it is empty, a watch fires when a contender may have come.
+// listHead lists the queue. If it is empty, the returned watch fires when there may be a contender.
 func (q *Queue) listHead(ctx context.Context, s *session.Session, known *Line) (*session.Watch, error) {
 	for {
 		children, stat, err := s.ChildrenStat(ctx, q.Path())
@@ -116,12 +121,12 @@ func (q *Queue) listHead(ctx context.Context, s *session.Session, known *Line) (
 	}
 }
 
-// take notes a list. It reports whether there are contenders.
+// take records a list. It reports whether there are contenders.
 func (l *Line) take(q *Queue, children []string, parent zk.Stat) bool {
 	queue := q.Arrange(children)
 	l.names, l.zxid = nil, parent.Pzxid
 	for _, c := range queue[:min(len(queue), mostKnown)] {
-		l.names = append(l.names, strings.Clone(c.Name)) // which would keep the whole list
+		l.names = append(l.names, strings.Clone(c.Name)) // a clone, since the name would keep the whole list in memory
 	}
 	return len(queue) > 0
 }

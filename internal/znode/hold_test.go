@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCheck_AsksTheLeader: a server that lags behind would say that the node is there.
+// TestCheck_AsksTheLeader: a server that lags behind would report that the node exists.
 func TestCheck_AsksTheLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -35,7 +35,8 @@ func TestCheck_AsksTheLeader(t *testing.T) {
 	})
 }
 
-// TestAcquire_KeepsTheProofFreshWhileItHolds: a waiter does not, and after the hold it ends, however the hold ended.
+// TestAcquire_KeepsTheProofFreshWhileItHolds: a waiter does not keep it fresh, and neither does a hold that has ended,
+// however it ended.
 func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		heartbeats := func(label string) int { return bubble.Syncs(srv, zktest.Label(label)) }
@@ -68,7 +69,7 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 	})
 }
 
-// The holder releases while another goroutine asks: the node is gone, and nothing was lost.
+// The holder releases while another goroutine checks: the node is gone, but nothing was lost.
 func TestCheck_ReleasedMeanwhile_IsNoLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -85,7 +86,7 @@ func TestCheck_ReleasedMeanwhile_IsNoLoss(t *testing.T) {
 	})
 }
 
-// A holder that is cut off has the lead to stop in order.
+// A holder that is cut off has the lead time to stop cleanly.
 func TestExpiring_CutOff_ComesBeforeTheLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)

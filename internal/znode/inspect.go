@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// List returns the contenders in the order of the queue, as new as this call. Contenders that leave while they are read are
-// left out. A queue without a parent is empty.
+// List returns the contenders in queue order, at least as new as this call. It omits contenders that leave while they
+// are read. A queue without a parent is empty.
 func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	contenders, err := q.contenders(ctx)
 	if err != nil {
@@ -41,7 +41,8 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return list, nil
 }
 
-// first returns the contender at the head of the queue, as new as the last read of the client; zero if there is none.
+// first returns the contender at the head of the queue, at least as new as the client's last read; zero if there is
+// none.
 func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
 	children, err := q.Client().Children(ctx, q.Path())
 	if errors.Is(err, zk.ErrNoNode) {
@@ -60,13 +61,13 @@ func (q *Queue) first(ctx context.Context) (zkrecipes.Participant, error) {
 	return zkrecipes.Participant{}, nil
 }
 
-// Parse returns what the path of a contender says of it.
+// Parse returns the contender that the name in path describes.
 func (q *Queue) Parse(path string) Contender {
 	c, _ := layout.Parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds...)
 	return c
 }
 
-// Arrange returns the contenders among children, in the order of the queue.
+// Arrange returns the contenders among children in queue order.
 func (q *Queue) Arrange(children []string) []Contender {
 	queue, _ := arrange(children, q.kinds)
 	return queue

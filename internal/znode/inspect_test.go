@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// crowd makes so many contenders of other clients, and returns their paths in the order of the queue.
+// crowd creates n contenders of other clients, and returns their paths in queue order.
 func crowd(t *testing.T, srv *zktest.Server, n int) (paths []string) {
 	t.Helper()
 	for range n {
@@ -24,11 +24,11 @@ func crowd(t *testing.T, srv *zktest.Server, n int) (paths []string) {
 	return paths
 }
 
-// TestList_OfALongQueue: all contenders, in their order.
+// TestList_OfALongQueue: all contenders are listed in order.
 func TestList_OfALongQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		section(t, q) // makes the parents
+		section(t, q) // creates the parents
 		want := crowd(t, srv, 200)
 		list, err := q.List(t.Context())
 		require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestList_OfALongQueue(t *testing.T) {
 	})
 }
 
-// TestList_ContenderLeavesMeanwhile: it is left out.
+// TestList_ContenderLeavesMeanwhile: it is omitted.
 func TestList_ContenderLeavesMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -56,7 +56,7 @@ func TestList_ContenderLeavesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestList_Refused: a list that is not whole, or may be old, is none.
+// TestList_Refused: an incomplete list, or one that may be stale, is an error.
 func TestList_Refused(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpSync, zktest.OpGetChildren2, zktest.OpGetData} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -85,8 +85,8 @@ func TestRevoke_HolderLeavesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestTry_NamesTheHolder: the contender at the head, in whatever order the server lists the others. If it leaves in
-// the meantime, it is not named. If the server refuses to answer, the error says that as well.
+// TestTry_NamesTheHolder: it names the contender at the head, in whatever order the server lists the others. If it
+// leaves in the meantime, it is not named. If the server refuses to answer, the error reports that as well.
 func TestTry_NamesTheHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -133,7 +133,7 @@ func TestTry_Refused(t *testing.T) {
 	}
 }
 
-// TestTooLarge: data that no server takes are refused before anything is sent.
+// TestTooLarge: data that no server accepts are refused before anything is sent.
 func TestTooLarge(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queueWith(t, dial(t, srv, "a"), make([]byte, 1<<20))

@@ -13,26 +13,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// listing is one reading of a queue's children. What it has read is valid once done is closed.
+// listing is one read of a queue's children. Its result is valid once done is closed.
 type listing struct {
-	done   chan struct{}
-	sent   chan struct{} // closed once the request has been sent; nil if none is sent behind it
-	sends  atomic.Int32  // how many times it has been sent
-	queue  []Contender   // in order once it has been sorted
-	others []string      // children that are no contenders
+	done chan struct{}
+	// Closed once the request has been sent; nil if no other listing is sent after it.
+	sent   chan struct{}
+	sends  atomic.Int32 // how many times it has been sent
+	queue  []Contender  // in order once sorted
+	others []string     // children that are not contenders
 	err    error
-	behind *listing // of another queue, sent after this one; see Queue.behind
+	behind *listing // the listing of another queue, sent after this one; see Queue.behind
 
-	atOnce  bool      // it was sent as its only caller asked for it, and did not wait for another
-	callers int       // who have asked for it; settled before it is read
-	once    sync.Once // guards the order of a listing of several callers, which does not change after that
+	// Sent as soon as its only caller requested it, without waiting for another listing.
+	atOnce bool
+	// How many callers requested it; final before it is read.
+	callers int
+	// Guards the sorting of a listing with several callers; the order does not change after that.
+	once sync.Once
 }
 
 func newListing() *listing {
 	return &listing{done: make(chan struct{})}
 }
 
-// listingOf returns a listing of children that have been read.
+// listingOf returns a listing of children that have already been read.
 func (q *Queue) listingOf(names []string) *listing {
 	l := newListing()
 	l.queue, l.others = pick(names, q.kinds)
@@ -40,11 +44,11 @@ func (q *Queue) listingOf(names []string) *listing {
 	return l
 }
 
-// sentOnce reports whether this listing, which is done, was sent once. If it was repeated, what was sent behind it may have
-// been read before it.
+// sentOnce reports whether this listing, which is done, was sent only once. If it was repeated, a request sent after it
+// may have been read before it.
 func (l *listing) sentOnce() bool { return l.sends.Load() == 1 }
 
-// wait returns when the answer is there.
+// wait returns when the answer has arrived.
 func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	select {
 	case <-l.done:
@@ -56,8 +60,8 @@ func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// locate returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
-// then in order up to that place, with the others behind it.
+// locate returns the index of the first of a node's contenders in the queue, or -1 if one of them is missing.
+// Afterwards the queue is in order up to that index, with the others behind it.
 func (l *listing) locate(contenders []Contender) int {
 	if l.callers <= 1 && len(contenders) == 1 {
 		return arrangeAhead(l.queue, contenders[0])
@@ -71,7 +75,7 @@ func (l *listing) locate(contenders []Contender) int {
 	return l.index(contenders[0])
 }
 
-// sort brings the whole queue into order.
+// sort sorts the whole queue.
 func (l *listing) sort() {
 	if l.callers <= 1 {
 		slices.SortFunc(l.queue, layout.Compare)
@@ -80,7 +84,7 @@ func (l *listing) sort() {
 	l.once.Do(func() { slices.SortFunc(l.queue, layout.Compare) })
 }
 
-// index is for a queue that is sorted.
+// index returns the index of c in a sorted queue, or -1.
 func (l *listing) index(c Contender) int {
 	i, found := slices.BinarySearchFunc(l.queue, c, layout.Compare)
 	if !found {
@@ -106,7 +110,7 @@ func newShared(q *Queue, s *session.Session) *sharedQueue {
 func (sq *sharedQueue) list() *listing {
 	l, begins := sq.listings.join(sq.newListing)
 	if begins {
-		l.atOnce = true // nobody else has it
+		l.atOnce = true // no other caller has it
 		sq.read(l)
 	}
 	return l
@@ -121,7 +125,7 @@ func (sq *sharedQueue) newListing() *listing {
 	return l
 }
 
-// read sends the request of a listing. Its answer completes the listing, and begins the next if there is one.
+// read sends the request of a listing. The answer completes the listing, and begins the next one, if any.
 func (sq *sharedQueue) read(l *listing) {
 	sent := func() {
 		if l.sends.Add(1) == 1 && l.sent != nil {
@@ -136,14 +140,15 @@ func (sq *sharedQueue) read(l *listing) {
 		}
 	}
 	if !sq.session.ReadChildren(sq.queue.Path(), sent, listed) {
-		listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the session's end
+		listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the end of the session
 	}
 }
 
 // listBehind returns a listing that is sent after that of another queue in the same session.
 func (sq *sharedQueue) listBehind(other *listing) *listing {
 	l := newListing()
-	l.callers = 2 // as other may have: whoever finds it done finds it in order
+	// other may have several too: whoever finds this one done finds it in order.
+	l.callers = 2
 	if !sq.session.Go(func(ctx context.Context) {
 		defer close(l.done)
 		select {
@@ -156,7 +161,7 @@ func (sq *sharedQueue) listBehind(other *listing) *listing {
 		l.queue, l.others = pick(names, sq.queue.kinds)
 		l.sort()
 	}) {
-		l.err = zkrecipes.ErrClosed // waiters see the session's end
+		l.err = zkrecipes.ErrClosed // waiters see the end of the session
 		close(l.done)
 	}
 	return l

@@ -18,7 +18,7 @@ func contendersOf(keys ...string) (list []Contender) {
 	return list
 }
 
-// Several waiters read a shared listing at once, so its order must not change after the first of them has put it in order.
+// Several waiters read a shared listing at once, so its order must not change once the first of them has sorted it.
 func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 	t.Parallel()
 	l := &listing{queue: contendersOf("5", "3", "1", "4", "2"), callers: 2}
@@ -64,7 +64,8 @@ func TestPlace_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	}
 }
 
-// TestLine_KeepsItsNamesAlone: the names of a list share their memory, and the line is kept for as long as the queue is used.
+// TestLine_KeepsItsNamesAlone: the names of a list share their memory, and the line is kept as long as the queue is in
+// use.
 func TestLine_KeepsItsNamesAlone(t *testing.T) {
 	t.Parallel()
 	name := "_c_x-" + Lock + "0000000007"

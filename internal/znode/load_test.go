@@ -35,14 +35,15 @@ func TestAcquire_Waiters_SendNoSyncs(t *testing.T) {
 	})
 }
 
-// After a wait of hours, the proof of a waiter has long run out. Its sync and its reads are sent together, the sync
-// first. It is tried several times: if the heartbeat sent that sync, it would be the first by chance. A waiter that
-// is armed reads nothing, and waits only for the sync.
+// After a wait of hours, the proof of a waiter has long lapsed. Its sync and its reads are sent together, the sync
+// first. The test makes several attempts: if the heartbeat sent that sync, it would be first by chance. An armed waiter
+// reads nothing, and waits only for the sync.
 func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 	const roundTrip = 10 * time.Millisecond
 	for _, c := range []struct{ armed, reconnected bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
 		var took []time.Duration
-		for _, wait := range append([]time.Duration{time.Second, 4 * time.Hour}, slices.Repeat([]time.Duration{10 * time.Minute}, 7)...) {
+		for _, wait := range append([]time.Duration{time.Second, 4 * time.Hour},
+			slices.Repeat([]time.Duration{10 * time.Minute}, 7)...) {
 			inBubbleWith(t, c.armed, func(t *testing.T, srv *zktest.Server) {
 				h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 				b := acquire(t.Context(), queue(t, srv, "b"))
@@ -72,7 +73,7 @@ func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 	}
 }
 
-// The waiters of a session that is connected again all read again. The proof that they need is one for all of them.
+// The waiters of a session that reconnects all read again. They share the one proof that they need.
 func TestAcquire_WaitersOfOneSession_AskForOneProof(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -92,7 +93,7 @@ func TestAcquire_WaitersOfOneSession_AskForOneProof(t *testing.T) {
 	})
 }
 
-// TestAcquire_Over_SendsNoSyncs: a session is kept proven for as long as it has contenders or holds, and no longer.
+// TestAcquire_Over_SendsNoSyncs: a session is kept proven only as long as it has contenders or holds.
 func TestAcquire_Over_SendsNoSyncs(t *testing.T) {
 	for name, attempt := range map[string]func(t *testing.T, srv *zktest.Server, q *znode.Queue){
 		"released": func(t *testing.T, srv *zktest.Server, q *znode.Queue) { section(t, q) },

@@ -18,8 +18,8 @@ func (q *Queue) nested(ctx context.Context, kind string) (*zkrecipes.Hold, bool)
 	return q.Held(ctx, kind)
 }
 
-// Held returns another hold on the contender of the given kind that ctx descends from, if that is still held and ctx has
-// not ended. The contender goes with the last of its holds.
+// Held returns another hold on the contender of the given kind that ctx descends from, provided it is still held and
+// ctx has not ended. The contender is removed with the last of its holds.
 func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
 	return hold.Again(ctx, q.parent, kind)
 }
@@ -38,12 +38,12 @@ func (q *Queue) conflicting(kind string) []string {
 	return slices.DeleteFunc(slices.Clone(q.kinds), func(other string) bool { return other == Read })
 }
 
-// ErrNotHeld says that a context does not descend from a hold that is still held.
+// ErrNotHeld means that a context does not descend from a hold that is still held.
 var ErrNotHeld = errors.New("not held")
 
-// Downgrade takes the place in the queue of the contender of the kind from that ctx descends from. The rule sees both
-// contenders in one list, so no contender behind them can have been granted. Both then hold the place, and it is free when
-// both have left. They have one token, and the next to get the place has a larger one.
+// Downgrade takes the place in the queue of the contender, of the kind from, that ctx descends from. The rule sees both
+// contenders in one list, so no contender behind them can have been granted. Both then hold the place, which is free
+// when both have left. They share one token, and the next contender to get the place has a larger one.
 //
 // Errors: ErrNotHeld if there is no such contender, or its node is not in the list.
 func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes.Hold, error) {

@@ -8,44 +8,52 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// places are the contenders of one Queue in one session, as its waiters see them. If the hold of one is released, the waiter just behind it has its turn at once, without waiting for the deletion.
+// places are the contenders of one Queue in one session, as its waiters see them. When the hold of one is released, the
+// turn passes at once to the waiter just behind it, without waiting for the deletion.
 //
 // Why that is safe:
 //
-//  1. The hold was granted, so no other contender was an obstacle to it. The list of the waiter shows no other
-//     between the two. Or it shows that this contender is its only obstacle.
-//  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
-//     holds have ended.
-//  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If
-//     a connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
+//  1. The hold was granted, so no other contender was an obstacle to it. The list of the waiter shows no other between
+//     the two, or it shows that this contender is its only obstacle.
+//  2. Both nodes belong to this session, so no other session can have its turn while either exists. If the session
+//     ends, both holds have ended.
+//  3. The watch on the waiter's own node is set and has not fired: the node existed at the server's latest event. If a
+//     connection comes up before the hold is made, hold.Give checks whether the node exists. While it does, 1 and 2
 //     hold, whether or not the node of the released hold was deleted by hand.
-//  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can come later
-//     (see share.beginTxn in internal/hold). What else it has sent and had an answer to, this session sees. A write that a caller
-//     guards itself, with a check of the node in Client.Multi, is not known here.
-//  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses
-//     its guarded writes. A hold that was released without a connection hands nothing over either.
-//  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.
+//  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can
+//     arrive later (see share.beginTxn in internal/hold). This session sees whatever else the hold has sent and
+//     received an answer to. A write that a caller guards itself, with a check of the node in Client.Multi, is not
+//     known here.
+//  5. A hold that was lost hands nothing over. Its work may continue, and the deletion of its node is what refuses its
+//     guarded writes. A hold that was released without a connection hands nothing over either.
+//  6. If the deletion is refused, the next hold is valid nevertheless. Contenders behind it wait for the old node
+//     as well.
 //  7. A place may be handed over before the waiter looks (last), or while its list is in flight (glance). The waiter
-//     takes it only if the list shows that contender, by its name. Under a parent that was created again a contender
+//     takes it only if the list shows that contender, by its name: under a parent that was created again, a contender
 //     of another client may have its number.
 //
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
-	mu         sync.Mutex
-	handedOver map[string]chan struct{} // by the name of the contender: closed when its place is handed over; nil until it is looked for
-	last       Contender                // the latest to hand its place over before a waiter had looked for it
+	mu sync.Mutex
+	// By contender name: closed when its place is handed over; nil until a waiter requests it.
+	handedOver map[string]chan struct{}
+	// The latest contender to hand its place over before a waiter had requested its channel.
+	last Contender
 
-	names map[string]string        // of the contenders, by their numbers
-	added map[string]chan struct{} // by the number that a waiter waits for: closed when there is a contender with it
+	names map[string]string // contender names by number
+	// By the number that a waiter waits for: closed when there is a contender with that number.
+	added map[string]chan struct{}
 }
 
-// place is that of one contender, until it is deleted. It is less than a waiter, and a hold may last.
+// place belongs to one contender until that is deleted. It is kept apart from the waiter, which is larger, because a
+// hold may last.
 type place struct {
-	shared      *sharedQueue
-	contender   [1]Contender // an array, for the waiter to list it
-	czxid       int64
-	handedOver  chan struct{}  // nil unless a waiter has looked for it before the deletion
-	parentWatch *session.Watch // from before the deletion; see shortcut
+	shared     *sharedQueue
+	contender  [1]Contender // an array, so that the waiter can use it as a list
+	czxid      int64
+	handedOver chan struct{} // nil unless a waiter requested it before the deletion
+	// Set before the deletion; see shortcut.
+	parentWatch *session.Watch
 }
 
 // Deleting is part of [ephemeral.Observer].
@@ -57,22 +65,23 @@ func (p *place) Deleting() {
 // Deleted is part of [ephemeral.Observer].
 func (p *place) Deleted() { p.shared.shortcut.vacate(p.contender[0], p.czxid, p.parentWatch) }
 
-// HandOver gives the place to the waiter of the session just behind.
+// HandOver passes the place to the waiter of the session just behind.
 func (p *place) HandOver() { p.shared.places.handOver(p.contender[0], p.handedOver) }
 
-// alreadyHandedOver is the channel of a place that was handed over before a waiter looked for it.
+// alreadyHandedOver is the channel of a place that was handed over before a waiter requested it.
 var alreadyHandedOver = func() chan struct{} {
 	handedOver := make(chan struct{})
 	close(handedOver)
 	return handedOver
 }()
 
-// add notes a contender that has been made.
+// add records a contender that has been created.
 func (p *places) add(c Contender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.handedOver == nil {
-		p.handedOver, p.names, p.added = make(map[string]chan struct{}), make(map[string]string), make(map[string]chan struct{})
+		p.handedOver, p.names, p.added = make(map[string]chan struct{}), make(map[string]string),
+			make(map[string]chan struct{})
 	}
 	p.handedOver[c.Name], p.names[c.Key] = nil, c.Name
 	if added := p.added[c.Key]; added != nil {
@@ -81,8 +90,8 @@ func (p *places) add(c Contender) {
 	}
 }
 
-// remove notes that a contender is about to be deleted. It returns the channel to close when its place is handed over; nil if no
-// waiter has looked for it.
+// remove records that a contender is about to be deleted. It returns the channel to close when its place is handed
+// over, or nil if no waiter has requested it.
 func (p *places) remove(c Contender) (handedOver chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,10 +101,10 @@ func (p *places) remove(c Contender) (handedOver chan struct{}) {
 	return handedOver
 }
 
-// handOver hands over the place of a contender whose deletion is on its way, with what remove has returned.
+// handOver hands over the place of a contender whose deletion is in flight. handedOver is what remove returned.
 func (p *places) handOver(c Contender, handedOver chan struct{}) {
 	if handedOver != nil {
-		close(handedOver) // once, as the deletion is sent once
+		close(handedOver) // only once, as the deletion is sent once
 		return
 	}
 	p.mu.Lock()
@@ -103,7 +112,7 @@ func (p *places) handOver(c Contender, handedOver chan struct{}) {
 	p.last = c
 }
 
-// find returns the channel of a contender of the session; nil for others, and for one that has left and handed nothing over.
+// find returns the channel of a contender of the session, or nil for others and for one that left without handing over.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,13 +122,14 @@ func (p *places) find(name string) <-chan struct{} {
 	}
 	if ours && handedOver == nil {
 		handedOver = make(chan struct{})
-		p.handedOver[strings.Clone(name)] = handedOver // the name would keep the list that it is from
+		// A clone, since the name would keep the list that it comes from in memory.
+		p.handedOver[strings.Clone(name)] = handedOver
 	}
 	return handedOver
 }
 
-// justAhead returns the name of the contender of this session that has the number before that of c. Callers hear of their contenders
-// in any order, so it waits for this contender. If ctx ends or stop is closed before, it returns "".
+// justAhead returns the name of the contender of this session that has the number before that of c. Callers learn of
+// their contenders in any order, so it waits for that contender. If ctx ends or stop is closed first, it returns "".
 func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{}) string {
 	number := numberBefore(c.Key)
 	if number == "" {
@@ -148,7 +158,7 @@ func (p *places) justAhead(ctx context.Context, c Contender, stop <-chan struct{
 	return p.last.Name
 }
 
-// isHandedOver reports whether a place was handed over; false for nil.
+// isHandedOver reports whether a place was handed over. It reports false for nil.
 func isHandedOver(handedOver <-chan struct{}) bool {
 	select {
 	case <-handedOver:

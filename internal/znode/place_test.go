@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// line makes a holder and n waiters of one session.
+// line creates a holder and n waiters of one session.
 func line(t *testing.T, q *znode.Queue, n int) (holder *zkrecipes.Hold, waiting []*bubble.Attempt) {
 	t.Helper()
 	holder = acquire(t.Context(), q).Granted(t, time.Hour)
@@ -34,7 +34,7 @@ func line(t *testing.T, q *znode.Queue, n int) (holder *zkrecipes.Hold, waiting 
 	return holder, waiting
 }
 
-// at returns the queue as a client made by Sub sees it; of the client itself for "".
+// at returns the queue as seen by a client made by Sub with the prefix, or by c itself if prefix is "".
 func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
 	t.Helper()
 	if prefix != "" {
@@ -47,7 +47,8 @@ func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
 	return q
 }
 
-// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms.
+// Sixteen goroutines of one client managed 36 sections a second, because each hand-over took two or three round trips
+// of 10 ms.
 func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -57,7 +58,7 @@ func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
 	})
 }
 
-// sections returns how many sections callers have, one for each queue.
+// sections returns how many sections the callers complete, with one caller for each queue.
 func sections(t *testing.T, within time.Duration, queues []*znode.Queue) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -87,7 +88,8 @@ func sections(t *testing.T, within time.Duration, queues []*znode.Queue) int {
 	return int(sections.Load())
 }
 
-// TestPlace_Released_GrantsTheNextAtOnce: without an answer to the deletion, whoever waits behind the two.
+// TestPlace_Released_GrantsTheNextAtOnce: it does not wait for the answer to the deletion, whoever waits behind the
+// two.
 func TestPlace_Released_GrantsTheNextAtOnce(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -112,7 +114,7 @@ func TestPlace_Released_GrantsTheNextAtOnce(t *testing.T) {
 	})
 }
 
-// TestPlace_AnotherSessionIsNext: a session hands over to the next in the queue, and not past it.
+// TestPlace_AnotherSessionIsNext: a session hands over to the next contender in the queue, and not past it.
 func TestPlace_AnotherSessionIsNext(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -129,8 +131,8 @@ func TestPlace_AnotherSessionIsNext(t *testing.T) {
 	})
 }
 
-// TestPlace_NotReleased_HandsNothingOver: the work of a lost hold may continue, and without a connection nothing is
-// in flight.
+// TestPlace_NotReleased_HandsNothingOver: the work of a lost hold may continue, and without a connection nothing is in
+// flight.
 func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold){
 		"deleted by hand": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
@@ -174,7 +176,8 @@ func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
 	}
 }
 
-// TestPlace_OwnNodeGone: a waiter that was deleted by hand queues again. If it was granted before it heard of that, its hold ends.
+// TestPlace_OwnNodeGone: a waiter whose node was deleted by hand queues again. If it was granted before it learned of
+// that, its hold ends.
 func TestPlace_OwnNodeGone(t *testing.T) {
 	for _, heard := range []bool{true, false} {
 		inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -209,14 +212,14 @@ func TestPlace_Nested_ReleasesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied when the next hold has
+// TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied after the next hold has
 // begun, so the waiter waits for the deletion, and with it for the end of the guard.
 func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, c := range map[string]struct {
 		action  zktest.Action
-		give    bool   // the caller gives up
+		give    bool   // whether the caller gives up
 		outcome error  // of the transaction
 		holds   string // what the next holder reads
 	}{
@@ -263,7 +266,7 @@ func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
 	}
 }
 
-// TestPlace_TransactionAnswered_HandsOver: what is over keeps nobody waiting.
+// TestPlace_TransactionAnswered_HandsOver: a finished transaction keeps nobody waiting.
 func TestPlace_TransactionAnswered_HandsOver(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -284,7 +287,7 @@ func TestPlace_TransactionAnswered_HandsOver(t *testing.T) {
 	})
 }
 
-// TestPlace_DeletionRefused: the next hold holds, also for its writes. The others wait for the old node.
+// TestPlace_DeletionRefused: the next hold is valid, including its writes. The others wait for the old node.
 func TestPlace_DeletionRefused(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -293,7 +296,8 @@ func TestPlace_DeletionRefused(t *testing.T) {
 		holder, waiting := line(t, q, 1)
 		other := acquire(t.Context(), queue(t, srv, "b"))
 		other.Waits(t)
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, holder.Release(t.Context()), zk.ErrNoAuth)
 		h := waiting[0].Granted(t, 0)
 		_, err = h.Txn(t.Context(), zkrecipes.OpSet("/x", []byte("1"), -1))
@@ -323,7 +327,7 @@ func TestPlace_PredecessorGaveUp(t *testing.T) {
 	})
 }
 
-// TestPlace_WriterBehindSeveralReaders: the reader that it waits for was granted beside others.
+// TestPlace_WriterBehindSeveralReaders: the reader that it waits for was granted alongside others.
 func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
@@ -340,7 +344,8 @@ func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 	})
 }
 
-// TestPlace_LostOnSuspend_HandsNothingOver: the hold has ended with the connection. The waiter waits until its node has gone.
+// TestPlace_LostOnSuspend_HandsNothingOver: the hold ended with the connection. The waiter waits until its node is
+// gone.
 func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -360,7 +365,7 @@ func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
 	})
 }
 
-// TestPlace_SessionLostBetween: a contender of the last session hands its place over no more.
+// TestPlace_SessionLostBetween: a contender of the last session no longer hands its place over.
 func TestPlace_SessionLostBetween(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -370,7 +375,8 @@ func TestPlace_SessionLostBetween(t *testing.T) {
 		waiting.Waits(t)
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)
-		srv.Stall(zktest.Label("a"), zktest.Both) // else the event of the first deletion may grant the waiter, and that of its own ends the hold
+		// Otherwise the event of the first deletion may grant the waiter, and that of its own node then ends the hold.
+		srv.Stall(zktest.Label("a"), zktest.Both)
 		srv.Expire(s.ID())
 		<-holder.Done()
 		srv.Heal(zktest.Label("a"))
@@ -383,13 +389,15 @@ func TestPlace_SessionLostBetween(t *testing.T) {
 	})
 }
 
-// TestPlace_OtherObjects: an object hands over only to its own callers. Those of another wait for the deletion.
+// TestPlace_OtherObjects: an object hands over only to its own callers. Those of another object wait for the deletion.
 func TestPlace_OtherObjects(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		kazoo, err := znode.New(c, path, recipe.Config{}, znode.Lock, znode.KazooLock)
 		require.NoError(t, err)
-		for _, queues := range [][]*znode.Queue{{kazoo, at(t, c, "")}, {at(t, c, ""), kazoo}, {at(t, c, ""), at(t, c, "/app")}} {
+		for _, queues := range [][]*znode.Queue{
+			{kazoo, at(t, c, "")}, {at(t, c, ""), kazoo}, {at(t, c, ""), at(t, c, "/app")},
+		} {
 			holder := acquire(t.Context(), queues[0]).Granted(t, time.Hour)
 			waiting := acquire(t.Context(), queues[1])
 			waiting.Waits(t)
@@ -404,7 +412,8 @@ func TestPlace_OtherObjects(t *testing.T) {
 		}
 		theirs, err := srv.Create(path+"/other"+znode.KazooLock, nil, zktest.PersistentSequential)
 		require.NoError(t, err)
-		release(t, acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)) // it is not ephemeral, and so not its own
+		// The node is not ephemeral, and therefore not its own.
+		release(t, acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour))
 		waiting := acquire(t.Context(), kazoo)
 		waiting.Waits(t)
 		require.NoError(t, srv.Delete(theirs))
@@ -412,7 +421,7 @@ func TestPlace_OtherObjects(t *testing.T) {
 	})
 }
 
-// TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast, which may have come through another object.
+// TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast: the last hold may have come through another object.
 func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -429,14 +438,15 @@ func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
 	})
 }
 
-// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are granted, a
-// writer is not.
+// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are granted, a writer
+// is not.
 func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		rw, err := znode.New(c, path, recipe.Config{}, znode.Read, znode.Write)
 		require.NoError(t, err)
-		write, read := znode.Entry{Kind: znode.Write, Rule: znode.First}, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+		write, read := znode.Entry{Kind: znode.Write, Rule: znode.First},
+			znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		writer := acquireAs(t.Context(), rw, write).Granted(t, time.Hour)
 		waiting := acquireAs(t.Context(), rw, write)
 		waiting.Waits(t)
@@ -452,8 +462,8 @@ func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
 	})
 }
 
-// Three callers come together. The list of the last two leaves when the first list has been answered. Meanwhile they read the contender
-// ahead of them. After two round trips all are ready for a hand-over.
+// Three callers arrive together. The list of the last two is sent when the first list has been answered. Meanwhile they
+// read the contender ahead of them. After two round trips all are ready for a hand-over.
 func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")
@@ -475,8 +485,8 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	})
 }
 
-// A caller that acquires again finds that its own contender handed its place over. The list that left with the create
-// says more, and takes no extra round trip.
+// A caller that acquires again finds that its own contender handed its place over. The list that was sent with the
+// create shows more, and takes no extra round trip.
 func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := at(t, dial(t, srv, "a"), "")
@@ -490,7 +500,7 @@ func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {
 	})
 }
 
-// A place was handed over before the waiter just behind has read a list. Its list still shows that contender, and
+// A place is handed over before the waiter just behind it has read a list. Its list still shows that contender, and
 // another one ahead of it that hands over too, so the waiter has its turn by the read that it makes in any case.
 func TestPlace_HandedOverBeforeTheWaiterLooks(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -511,8 +521,8 @@ func TestPlace_HandedOverBeforeTheWaiterLooks(t *testing.T) {
 	})
 }
 
-// The place of one contender was handed over. Under a parent that was created again, a contender of another client
-// may have its number.
+// The place of one contender was handed over. Under a parent that was created again, a contender of another client may
+// have its number.
 func TestPlace_HandedOver_TheNumberIsAnothersUnderANewParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		ours, theirs := at(t, dial(t, srv, "a"), ""), at(t, dial(t, srv, "b"), "")
@@ -532,7 +542,8 @@ func TestPlace_HandedOver_TheNumberIsAnothersUnderANewParent(t *testing.T) {
 	})
 }
 
-// The contender of the number before is of another client. The waiter waits for its list, and no longer than its context.
+// The contender with the number before belongs to another client. The waiter waits for its list, but no longer than its
+// context.
 func TestPlace_WaitsForTheOneJustAhead_NoLongerThanItsContext(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		ours, theirs := at(t, dial(t, srv, "a"), ""), at(t, dial(t, srv, "b"), "")
@@ -555,9 +566,10 @@ func TestPlace_PredecessorGoneBeforeItIsRead_OthersHold(t *testing.T) {
 		q := queue(t, srv, "a")
 		acquire(t.Context(), q).Waits(t)
 		ahead := last(srv)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: ahead}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(ahead))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: ahead},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete(ahead))
+			}))
 		mine := acquire(t.Context(), q)
 		mine.Waits(t)
 		require.NoError(t, holder.Err())
@@ -566,27 +578,32 @@ func TestPlace_PredecessorGoneBeforeItIsRead_OthersHold(t *testing.T) {
 	})
 }
 
-// A waiter whose place had been handed over before it looked, and which could not read its own node, sent 10,000 requests in ten
-// seconds, until the server deleted the old node.
+// A waiter whose place had been handed over before it looked, and which could not read its own node, sent 10,000
+// requests in ten seconds, until the server deleted the old node.
 func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
-	for name, code := range map[string]zktest.Code{"not allowed": zktest.CodeNoAuth, "fault of the server": zktest.CodeRuntimeInconsistency} {
+	for name, code := range map[string]zktest.Code{
+		"not allowed": zktest.CodeNoAuth, "fault of the server": zktest.CodeRuntimeInconsistency,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				q := queue(t, srv, "a")
 				holder := acquire(t.Context(), q).Granted(t, time.Hour)
 				srv.SetLatency(time.Millisecond)
-				refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+				refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1},
+					zktest.Fail(zktest.CodeNoAuth))
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				require.ErrorIs(t, holder.Release(ended), context.Canceled)
-				unread := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1}, zktest.Fail(code))
+				unread := srv.Intercept(zktest.Match{Op: zktest.OpGetData,
+					Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1}, zktest.Fail(code))
 				mine := acquire(t.Context(), q)
 				time.Sleep(time.Second)
 				mine.Waits(t)
 				sent := requests(srv, "a")
 				time.Sleep(bubble.Timeout)
 				require.Less(t, sent.Hits(), 50)
-				unread.Remove() // so it takes its place when it reads again, as if an event were lost
+				// It therefore takes its place when it reads again, as if an event were lost.
+				unread.Remove()
 				h := mine.Granted(t, 3*bubble.Timeout)
 				require.True(t, srv.Exists(holder.Path()))
 				refused.Remove()
@@ -596,7 +613,7 @@ func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
 	}
 }
 
-// TestPlace_NothingIsKept: of contenders that have left, whichever way, when the last has.
+// TestPlace_NothingIsKept: once the last contender has left, nothing is kept of any of them, however they left.
 func TestPlace_NothingIsKept(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		srv.SetLatency(time.Millisecond)

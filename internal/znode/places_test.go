@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A parent that is made anew numbers its contenders from 0 again, so a number may come twice before a waiter for it has run.
+// A parent that is created again numbers its contenders from 0, so a number may recur before a waiter for it has run.
 func TestPlaces_NumberComesTwice(t *testing.T) {
 	var p places
 	p.add(Contender{Name: "x-0000000000", Key: "0000000000"})
@@ -18,7 +18,7 @@ func TestPlaces_NumberComesTwice(t *testing.T) {
 	require.Equal(t, "y-0000000007", p.justAhead(t.Context(), Contender{Key: "0000000008"}, nil))
 }
 
-// The latest to hand over its place counts only if it has the number before.
+// The latest contender to hand over its place counts only if it has the number before.
 func TestPlaces_JustAhead_AnotherHasHandedOver(t *testing.T) {
 	var p places
 	last := Contender{Name: "x-0000000003", Key: "0000000003"}

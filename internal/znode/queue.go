@@ -1,7 +1,7 @@
-// Package znode has queues of contenders: who is granted, and how the others wait. A contender is an ephemeral sequential node
-// under the parent of its queue. The order of the sequence numbers is the order of the queue. Each waiter waits for the contender
-// ahead of it, and decides by what it reads after that has gone. A mutex, a lock with readers and writers and an election are one
-// queue each; a semaphore is two.
+// Package znode implements queues of contenders: which of them is granted, and how the others wait. A contender is an
+// ephemeral sequential node under the parent of its queue, and the order of the sequence numbers is the order of the
+// queue. Each waiter waits for a contender ahead of it, and once that has left decides by what it then reads. A mutex,
+// a read-write lock and an election are one queue each; a semaphore is two.
 package znode
 
 import (
@@ -24,36 +24,37 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Queue has the contenders under one parent. It is safe for concurrent use. In each session its callers share one sharedQueue.
+// Queue holds the contenders under one parent. It is safe for concurrent use. In each session its callers share one
+// sharedQueue.
 type Queue struct {
 	parent    *ephemeral.Parent
-	name      string // what errors and tracers call it: its path, or the path of its semaphore
+	name      string // its name in errors and traces: its path, or the path of its semaphore
 	kinds     []string
 	config    recipe.Config
 	shortcuts bool      // see shortcut
-	arms      bool      // a waiter may be armed
-	eager     bool      // a waiter may look early: see armed.go
-	behind    *Queue    // is listed behind each listing of this one; nil is none
-	skipped   sync.Once // logs children that are no contenders
+	arms      bool      // waiters may be armed
+	eager     bool      // waiters may look early: see armed.go
+	behind    *Queue    // listed after each listing of this queue; may be nil
+	skipped   sync.Once // guards the log entry about children that are not contenders
 	accepted  []string  // kinds of contenders that servers accept
 
 	mu     sync.Mutex
-	newest *sharedQueue // of the newest session
+	newest *sharedQueue // that of the newest session
 }
 
-// Entry is what a caller queues with.
+// Entry describes what a caller queues with.
 type Entry struct {
-	Kind string // one of the queue's
+	Kind string // one of the queue's kinds
 	Rule Rule
-	As   string // what tracers call the recipe
-	// Joined, unless it is nil, is told the path of each contender that [Queue.Acquire] makes for the caller.
+	As   string // the name of the recipe in traces
+	// Joined, if not nil, is called with the path of each contender that [Queue.Acquire] creates for the caller.
 	Joined func(path string)
 }
 
-// New returns the queue under path. Contenders of the given kinds take part in its order, and those of kazoo that stand for
-// them, if config says so.
+// New returns the queue under path. Contenders of the given kinds take part in its order, and also kazoo's counterparts
+// of them if config says so.
 //
-// Errors: a nil client; a path that is relative, malformed or the root.
+// Errors: if client is nil; if path is relative, malformed or the root.
 func New(client *client.Client, path string, config recipe.Config, kinds ...string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
@@ -62,22 +63,25 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 		return nil, err
 	}
 	if path == "/" {
-		return nil, errors.New("path \"/\" is the root of the client, which cannot be a queue: want a path below it, such as /app/lock")
+		return nil, errors.New(
+			"path \"/\" is the root of the client, which cannot be a queue: want a path below it, such as /app/lock",
+		)
 	}
 	if config.Kazoo {
 		kinds = withKazoo(kinds)
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
-	q.eager = config.Eager && q.arms && len(kinds) == 1 // a rule of several kinds says no more than who is in the way
+	// A rule for several kinds only reveals who is in the way.
+	q.eager = config.Eager && q.arms && len(kinds) == 1
 	return q, nil
 }
 
 // newQueue returns a queue without shortcuts.
 func newQueue(client *client.Client, path string, config recipe.Config, kinds ...string) *Queue {
 	q := &Queue{name: path, kinds: kinds, config: config}
-	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
-	// removed a container since.
+	// A parent that kazoo uses too is a plain node: an object of kazoo checks once that it exists, and fails if the server
+	// has since removed a container.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
 	for _, kind := range kinds {
 		if q.check(kind) == nil {
@@ -87,7 +91,7 @@ func newQueue(client *client.Client, path string, config recipe.Config, kinds ..
 	return q
 }
 
-// check returns the error of contenders that no server would accept.
+// check returns the error for contenders that no server would accept.
 func (q *Queue) check(kind string) error {
 	if slices.Contains(q.accepted, kind) {
 		return nil
@@ -104,15 +108,15 @@ func (q *Queue) Client() *client.Client { return q.parent.Client }
 // Child returns the path of a child of the queue.
 func (q *Queue) Child(name string) string { return q.parent.Path + "/" + name }
 
-// sharedWithKazoo reports whether kazoo uses the queue too.
+// sharedWithKazoo reports whether kazoo uses the queue as well.
 func (q *Queue) sharedWithKazoo() bool { return slices.ContainsFunc(q.kinds, isKazoo) }
 
-// spec says what to create for a contender of the given kind.
+// spec describes the node to create for a contender of the given kind.
 func (q *Queue) spec(kind string) ephemeral.Spec {
 	return ephemeral.Spec{Kind: kind, Data: q.config.Data}
 }
 
-// begin tells the tracers that an acquisition begins.
+// begin notifies the tracers that an acquisition begins.
 func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context, *hold.Attempt) {
 	start := zkrecipes.AcquireStart{Recipe: as, Name: q.config.TracerName, Path: q.name, Try: try}
 	return hold.Begin(ctx, q.parent.Client, start)
@@ -125,19 +129,20 @@ func (q *Queue) sharedIn(s *session.Session) *sharedQueue {
 	switch {
 	case q.newest != nil && q.newest.session.ID() == s.ID():
 		return q.newest
-	case s.Err() != nil: // a caller that comes late must not part those of the next session
+	case s.Err() != nil: // a late caller must not separate those of the next session
 		return newShared(q, s)
 	}
 	q.newest = newShared(q, s)
 	return q.newest
 }
 
-// Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
-// caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background. If the
-// queue is reentrant, and ctx descends from a hold on it of the same kind, Acquire returns another hold on that contender.
+// Acquire joins the queue and waits until the rule grants. If the session ends in the meantime, or the contender is
+// deleted by hand, the caller queues again at the tail. On error the caller has left the queue, and its contender is
+// deleted in the background. If the queue is reentrant and ctx descends from a hold on it of the same kind, Acquire
+// returns another hold on that contender.
 //
-// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
-// ErrForeignContender; ErrClosed; otherwise the server's.
+// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends;
+// ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
@@ -157,7 +162,8 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	}))
 }
 
-// Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
+// Try is Acquire for a caller that does not wait. If others are ahead, it returns a *BusyError and leaves nothing
+// behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if h, ok := q.nested(ctx, e.Kind); ok {
 		return h, nil
@@ -167,7 +173,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	}
 	trying, a := q.begin(ctx, e.As, true)
 	return a.End(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
-		l, err := q.current(trying, s) // most refusals need no write
+		l, err := q.current(trying, s) // most refusals cost no write
 		if err != nil {
 			return nil, err
 		}
@@ -179,9 +185,11 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	}))
 }
 
-// AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted. The others count the
-// contenders that are there. So a call whose ctx has ended waits a moment longer for the removal of its own.
-func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
+// AcquireBy is Acquire for a queue without a rule: the contender is granted when turn returns nil. Other callers count
+// the existing contenders, so a call whose ctx has ended waits a moment longer for its own to be removed.
+func (q *Queue) AcquireBy(
+	ctx context.Context, e Entry, turn func(context.Context, *Waiter) error,
+) (*zkrecipes.Hold, error) {
 	if err := q.check(e.Kind); err != nil {
 		return nil, err
 	}
@@ -196,22 +204,27 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 		if err := turn(waiting, w); err != nil {
 			return nil, w.gaveUp(err)
 		}
-		w.since = nil // others count on this turn, and there is no second: if the node is gone, the hold will say so
+		// Others rely on this turn, and there is no second one: if the node is gone, the hold reports it.
+		w.since = nil
 		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 		return h, w.gaveUp(err)
 	}))
 }
 
-// inSession repeats f in the next session for as long as the end of a session is what makes it fail. It is not
-// [client.Client.InSession], for three reasons. A contender that was deleted by hand queues again, in the same session. A create in
-// doubt is no reason to stop: what it made goes with its session. The end of ctx is a *WaitError.
-func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
+// inSession repeats f in the next session whenever f failed because its session ended. It differs from
+// [client.Client.InSession] in three ways: a contender that was deleted by hand queues again in the same session; a
+// create of unknown outcome is no reason to stop, since what it created goes with its session; and the end of ctx is a
+// *WaitError.
+func (q *Queue) inSession(
+	ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error),
+) (*zkrecipes.Hold, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%s: %w", q.name, session.ErrNoContext)
 	}
 	for {
 		s, err := q.parent.Client.Session(ctx)
-		if err != nil && ctx.Err() == nil { // closed, also if the state does not say so yet, or the credentials are refused
+		// Closed, even if the state does not show it yet, or the credentials are rejected.
+		if err != nil && ctx.Err() == nil {
 			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}
 		if err == nil {
@@ -219,7 +232,8 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != zkrecipes.Closed) {
+			if ctx.Err() == nil &&
+				(errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != zkrecipes.Closed) {
 				continue
 			}
 		}
@@ -240,14 +254,16 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 }
 
 // acquire is one acquisition in one session.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool) (*zkrecipes.Hold, error) {
+func (q *Queue) acquire(
+	ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, waits bool,
+) (*zkrecipes.Hold, error) {
 	shortcut := q.sharedIn(s).shortcut
 	vacancy := shortcut.take()
 	w, err := q.join(ctx, s, q.spec(e.Kind), a, !vacancy.exists() || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}
-	defer w.leaveUnlessGranted() // also when a rule panics
+	defer w.leaveUnlessGranted() // even if a rule panics
 	if e.Joined != nil {
 		e.Joined(w.Path())
 	}
@@ -261,8 +277,8 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 	return h, w.gaveUp(err)
 }
 
-// takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, and returns the last listing
-// it went by, if any.
+// takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, with the last listing it
+// used, if any.
 //
 // Errors: *BusyError if others are ahead of a waiter that does not wait.
 func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
@@ -274,7 +290,7 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
-			if w.tooMany == nil { // else the leases are yet to be counted
+			if w.tooMany == nil { // otherwise the leases are yet to be counted
 				w.attempt.At(me)
 			}
 			return l, nil
@@ -283,17 +299,19 @@ func (w *Waiter) takeTurn(rule Rule, waits bool) (*listing, error) {
 		if !waits {
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
-		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule)) // the listing goes meanwhile
+		// The listing can be freed while the waiter waits.
+		turn, err := w.await(w.ctx, w.obstacleOf(l.queue, me, predecessor, rule))
 		if err != nil || turn {
-			return nil, err // without an error: first, and no list was read
+			return nil, err // without an error, the waiter is first, and no list was read
 		}
 	}
 }
 
-// current returns a sorted listing that is as new as this call, as far as the leader knows. A queue without a parent is
-// empty.
+// current returns a sorted listing at least as new as the leader's state when it was called. A queue without a parent
+// is empty.
 func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, error) {
-	if err := s.Sync(ctx, q.parent.Path); err != nil { // a server that lags would say no for too long
+	// A server that lags behind would refuse for too long.
+	if err := s.Sync(ctx, q.parent.Path); err != nil {
 		return nil, err
 	}
 	l := q.sharedIn(s).list()
@@ -304,7 +322,7 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	return l, q.refuseForeign(ctx, s, l.others)
 }
 
-// busy returns the error of a try that found n contenders, the first of them at the path head; empty if there is none.
+// busy returns the error of a try that found n contenders, the first of them at the path head, which may be empty.
 func (q *Queue) busy(ctx context.Context, s *session.Session, head string, n int) error {
 	e := &zkrecipes.BusyError{Path: q.name, Queue: n}
 	if head != "" {
@@ -319,7 +337,7 @@ func (q *Queue) busy(ctx context.Context, s *session.Session, head string, n int
 	return e
 }
 
-// head returns the path of the contender at the head of a sorted listing; empty if there is none.
+// head returns the path of the contender at the head of a sorted listing, or "" if there is none.
 func (q *Queue) head(l *listing) string {
 	if len(l.queue) == 0 {
 		return ""
@@ -334,7 +352,7 @@ func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 	}
 }
 
-// NameIn returns the data of a contender as a name; empty if they are none.
+// NameIn returns the data of a contender as a name, or "" if they are not one.
 func NameIn(data []byte) string {
 	if string(data) == layout.RevokeRequest || !utf8.Valid(data) {
 		return ""

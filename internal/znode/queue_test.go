@@ -44,7 +44,7 @@ func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) 
 	return queueWith(t, dial(t, srv, label, opts...), []byte("me"))
 }
 
-// queueWith returns a queue whose contenders have the data.
+// queueWith returns a queue whose contenders have the given data.
 func queueWith(t *testing.T, c *client.Client, data []byte) *znode.Queue {
 	t.Helper()
 	q, err := znode.New(c, path, recipe.Config{Data: data}, znode.Lock)
@@ -52,7 +52,7 @@ func queueWith(t *testing.T, c *client.Client, data []byte) *znode.Queue {
 	return q
 }
 
-// inBubble runs f with a server, in virtual time: with the shortcuts and without.
+// inBubble runs f with a server in virtual time, once with the shortcuts and once without.
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
 	t.Helper()
 	for _, on := range []bool{true, false} {
@@ -97,7 +97,7 @@ func release(t *testing.T, h *zkrecipes.Hold) {
 func TestAcquire_OneRoundTripWhenFree(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		h, err := q.Acquire(t.Context(), entry) // makes the parents
+		h, err := q.Acquire(t.Context(), entry) // creates the parents
 		require.NoError(t, err)
 		release(t, h)
 		synctest.Wait()
@@ -138,7 +138,8 @@ func TestAcquire_IsFairAndWakesOne(t *testing.T) {
 			}
 			looks := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
-			srv.SetLatency(time.Millisecond) // else the event may come before the release hands over
+			// Otherwise the event may arrive before the release hands over.
+			srv.SetLatency(time.Millisecond)
 			release(t, h)
 			synctest.Wait()
 			srv.SetLatency(0)
@@ -170,8 +171,8 @@ func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
 	})
 }
 
-// TestAcquire_SucceedsInOneSession: a waiter whose predecessor was first still wants to see that
-// the predecessor has gone and that it is in the queue itself.
+// TestAcquire_SucceedsInOneSession: a waiter whose predecessor was first still waits to see that the predecessor is
+// gone and that it is in the queue itself.
 func TestAcquire_SucceedsInOneSession(t *testing.T) {
 	own := func(srv *zktest.Server, holder *zkrecipes.Hold) string {
 		for _, name := range srv.Children(path) {
@@ -219,7 +220,7 @@ func TestAcquire_SucceedsInOneSession(t *testing.T) {
 	}
 }
 
-// TestAcquire_SpuriousEventInOneSession: an event that is not true grants nothing.
+// TestAcquire_SpuriousEventInOneSession: a false event grants nothing.
 func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -253,8 +254,8 @@ func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
 	})
 }
 
-// TestAcquire_RefusedAsItsContextEnds: the error of a call whose context ends behind the refusal names both. The
-// server has answered, so it is not the obstacle.
+// TestAcquire_RefusedAsItsContextEnds: a call whose context ends after the refusal returns an error that names both.
+// The server has answered, so it is not the obstacle.
 func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -280,18 +281,19 @@ func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
 	})
 }
 
-// TestAcquire_PredecessorCannotBeRead: the caller gets the error, and leaves nothing.
+// TestAcquire_PredecessorCannotBeRead: the caller gets the error, and leaves nothing behind.
 func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()},
+			zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, acquire(t.Context(), queue(t, srv, "b")).Failed(t, 0), zk.ErrNoAuth)
 		require.Len(t, srv.Children(path), 1)
 		release(t, holder)
 	})
 }
 
-// TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader is still there.
+// TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader still exists.
 func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
@@ -337,8 +339,8 @@ func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
 	})
 }
 
-// TestAcquire_ReplyLostAndTheNextServerLags: the list goes to a server that has not heard of the create yet. A list without
-// the own contender says neither that it is first nor that it is gone.
+// TestAcquire_ReplyLostAndTheNextServerLags: the list goes to a server that has not applied the create yet. A list
+// without the waiter's contender shows neither that it is first nor that it is gone.
 func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.NoError(t, dial(t, srv, "other").CreateAll(t.Context(), path, nil))
@@ -356,8 +358,8 @@ func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
 		lists := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
 		fronts[1].CatchUp()
 		waiting.Waits(t)
-		// The search lists once, behind its barrier. The waiter lists once more, because its list was in front of the barrier and so
-		// without its contender. If the barrier was in front, the list has waited with it.
+		// The search lists once, behind its barrier. The waiter lists a second time, because its list was ahead of the
+		// barrier and therefore lacked its contender. If the barrier was ahead, the list has waited with it.
 		require.Equal(t, 2, lists.Hits())
 		require.NoError(t, srv.Delete(ahead))
 		release(t, waiting.Granted(t, time.Second))
@@ -365,12 +367,12 @@ func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
 	}, zktest.WithFronts(3))
 }
 
-// TestAcquire_ReplyLostThenExpired: the search must not adopt the node of the dead session, nor wait behind it longer
-// than it lives.
+// TestAcquire_ReplyLostThenExpired: the search must not adopt the node of the dead session, nor wait behind it after it
+// is gone.
 func TestAcquire_ReplyLostThenExpired(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // makes the parents
+		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // creates the parents
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
@@ -392,7 +394,7 @@ func TestAcquire_ReplyLostThenExpired(t *testing.T) {
 func TestAcquire_ReplyLostThenCancelled_NothingStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // makes the parents
+		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // creates the parents
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
@@ -418,14 +420,15 @@ func TestAcquire_ForgedNode(t *testing.T) {
 		other, err := queue(t, srv, "b").Acquire(t.Context(), entry)
 		require.NoError(t, err)
 		forged := ""
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-", Where: func(r zktest.Request) bool {
-			if forged == "" {
-				forged = r.Path + "0000000009"
-				_, err := srv.Create(forged, nil, zktest.Persistent)
-				require.NoError(t, err)
-			}
-			return true
-		}}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-",
+			Where: func(r zktest.Request) bool {
+				if forged == "" {
+					forged = r.Path + "0000000009"
+					_, err := srv.Create(forged, nil, zktest.Persistent)
+					require.NoError(t, err)
+				}
+				return true
+			}}, zktest.DropRequest())
 		c := acquire(t.Context(), q)
 		c.Waits(t)
 		time.Sleep(time.Second)
@@ -519,9 +522,10 @@ func TestAcquire_OwnNodeDeletedWhileWaiting(t *testing.T) {
 func TestAcquire_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: path}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(holder.Path()))
-		}))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: path},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete(holder.Path()))
+			}))
 		release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour))
 		synctest.Wait()
 		requireLost(t, holder, zkrecipes.LossNodeDeleted)
@@ -563,8 +567,9 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		b.Waits(t)
-		srv.Freeze()                                     // or b may be back before it is all gone
-		for _, name := range srv.Children("/app/lock") { // b's own first: between the two events it may have its turn
+		srv.Freeze() // otherwise b may return before everything is gone
+		// b's own node first: between the two events it may have its turn.
+		for _, name := range srv.Children("/app/lock") {
 			if path := "/app/lock/" + name; path != holder.Path() {
 				require.NoError(t, srv.Delete(path))
 			}
@@ -577,7 +582,7 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestAcquire_ParentReapedInBetween: the parent may be gone again before the child is in it.
+// TestAcquire_ParentReapedInBetween: the parent may be gone again before the child is created in it.
 func TestAcquire_ParentReapedInBetween(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -600,11 +605,13 @@ func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 5}, zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 5},
+			zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)))
 		began := time.Now()
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.Equal(t, 5, refused.Hits())
-		const pauses = (10 + 20 + 40 + 80 + 160) * time.Millisecond // each a random half more or less
+		// Each of them is randomly up to half longer or shorter.
+		const pauses = (10 + 20 + 40 + 80 + 160) * time.Millisecond
 		require.InDelta(t, pauses, time.Since(began), float64(pauses/2+time.Microsecond))
 		release(t, h)
 		requireEmpty(t, srv)
@@ -622,7 +629,8 @@ func TestAcquire_NotAllowed(t *testing.T) {
 	})
 }
 
-// TestAcquire_ErrorAfterCreate_NothingStays: the list cannot be read, and the node must not stay behind and block.
+// TestAcquire_ErrorAfterCreate_NothingStays: the list cannot be read, and the node must not stay behind and block
+// others.
 func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -634,11 +642,12 @@ func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 	})
 }
 
-// TestRelease_NotAllowed_IsLogged: the others wait until the session ends, and the log says why.
+// TestRelease_NotAllowed_IsLogged: the others wait until the session ends, and the log shows why.
 func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
-		q := queue(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		q := queue(t, srv, "a",
+			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(-102))
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
@@ -775,7 +784,7 @@ func TestAcquire_SubClosed(t *testing.T) {
 	})
 }
 
-// TestHold_ShortCut: a connection that is gone for less than the proof lasts costs nothing.
+// TestHold_ShortCut: a connection outage shorter than the proof costs nothing.
 func TestHold_ShortCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -812,7 +821,9 @@ func TestHold_LossOnSuspend(t *testing.T) {
 }
 
 func TestRelease_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+	for name, action := range map[string]zktest.Action{
+		"applied": zktest.DropReply(), "not applied": zktest.DropRequest(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				q := queue(t, srv, "a")
@@ -854,7 +865,7 @@ func TestRelease_WhileCutOffForGood(t *testing.T) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		from := time.Now()
-		release(t, h) // until the session is over, which is as good
+		release(t, h) // until the session is over, which is just as good
 		require.LessOrEqual(t, time.Since(from), 10*time.Second)
 	})
 }
@@ -875,7 +886,7 @@ func TestTxn(t *testing.T) {
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 		require.NoError(t, h.Err())
 
-		// The node goes in the moment before the transaction: too late for any look at the clock.
+		// The node is deleted in the moment before the transaction: too late for any look at the clock.
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete(h.Path()))
 		}))
@@ -974,7 +985,7 @@ func TestAcquire_TenThousandWaiters(t *testing.T) {
 		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		n := 10_000
 		if bubble.Race {
-			n = 1_000 // the detector makes each ten times as dear
+			n = 1_000 // the race detector makes each of them ten times as expensive
 		}
 		served := make(chan zkrecipes.Token, n)
 		var wg sync.WaitGroup
@@ -986,7 +997,7 @@ func TestAcquire_TenThousandWaiters(t *testing.T) {
 					return
 				}
 				served <- h.Token()
-				_ = h.Release(t.Context()) // counted below by what is left
+				_ = h.Release(t.Context()) // checked below by what is left
 			})
 		}
 		synctest.Wait()
@@ -1015,7 +1026,7 @@ func TestNew_BadInput(t *testing.T) {
 	})
 }
 
-// faulty is a connection whose server fails to make the reply to a create, once.
+// faulty is a connection whose server once fails to produce the reply to a create.
 type faulty struct {
 	net.Conn
 	armed *atomic.Bool
@@ -1031,7 +1042,7 @@ func (f faulty) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestAcquire_ServerFault_LeavesNothing: the contender has been created although the reply says that something went wrong.
+// TestAcquire_ServerFault_LeavesNothing: the contender was created although the reply reports an error.
 func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var armed atomic.Bool
@@ -1051,7 +1062,7 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 	})
 }
 
-// The search for the create found nothing, and the server sheds load when it is sent again. In the meantime the first
+// The search for the create finds nothing, and the server sheds load when it is sent again. In the meantime the first
 // copy is executed after all. Then the caller gives up.
 func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -1081,7 +1092,7 @@ func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T
 	})
 }
 
-// In an outage an acquisition that gives up names the server, whatever it was waiting for.
+// During an outage an acquisition that gives up names the server, whatever it was waiting for.
 func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var down atomic.Bool
@@ -1109,7 +1120,7 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 		require.ErrorContains(t, err, "gave up at place 2: held by \"me\"")
 		require.ErrorContains(t, err, "2 in the queue: "+refused)
 
-		for range 2 { // while the session may live on, and after its end
+		for range 2 { // while the session may still be alive, and after its end
 			err = acquire(within(time.Second), q).Failed(t, time.Minute)
 			require.EqualError(t, err, path+": gave up before joining the queue: "+refused)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -1121,7 +1132,9 @@ func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
 		time.Sleep(time.Minute)
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		err = acquire(within(time.Second), q).Failed(t, time.Minute)
-		require.ErrorContains(t, err, path+": gave up before joining the queue: context deadline exceeded (no answer from "+srv.Addr()+", which last answered ")
+		require.ErrorContains(t, err,
+			path+": gave up before joining the queue: context deadline exceeded (no answer from "+
+				srv.Addr()+", which last answered ")
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "the caller is out of the queue")
 		srv.Heal(zktest.Label("a"))
 		time.Sleep(time.Minute)
@@ -1143,7 +1156,7 @@ func TestAcquire_GivesUpBehindAHolder_NamesTheHolderAlone(t *testing.T) {
 	})
 }
 
-// TestAcquire_ListRefused_NamesThePathAsTheCallerDoes.
+// TestAcquire_ListRefused_NamesThePathAsTheCallerDoes: the error names the path relative to the caller's client.
 func TestAcquire_ListRefused_NamesThePathAsTheCallerDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -1161,7 +1174,8 @@ func TestAcquire_ListRefused_NamesThePathAsTheCallerDoes(t *testing.T) {
 	})
 }
 
-// TestAcquire_AtTheDoorOfASemaphore: a mutex at that path shares no list with the door, behind whose list the leases are read.
+// TestAcquire_AtTheDoorOfASemaphore: a mutex at that path shares no list with the door, whose list is followed by a
+// read of the leases.
 func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
@@ -1171,7 +1185,9 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 		m, err := znode.NewSemaphore(c, "/app/s", recipe.Config{})
 		require.NoError(t, err)
 		lease := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
-			return m.Acquire(ctx, znode.Leases{Count: 1, Limit: func(context.Context, *session.Session) (int, *session.Watch, error) { return 1, nil, nil }})
+			return m.Acquire(ctx,
+				znode.Leases{Count: 1,
+					Limit: func(context.Context, *session.Session) (int, *session.Watch, error) { return 1, nil, nil }})
 		})
 		lease.Waits(t)
 		release(t, h)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Revoke requests a release from the contender at the head of the queue. A missing contender is not an error.
+// Revoke asks the contender at the head of the queue to release. A missing contender is not an error.
 func (q *Queue) Revoke(ctx context.Context) error {
 	queue, err := q.contenders(ctx)
 	if err != nil || len(queue) == 0 {
@@ -21,15 +21,16 @@ func (q *Queue) Revoke(ctx context.Context) error {
 	return RevokeAt(ctx, q.Client(), q.Child(queue[0].Name))
 }
 
-// RevokeAt requests a release from the contenders at paths. It is not an error if one of them has left. A contender
-// of kazoo cannot be revoked, which is an error once the others have been notified.
+// RevokeAt asks the contenders at paths to release. It is not an error if one of them has left. A contender of kazoo
+// cannot be revoked, which is reported as an error after the others have been notified.
 //
 // Source: Curator's Revoker.
 func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error {
 	var errs []error
 	for _, path := range paths {
 		if _, ok := layout.Parse(path[strings.LastIndexByte(path, '/')+1:], Lock, Latch, Read, Write, Lease); !ok {
-			errs = append(errs, &session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder of kazoo cannot be asked to release")})
+			errs = append(errs,
+				&session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder of kazoo cannot be asked to release")})
 			continue
 		}
 		if _, err := client.Set(ctx, path, []byte(layout.RevokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {

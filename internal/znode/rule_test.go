@@ -75,10 +75,10 @@ func TestAtThePlaceOf_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 	}
 }
 
-// model is the read-write lock as in one process: callers join a line. From its head it grants one writer if there is
-// no holder, or readers if no writer holds.
+// model is the read-write lock as it works in one process: callers join a line. From its head it grants one writer if
+// there is no holder, or readers if no writer holds.
 type model struct {
-	line    []Contender // that wait
+	line    []Contender // the waiting ones
 	holding []Contender
 }
 
@@ -107,12 +107,12 @@ func rwRule(c Contender) Rule {
 }
 
 // readersAndWriters plays arrivals and departures, of waiters and holders, to the rules and to the model. They must
-// grant the same after every step. And a waiter whose predecessor has not left must not have been due.
+// grant the same after every step. A waiter whose predecessor has not left must not have been due.
 func readersAndWriters(t *testing.T, steps []byte) {
 	t.Helper()
 	var m model
 	var queue []Contender
-	watching := map[Contender]Contender{} // as after the last look of each
+	watching := map[Contender]Contender{} // as of the last look of each
 	for i, step := range steps {
 		if len(queue) == 0 || step%4 < 2 {
 			c := Contender{Kind: []string{Read, Write}[step%2], Key: fmt.Sprintf("%010d", i), Name: fmt.Sprint(i)}

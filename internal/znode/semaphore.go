@@ -18,37 +18,38 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// Semaphore grants leases in order. A caller queues at the door, which is a queue, and stays there until it has its
-// leases. At most one caller therefore has leases that are not granted, and counting the leases shows whether it is
-// granted.
+// Semaphore grants leases in order. A caller queues at the door, which is a queue of its own, and stays there until it
+// has its leases. At most one caller therefore has leases that are not granted, and counting the leases shows whether
+// it is granted.
 //
 // Exclusion does not depend on the door. Of the callers that hold leases, take the one whose leases are last. It
 // counted all the others' before it was granted, so together they are within the limit. Progress does depend on the
 // door, because Curator's clients also count the leases behind their own: two callers that waited with leases would
 // each wait for the other. Therefore a caller that loses the door while it waits gives its leases back.
 //
-// A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails if
-// the door is no longer its own. That count is read after the caller was first at the door, so only a client without the
-// door can have taken leases since. The caller counts again behind the transaction. If they are too many then, it takes
-// its leases back, and queues again at the tail.
+// A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails
+// if the door is no longer its own. It read that count after it was first at the door, so only a client without the
+// door can have taken leases since. The caller counts again after the transaction. If there are too many then, it gives
+// its leases back and queues again at the tail.
 //
-// Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them all and then gives up the door.
+// Source: Curator's InterProcessSemaphoreV2, which creates the leases, counts them all and then gives up the door.
 type Semaphore struct {
 	path         string
 	door, leases *Queue
-	warned       atomic.Bool // it was logged that others have a larger limit
+	// Whether it was logged that others have a larger limit.
+	warned atomic.Bool
 }
 
-// Leases says what a caller wants of a semaphore: all or none.
+// Leases describes what a caller wants of a semaphore. It gets all of them or none.
 type Leases struct {
 	Count int
-	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
+	// Limit returns the limit, and a watch that fires when it may have changed, or nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
-	As    string // what tracers call the recipe
+	As    string // the name of the recipe in traces
 }
 
-// tooMany reports whether these leases would exceed the limit together with those that are out. It does so only for
-// errors: it reports false if the limit cannot be read.
+// tooMany reports whether these leases would exceed the limit together with the out leases that exist. It is only used
+// for errors, and reports false if the limit cannot be read.
 func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	if out == 0 {
 		return false
@@ -57,11 +58,11 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	return err == nil && out+l.Count > limit
 }
 
-// NewSemaphore returns the semaphore under path. If config says so, it is laid out as kazoo's. Errors: those of New.
+// NewSemaphore returns the semaphore under path. If config says so, it has kazoo's layout. Errors: those of New.
 //
-// kazoo's semaphore cannot be configured to count other names at its door, nor other nodes than the children of path
-// as leases. It counts all of these. Therefore contenders at the door are named as kazoo's, and all children of path
-// are leases.
+// kazoo's semaphore cannot be configured to count other names at its door, nor nodes other than the children of path as
+// leases. It counts all of these. Therefore contenders at the door have kazoo's names, and all children of path are
+// leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
 func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Semaphore, error) {
@@ -69,21 +70,23 @@ func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Se
 		return nil, err
 	}
 	m := &Semaphore{path: path}
-	// Neither uses shortcuts: the leases are counted together with the list of the door.
+	// Neither queue uses shortcuts: the leases are counted together with the list of the door.
 	if config.Kazoo {
-		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease), newQueue(client, path+layout.KazooDoor, config, KazooLock)
+		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease),
+			newQueue(client, path+layout.KazooDoor, config, KazooLock)
 	} else {
-		m.leases, m.door = newQueue(client, path+"/"+layout.Leases, config, Lease), newQueue(client, path+"/"+layout.Door, config, Lock)
+		m.leases, m.door = newQueue(client, path+"/"+layout.Leases, config, Lease),
+			newQueue(client, path+"/"+layout.Door, config, Lock)
 	}
 	m.door.behind = m.leases
 	m.leases.name, m.door.name = path, path
 	return m, nil
 }
 
-// atDoor says what to create at the door.
+// atDoor describes the node to create at the door.
 func (m *Semaphore) atDoor() ephemeral.Spec { return m.door.spec(m.door.kinds[0]) }
 
-// spec says what to create for n leases.
+// spec describes the nodes to create for n leases.
 func (m *Semaphore) spec(n int) ephemeral.Spec {
 	want := m.leases.spec(Lease)
 	want.Count = n
@@ -93,10 +96,10 @@ func (m *Semaphore) spec(n int) ephemeral.Spec {
 // Client returns the client of the semaphore.
 func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
-// List returns the leases that are granted, as new as this call.
+// List returns the granted leases, at least as new as this call.
 //
-// Only the first at the door can have leases that are not granted, and only while they exceed the limit. Its session
-// may hold granted ones too, but it creates those of one call together, and last. A limit of 0 stands for one that
+// Only the first contender at the door can have leases that are not granted, and only while they exceed the limit. Its
+// session may hold granted leases too, but creates those of one call together, and last. A limit of 0 means that it
 // cannot be read.
 func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participant, error) {
 	out, err := m.leases.List(ctx)
@@ -109,7 +112,7 @@ func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participan
 	}
 	for _, newest := range slices.Backward(out) {
 		if newest.Session == first.Session {
-			if newest.Token > first.Token { // else it was granted before first came to the door
+			if newest.Token > first.Token { // otherwise it was granted before first came to the door
 				out = slices.DeleteFunc(out, func(p zkrecipes.Participant) bool { return p.Token == newest.Token })
 			}
 			break
@@ -118,7 +121,8 @@ func (m *Semaphore) List(ctx context.Context, limit int) ([]zkrecipes.Participan
 	return out, nil
 }
 
-// Waiting returns the contenders at the door in their order, as new as this call. The first may have its leases already.
+// Waiting returns the contenders at the door in order, at least as new as this call. The first may have its leases
+// already.
 func (m *Semaphore) Waiting(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return m.door.List(ctx)
 }
@@ -134,8 +138,8 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	}))
 }
 
-// Try is Acquire for a caller that does not wait, neither for leases nor at the door. It returns a *BusyError if there are too few
-// leases, or others are at the door, and leaves nothing behind.
+// Try is Acquire for a caller that waits neither for leases nor at the door. If there are too few leases, or others are
+// at the door, it returns a *BusyError and leaves nothing behind.
 func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
 	if err := m.check(want); err != nil {
 		return nil, err
@@ -164,16 +168,16 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	}))
 }
 
-// check returns the error of leases that no server would accept together with the deletion of a node at the door.
+// check returns the error for leases that no server would accept together with the deletion of a node at the door.
 func (m *Semaphore) check(want Leases) error {
 	c := m.spec(want.Count)
 	c.Instead = []string{m.door.parent.Sample(m.door.kinds[0])}
 	return m.leases.parent.Check(c)
 }
 
-// granted returns how many leases of a listing are granted. One that waits for others to leave has its leases
-// already, and is at the door, so nobody may be there while these leases are out. If that cannot be shown, granted
-// returns 0.
+// granted returns how many leases of a listing are granted. A caller that waits for others to leave has its leases
+// already and is at the door, so the count is valid only if nobody is there while these leases exist. If that cannot be
+// shown, granted returns 0.
 func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
 	door := m.door.sharedIn(s).list()
 	after := door.behind
@@ -194,7 +198,7 @@ func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *lis
 	return n
 }
 
-// fits reports whether count leases are within the limit beside those of others, which are granted.
+// fits reports whether count leases are within the limit together with those of others, which are granted.
 func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
 	m.warn(others, limit, changed)
 	return others+count <= limit
@@ -209,12 +213,14 @@ func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
 }
 
 // acquire is one acquisition in one session.
-func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, waits bool) (*zkrecipes.Hold, error) {
+func (m *Semaphore) acquire(
+	ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, waits bool,
+) (*zkrecipes.Hold, error) {
 	door, err := m.door.join(ctx, s, m.atDoor(), a, true)
 	if err != nil {
 		return nil, err
 	}
-	defer door.leaveUnlessGranted() // also when the limit panics
+	defer door.leaveUnlessGranted() // even if the limit panics
 	door.tooMany = want.tooMany
 	out, err := m.passDoor(door, waits)
 	if err == nil {
@@ -246,7 +252,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
-	door.relax() // from here on w keeps the session
+	door.relax() // from here on, w retains the session
 	if enough {
 		err = m.countAgain(w, want, limit, changed)
 	} else {
@@ -274,8 +280,8 @@ func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The list of the door says that the caller was first when it was read, and the leases were read behind it. If the list
-	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
+	// The list of the door shows that the caller was first when it was read, and the leases were read after it. If the
+	// list of the door was sent twice, the leases may have been read between the two, so they are read again.
 	out := l.behind
 	if !l.sentOnce() {
 		out = m.leases.sharedIn(door.session).list()
@@ -283,11 +289,12 @@ func (m *Semaphore) passDoor(door *Waiter, waits bool) (*listing, error) {
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	out.sort() // others may have it, too, and bring it into order
+	out.sort() // others may share the listing and sort it as well
 	return out, m.leases.refuseForeign(door.ctx, door.session, out.others)
 }
 
-// refuseOtherLayout returns an error if the path of kazoo's layout has leases of Curator's. Neither would count the other's.
+// refuseOtherLayout returns an error if the path of kazoo's layout has leases of Curator's: neither would count the
+// other's.
 func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	for _, c := range out.queue {
 		if c.Name == layout.Leases {
@@ -299,7 +306,7 @@ func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	return nil
 }
 
-// countAgain returns ErrGone if the leases that were made as the door was given up are above the limit after all.
+// countAgain returns ErrGone if the leases created as the door was given up exceed the limit after all.
 func (m *Semaphore) countAgain(w *Waiter, want Leases, limit int, changed *session.Watch) error {
 	_, others, err := w.locate(nil)
 	if err == nil && changed.HasFired() {
@@ -311,8 +318,8 @@ func (m *Semaphore) countAgain(w *Waiter, want Leases, limit int, changed *sessi
 	return err
 }
 
-// waitForLeases waits at the door until the leases of w and those ahead of them are within the limit. It looks again when
-// the leases, the limit or the door have changed, or an event about one of them may have been lost.
+// waitForLeases waits at the door until the leases of w and those ahead of them are within the limit. It checks again
+// when the leases, the limit or the door have changed, or an event about one of them may have been lost.
 func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limitChanged *session.Watch) error {
 	var doorChanged *session.Watch
 	recheck := false
@@ -334,9 +341,11 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.seen = sight{1, max(1, door.seen.of), "", 0} // first at the door, and no leases are out
+		// First at the door, and there are no leases.
+		w.seen = sight{1, max(1, door.seen.of), "", 0}
 		if others > 0 {
-			w.seen = sight{2, max(2, door.seen.of), m.leases.head(l), len(l.queue)} // behind those that have leases
+			// Behind those that have leases.
+			w.seen = sight{2, max(2, door.seen.of), m.leases.head(l), len(l.queue)}
 		}
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {

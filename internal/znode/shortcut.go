@@ -8,67 +8,70 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// shortcut lets a session do without the list where less shows that its new contender is first: the contender just before it was
-// ours, was first, and has gone. It works in three steps:
+// shortcut lets a session skip the list where less suffices to show that its new contender is first: the contender just
+// before it was ours, was first, and is gone. It works in three steps:
 //
-//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, vacate leaves a vacancy.
+//   - When a contender of ours is first, noteFirst records it. When its deletion has succeeded, vacate leaves a
+//     vacancy.
 //   - The next acquisition takes the vacancy before it sends its create (take).
 //   - When the create is answered, follows compares the new contender with the vacancy.
 //
 // Why the new contender is first, as long as the parent is the same:
 //
-//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow.
-//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all ahead of
-//     it had left, or had been released by this session, and none came ahead of it later.
+//  1. Shortcuts are for queues of one kind, where the server numbers every contender and numbers only grow.
+//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. All
+//     contenders ahead of it had left, or had been released by this session, and none came ahead of it later.
 //  3. The new one has the next number, so none was created in between.
 //
 // Why the parent is the same, since a new parent would count from 0 again:
 //
-//  4. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. A watch on an earlier
-//     parent has fired by then. So a watch that has not fired is on the parent of our last contender.
-//  5. The watch has not fired when the create is answered. The server sends the event of a deletion before the answer to a later request.
-//  6. If that event were lost, the zxids would tell. Before a new parent has a contender with the number n, our last contender is
-//     deleted (one transaction), the parent is made anew (at least one), and n contenders come (0 to n-1). With the create itself,
-//     that is n+3 transactions after the create of our last contender, or more. So follows asks for fewer. Transactions with many
-//     creates could break this, if the event is lost as well.
+//  4. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. A watch on an
+//     earlier parent has fired by then, so a watch that has not fired is on the parent of our last contender.
+//  5. The watch has not fired when the create is answered. The server sends the event of a deletion before the answer
+//     to a later request.
+//  6. If that event were lost, the zxids would show it. Before a new parent has a contender with the number n, our last
+//     contender is deleted (one transaction), the parent is created again (at least one), and n contenders are created
+//     (0 to n-1). With the create itself, that is n+3 or more transactions after the create of our last contender, so
+//     follows requires fewer. Transactions with many creates could break this, if the event is lost as well.
 //
-// Nothing watches the new node yet. If hold.Give has to wait for a proof, or a connection comes up after the create was sent, it asks whether
-// the node exists. If it does, its parent is the one that it was created under, and it is still first.
+// The new node is not watched yet. If hold.Give has to wait for a proof, or a connection comes up after the create was
+// sent, it checks whether the node exists. If it does, its parent is the one that it was created under, and it is still
+// first.
 //
-// Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
+// Any doubt leads to the list. Nothing here relies on cversion, which servers count in different ways.
 //
-// Source: PrepRequestProcessor of ZooKeeper numbers children in the order of their creation.
+// Source: ZooKeeper's PrepRequestProcessor numbers children in the order of their creation.
 type shortcut struct {
 	session *session.Session
 	path    string // of the parent
 	on      bool
 
 	mu          sync.Mutex
-	first       string // the name of our contender that was last first
+	first       string // the name of our latest contender that was first
 	parentWatch *session.Watch
-	wanted      bool // the watch on the parent has been asked for
-	arming      bool // it is being set
+	wanted      bool // the watch on the parent has been requested
+	arming      bool // the watch is being set
 	vacant      vacancy
 	hits        int // how many vacancies in a row were filled
 }
 
-// vacancy is left by a contender of ours that was first. The zero value is none.
+// vacancy is left by a contender of ours that was first. The zero value means that there is none.
 type vacancy struct {
-	number      int   // of the contender
-	czxid       int64 // of the contender
+	number      int   // that of the contender
+	czxid       int64 // that of the contender
 	parentWatch *session.Watch
 }
 
 func (v vacancy) exists() bool { return v.parentWatch != nil }
 
-// useShortcuts is the switch for tests.
+// useShortcuts lets tests switch the shortcuts off.
 var useShortcuts = true
 
 func newShortcut(q *Queue, s *session.Session) *shortcut {
 	return &shortcut{session: s, path: q.Path(), on: q.shortcuts && len(q.kinds) == 1}
 }
 
-// noteFirst notes that w is first.
+// noteFirst records that w is first.
 func (s *shortcut) noteFirst(w *Waiter) {
 	if !s.on {
 		return
@@ -79,8 +82,8 @@ func (s *shortcut) noteFirst(w *Waiter) {
 	s.watchParent()
 }
 
-// watchParent sets the watch when it is wanted for the second time in a session: a caller that comes once has no use for
-// it. A session that uses very many paths has none on some of them. Called with mu held.
+// watchParent sets the watch once it is wanted for the second time in a session: a caller that acquires once has no use
+// for it. A session that uses very many paths has none on some of them. The caller holds mu.
 func (s *shortcut) watchParent() {
 	if s.parentWatch != nil && s.parentWatch.HasFired() {
 		s.parentWatch = nil
@@ -99,15 +102,16 @@ func (s *shortcut) watchParent() {
 	s.wanted = true
 }
 
-// watch returns the watch on the parent; nil if there is none. It is looked up before a deletion, because step 4 of the argument needs
-// it to be older.
+// watch returns the watch on the parent, or nil. It is looked up before a deletion, because step 4 of the argument
+// requires it to be older.
 func (s *shortcut) watch() *session.Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parentWatch
 }
 
-// vacate is called when the server has said that the node of c was deleted. The watch on the parent is from before that.
+// vacate is called once the server has confirmed that the node of c was deleted. The watch on the parent dates from
+// before that.
 func (s *shortcut) vacate(c Contender, czxid int64, watch *session.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +121,7 @@ func (s *shortcut) vacate(c Contender, czxid int64, watch *session.Watch) {
 	}
 }
 
-// take returns the vacancy for a caller that is about to join the queue, if there is one. It is good for one.
+// take returns the vacancy, if there is one, to a caller that is about to join the queue. A vacancy can be taken once.
 func (s *shortcut) take() vacancy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,15 +133,15 @@ func (s *shortcut) take() vacancy {
 	return v
 }
 
-// reliable reports whether the next vacancy will probably be filled: the last two were. Otherwise the caller asks for the
-// list with its create, or it would wait another round trip for it.
+// reliable reports whether the next vacancy will probably be filled, because the last two were. Otherwise the caller
+// requests the list with its create, since it would otherwise wait another round trip for it.
 func (s *shortcut) reliable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hits > 1
 }
 
-// follows reports whether w, just created, has filled the vacancy, and so is first.
+// follows reports whether w, just created, has filled the vacancy, and therefore is first.
 func (s *shortcut) follows(v vacancy, w *Waiter) bool {
 	if !v.exists() {
 		return false

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// section acquires, waits until background work beside the hold is done, and releases.
+// section acquires, waits until background work concurrent with the hold is done, and releases.
 func section(t *testing.T, q *znode.Queue) {
 	t.Helper()
 	h := acquire(t.Context(), q).Granted(t, time.Hour)
@@ -35,7 +35,7 @@ func numberOf(t *testing.T, path string) (n int) {
 	return n
 }
 
-// requireLists runs f and says how many times it reads the queue.
+// requireLists requires that f reads the queue n times.
 func requireLists(t *testing.T, srv *zktest.Server, n int, f func()) {
 	t.Helper()
 	lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: "^" + path + "$", Times: -1}, zktest.Proceed())
@@ -44,7 +44,7 @@ func requireLists(t *testing.T, srv *zktest.Server, n int, f func()) {
 	require.Equal(t, n, lists.Hits())
 }
 
-// join makes a contender of another client's by hand.
+// join creates a contender of another client by hand.
 func join(t *testing.T, srv *zktest.Server) string {
 	t.Helper()
 	c, err := srv.Create(path+"/other-"+znode.Lock, nil, zktest.PersistentSequential)
@@ -67,7 +67,7 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 		})
 		srv.Cut(zktest.Label("a"))
 		time.Sleep(time.Second)
-		requireLists(t, srv, 1, func() { section(t, q) }) // what happened meanwhile is not known
+		requireLists(t, srv, 1, func() { section(t, q) }) // what happened in the meantime is unknown
 		requireLists(t, srv, 0, func() { section(t, q) })
 		require.Len(t, srv.Watchers(path), 1)
 		requireEmpty(t, srv)
@@ -115,8 +115,8 @@ func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 	})
 }
 
-// TestAcquire_OthersComeNowAndThen_OneRoundTrip: a caller that is not the only one for long requests the list
-// together with the create, and does not wait for it after that.
+// TestAcquire_OthersComeNowAndThen_OneRoundTrip: a caller that is rarely alone for long requests the list together with
+// the create, and does not wait for it after that.
 func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -146,7 +146,7 @@ func TestAcquire_TwoOfOneSession_TheSecondWaits(t *testing.T) {
 		q := queue(t, srv, "a")
 		for range 5 {
 			section(t, q)
-			// Both are on their way at once; which of them gets the number that is expected is open.
+			// Both are in flight at once, and either may get the expected number.
 			answers := make(chan struct{})
 			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReplyUntil(answers))
 			holds := make(chan *zkrecipes.Hold, 2)
@@ -170,8 +170,7 @@ func TestAcquire_TwoOfOneSession_TheSecondWaits(t *testing.T) {
 }
 
 // TestAcquire_AnotherParentWithTheSameCount: the count of children has reached the same number again, in another
-// parent. It may have done so in few transactions, or the server may have failed to report that the first was
-// deleted.
+// parent. It may have done so in few transactions, or the server may have failed to report that the first was deleted.
 func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, srv *zktest.Server, by *conn.Client, made int) string{
 		"at once": replaceAtOnce,
@@ -212,8 +211,8 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 	}
 }
 
-// replaceAtOnce makes the parent and all that is below it again, in two transactions, with one contender in it and so
-// many made.
+// replaceAtOnce replaces the parent and everything below it in two transactions, creating made contenders of which one
+// remains.
 func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) (contender string) {
 	t.Helper()
 	var ops []zkrecipes.Op
@@ -236,14 +235,15 @@ func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) 
 	return answers[0].Path
 }
 
-// TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent.
-// Only the failure of our own delete shows that it no longer existed.
+// TestAcquire_DeletedByHandWithItsParent: the node was gone before the watch was set on its parent, which is another
+// one. Only the failure of our own delete shows that it no longer existed.
 func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
 		section(t, q)
 		replaced := make(chan struct{})
-		untold := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/", Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		untold := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/", Times: -1},
+			zktest.Fail(zktest.CodeThrottled))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "$"}, zktest.DelayUntil(replaced))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		synctest.Wait()
@@ -263,7 +263,8 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 	})
 }
 
-// TestAcquire_BehindReaders_IsListed: a reader that was granted beside another leaves that one behind, and no vacancy for a writer.
+// TestAcquire_BehindReaders_IsListed: a reader that was granted alongside another leaves that one behind, and no
+// vacancy for a writer.
 func TestAcquire_BehindReaders_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
@@ -300,7 +301,8 @@ func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
 	})
 }
 
-// Parents stay on a server without containers. The watches on those of a session do not grow with the paths that it has used.
+// Parents stay on a server without containers. The watches of a session on them do not grow with the paths that it has
+// used.
 func TestAcquire_ManyPathsOneAfterTheOther_LeaveFewWatches(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")

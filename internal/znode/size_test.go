@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A waiter kept the listing that it went by, and so 1,000 that came one by one kept 500,000 names.
+// Each waiter used to keep the listing that it went by, so 1,000 that came one by one kept 500,000 names.
 func TestAcquire_WaitersThatComeOneByOne_AreSmall(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -57,7 +57,7 @@ func TestAcquire_ManyPathsOnceEach_LeaveNothing(t *testing.T) {
 	})
 }
 
-// The servers hang up on a create with so much data: their jute.maxbuffer is lower than the default.
+// The servers hang up on a create with this much data: their jute.maxbuffer is lower than the default.
 func TestAcquire_ServersHangUpOnTheCreate_IsRefusedAfterTwo(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queueWith(t, dial(t, srv, "a"), make([]byte, 500_000))

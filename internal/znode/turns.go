@@ -3,15 +3,15 @@ package znode
 import "sync"
 
 // turns lets callers share listings. A caller gets a listing that begins after its request, and shares it with the
-// others that requested one before it began. However many request one at once, there are at most two listings: the
-// one in flight and the next.
+// others that requested one before it began. However many callers request one at once, there are at most two listings:
+// the one in flight and the next.
 type turns struct {
 	mu            sync.Mutex
 	running, next *listing
 }
 
-// join returns the next listing, which fresh makes for the first of its callers. Begins says that none is on its way: the caller
-// begins this one.
+// join returns the next listing, which fresh creates for the first of its callers. If begins is true, none is in
+// flight, and the caller must begin this one.
 func (t *turns) join(fresh func() *listing) (l *listing, begins bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +26,7 @@ func (t *turns) join(fresh func() *listing) (l *listing, begins bool) {
 	return l, begins
 }
 
-// end ends the listing on its way. It returns the next one, which its caller begins; nil if nobody waits for one.
+// end ends the listing in flight. It returns the next one, which the caller must begin, or nil if nobody waits for one.
 func (t *turns) end() (next *listing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

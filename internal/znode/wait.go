@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Waiter is one acquisition in one session, from its contender's creation to its grant.
+// Waiter is one acquisition in one session, from the creation of its contender to the grant.
 type Waiter struct {
 	queue   *Queue
 	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
@@ -24,38 +24,42 @@ type Waiter struct {
 	shared  *sharedQueue
 	place   *place
 	attempt *hold.Attempt
-	retains bool // the session; not while the waiter waits
+	retains bool // whether it retains the session; false while it waits
 	granted bool
 
-	contenders []Contender // what the node is in the queue: one, or several leases
-	listing    *listing    // asked for with the create, until it is taken; may be nil
+	contenders []Contender // those of the node: one, or several leases
+	listing    *listing    // requested with the create, until it is used; may be nil
 
-	seen sight          // for the error when it gives up
-	own  *session.Watch // on the own node, if the end of the predecessor can grant the waiter; the hold goes on with it
+	seen sight // for the error if the waiter gives up
+	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
+	own *session.Watch
 
-	since *session.Watch // fires when a connection comes up after what has shown the own node last was asked for; see hold.Turn
+	// Fires when a connection comes up after the latest request that showed the waiter's node; see hold.Turn.
+	since *session.Watch
 
-	glance *glance // of a waiter that has looked early, until it is taken; may be nil
+	glance *glance // the result of an early look, until it is used; may be nil
 
-	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
+	// tooMany reports whether the given number of existing leases leaves too few; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
-	holder *zkrecipes.Participant // at the head; nil until it has been read
+	holder *zkrecipes.Participant // the contender at the head; nil until it has been read
 }
 
-// sight is what a waiter keeps of a listing. It drops the listing itself while it waits: of a thousand waiters that came one by
-// one, each would keep another.
+// sight is what a waiter keeps of a listing. The listing itself is dropped while it waits: a thousand waiters that came
+// one by one would each keep a different one.
 type sight struct {
 	position, of int
-	head         string // the path of the contender that is in the way; empty if nothing was listed
-	among        int    // how many contenders were listed with the head
+	head         string // the path of the contender in the way; empty if nothing was listed
+	among        int    // how many contenders were listed along with the head
 }
 
-// join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon. That does
-// not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
-// the create is on its way, so that both cost one round trip.
-func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
+// join creates contenders. Until they are granted or removed, a connection that does not answer is given up early,
+// except while the waiter waits for an event and, after a lost event, until the grant. With list, a listing is
+// requested as soon as the create has been sent, so that both together cost one round trip.
+func (q *Queue) join(
+	ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool,
+) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shared: q.sharedIn(s)}
 	sent := func() {
 		w.since = s.NextConnection()
@@ -92,7 +96,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 
 func (w *Waiter) first() Contender { return w.contenders[0] }
 
-// retain keeps the session proven until relax.
+// retain keeps the session proven until relax is called.
 func (w *Waiter) retain() {
 	if !w.retains {
 		w.retains = true
@@ -116,46 +120,47 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
-		w.relax() // the grant has a retention of its own
+		w.relax() // the grant has its own retention
 	}
 	return h, err
 }
 
-// leaveUnlessGranted removes the contender. It waits for the removal, so that nothing is left behind, unless ctx ends first
-// or the removal is not allowed; then the removal goes on.
+// leaveUnlessGranted removes the contender. It waits for the removal, so that nothing is left behind, unless ctx ends
+// first or the removal is not permitted; in those cases the removal continues in the background.
 func (w *Waiter) leaveUnlessGranted() {
 	if w.granted {
 		return
 	}
 	w.node.Remove()
 	w.relax()
-	_ = w.node.WaitRemoved(w.ctx) // either is no error of the acquisition
+	_ = w.node.WaitRemoved(w.ctx) // neither case is an error of the acquisition
 }
 
-// awaitRemoved waits for the removal also if ctx has ended, but not for long.
+// awaitRemoved waits for the removal even if ctx has ended, but only for a short time.
 func (w *Waiter) awaitRemoved() {
 	if w.granted {
 		return
 	}
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), session.Farewell)
 	defer cancel()
-	_ = w.node.WaitRemoved(waiting) // no error of the acquisition
+	_ = w.node.WaitRemoved(waiting) // not an error of the acquisition
 }
 
-// leaveInBackground removes a contender that the caller needs no more, and does not wait for that.
+// leaveInBackground removes a contender that the caller no longer needs, without waiting.
 func (w *Waiter) leaveInBackground() {
 	w.granted = true // so that the caller's deferred call leaves it alone
 	w.node.Remove()
 	w.relax()
 }
 
-// list asks for a listing.
+// list requests a listing.
 func (w *Waiter) list() *listing {
 	w.lookAnew()
 	return w.shared.list()
 }
 
-// lookAnew is called before a listing is asked for. The listing settles what a watch on the own node has left open.
+// lookAnew is called before a listing is requested. The listing settles what a watch on the waiter's node has left
+// open.
 func (w *Waiter) lookAnew() {
 	w.since = w.session.NextConnection()
 	if w.own.HasFired() && !w.own.SaysDeleted() {
@@ -163,10 +168,13 @@ func (w *Waiter) lookAnew() {
 	}
 }
 
-// locate returns a listing in which the contender is, and its index there. It tries l, then the listing that was asked for with
-// the create, then new ones. What is asked for afterwards, about foreign nodes or a limit, may outlast the connection. So a grant by the
-// listing counts only if no connection has come up since it was asked for, or the node is asked for again: see [hold.Give]. A contender
-// that was not ahead in the listing is not ahead later while the node exists. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
+// locate returns a listing that contains the contender, and its index there. It tries l, then the listing requested
+// with the create, then new ones. The requests that follow a listing, about foreign nodes or a limit, may outlast the
+// connection, so a grant based on the listing counts only if no connection has come up since it was requested, or if
+// the node is checked again: see [hold.Give]. A contender that was not ahead in the listing is not ahead later either
+// while the node exists.
+//
+// Errors: ErrGone if the contender was deleted, or is behind a copy of itself.
 func (w *Waiter) locate(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
@@ -182,8 +190,8 @@ func (w *Waiter) locate(l *listing) (*listing, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		// A list without the contender never says that it is first. The contender was deleted, or the list was read before
-		// the create was applied.
+		// A list without the contender never proves that it is first: either the contender was deleted, or the list was read
+		// before the create was applied.
 		if me := l.locate(w.contenders); me >= 0 {
 			if slices.ContainsFunc(l.queue[:me], func(c Contender) bool { return w.node.IsCopy(c.Name) }) {
 				return nil, 0, ephemeral.ErrGone // it would wait for itself
@@ -204,19 +212,21 @@ func requeueIfGone(err error) error {
 	return err
 }
 
-// Path returns the path of the own node.
+// Path returns the path of the waiter's own node.
 func (w *Waiter) Path() string { return w.node.Paths[0] }
 
 // Session returns the session of the acquisition.
 func (w *Waiter) Session() *session.Session { return w.session }
 
-// Own reads the own node, with a watch on it. Errors: the contender was deleted, for [Queue.AcquireBy].
+// Own reads the waiter's own node and watches it. Errors: ErrGone, which [Queue.AcquireBy] handles, if the contender
+// was deleted.
 func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
 	data, stat, changed, err := w.session.GetW(w.ctx, w.Path())
 	return data, stat, changed, requeueIfGone(err)
 }
 
-// Queue returns the contenders in order, with the own one among them. But for the first call, it reads them. Errors: as Own.
+// Queue returns the contenders in order, including the waiter's own. Each call but the first reads them. Errors: as
+// Own.
 func (w *Waiter) Queue() ([]Contender, error) {
 	l, me, err := w.locate(nil)
 	if err != nil {
@@ -234,14 +244,15 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 	return err
 }
 
-// nameAfter is how long a waiter waits before it reads who is at the head, for the error when it gives up. Most waits are
-// over by then, and one request cheaper.
+// nameAfter is how long a waiter waits before it reads who is at the head, for the error in case it gives up. Most
+// waits are over by then and save a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is told. Recheck says that none was for so long that an event may have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none was for so long that an event may
+// have been lost.
 //
-// Meanwhile the session is not kept proven: only a hold needs that, and thousands may wait. After an event one sync goes out
-// in front of the readings, so that the proof is there when they are answered.
+// The session is not kept proven meanwhile: only a hold needs that, and thousands may wait. After an event one sync is
+// sent ahead of the reads, so that the proof is there when they are answered.
 func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.relax()
 	defer func() {
@@ -258,8 +269,8 @@ func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck
 	return !told && err == nil, err
 }
 
-// saw notes the waiter's place, and who is in the way. At a door that is the first lease, if too few are left. Then those that
-// have leases are one place together, ahead of the door.
+// saw records the waiter's place and who is in the way. At a door that is the first lease, if too few are left. The
+// lease holders then count as one place together, ahead of the door.
 func (w *Waiter) saw(l *listing, me int) {
 	w.seen = sight{me + 1, len(l.queue), w.queue.head(l), len(l.queue)}
 	if w.tooMany != nil && l.behind.wait(w.ctx, w.session) == nil && w.tooMany(w.ctx, w.session, len(l.behind.queue)) {
@@ -300,17 +311,18 @@ func (w *Waiter) gaveUp(err error) error {
 	defer w.mu.Unlock()
 	cause := context.Cause(w.ctx)
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
-		err = cause // something else went wrong as the context ended
+		err = cause // something else failed as the context ended
 	}
 	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Err: err}
-	if w.holder != nil && w.holder.Path == w.seen.head { // else it has left, and the next has not been read
+	// Otherwise it has left, and the next one has not been read.
+	if w.holder != nil && w.holder.Path == w.seen.head {
 		e.Holder = *w.holder
 	}
 	return e
 }
 
-// inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server
-// alone: a write whose outcome is unknown to its sender is no matter of the caller, who is out of the queue.
+// inTheWay returns the end of a context together with what was in the way. For an unanswered request it names only the
+// server: that the outcome of a write is unknown to its sender does not concern the caller, who has left the queue.
 func inTheWay(s *session.Session, cause, err error) error {
 	var request *session.OpError
 	if errors.Is(err, cause) && errors.As(err, &request) {
