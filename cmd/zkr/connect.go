@@ -95,8 +95,8 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 	return client, err
 }
 
-// dialAny connects. The client logs to the log of zkr, and more verbosely after a second, so that users see why there
-// is no connection.
+// dialAny connects. The client logs to the log of zkr, and more verbosely after a second, so that users see why the
+// connection fails.
 func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := a.connectString()
 	if servers == "" {

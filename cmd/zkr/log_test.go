@@ -30,7 +30,7 @@ func logged(z *zkr, words ...string) string {
 	return ""
 }
 
-// TestLog_OfAServiceTellsEachChange: there is no terminal, as under systemd.
+// TestLog_OfAServiceTellsEachChange runs zkr without a terminal, as systemd does.
 func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "300")

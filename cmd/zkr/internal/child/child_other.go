@@ -14,7 +14,7 @@ const (
 
 func adoptOrphans() error { return nil } // process 1 adopts them
 
-func confine() error { return nil } // there is no equivalent of no_new_privs
+func confine() error { return nil } // no equivalent of no_new_privs exists
 
 func maySignalAll() bool { return syscall.Geteuid() == 0 }
 

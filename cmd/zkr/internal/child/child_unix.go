@@ -59,7 +59,7 @@ func (h *Host) reap() {
 	})
 }
 
-// reapAll collects the status of every process that has ended. A single SIGCHLD may stand for several of them.
+// reapAll collects the status of every process that has ended. A single SIGCHLD may announce several of them.
 func reapAll(each func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus

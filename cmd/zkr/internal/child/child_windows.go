@@ -23,7 +23,7 @@ type Host struct{}
 // NewHost makes this process the host of everything that it starts.
 func NewHost() (*Host, error) { return &Host{}, nil }
 
-// Close does nothing, as there are no guards to wait for.
+// Close does nothing, since Windows has no guards to wait for.
 func (h *Host) Close() {}
 
 // Child is a started command.

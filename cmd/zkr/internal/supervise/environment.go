@@ -36,7 +36,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 	if r.options.Leftovers != "ignore" {
 		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, uint64(session.ID())))
 	}
-	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
+	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 without an outer zkr
 	own := append([]string{
 		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),

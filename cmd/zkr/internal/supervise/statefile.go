@@ -98,7 +98,7 @@ func (f *stateFile) write(s State) error {
 	if err != nil {
 		return err
 	}
-	there, _ := os.Lstat(f.path()) // nil if there is no file
+	there, _ := os.Lstat(f.path()) // nil if the file does not exist
 	if own, err := f.file.Stat(); err != nil || !os.SameFile(there, own) {
 		if err := f.open(); err != nil {
 			return err
