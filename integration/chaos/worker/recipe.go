@@ -64,7 +64,7 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	}
 }
 
-// with returns the option if it is wanted.
+// with returns the option, if wanted.
 func with[O any](wanted bool, option O) []O {
 	if wanted {
 		return []O{option}
