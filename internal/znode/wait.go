@@ -41,7 +41,8 @@ type Waiter struct {
 
 	glance *glance // the result of an early look, until it is used; may be nil
 
-	// tooMany reports whether the given number of existing leases leaves too few; nil for a waiter that is not at a door.
+	// tooMany reports whether the leases that exist, of which there are out, leave too few for the waiter; nil for a
+	// waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
@@ -252,8 +253,8 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 // waits are over by then and save a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is reported. recheck is true if none was for so long that an event may
-// have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none has been reported for so long that
+// an event may have been lost.
 //
 // The session is not kept proven meanwhile: only a hold needs that, and thousands may wait. After an event one sync is
 // sent ahead of the reads, so that the proof is there when they are answered.
