@@ -68,7 +68,7 @@ func (s *Session) childrenRequest(path string, watch bool, done func(wire.Childr
 		Done: taking(wire.ChildrenReply, done)}
 }
 
-// ChildrenW implements conn.Session.
+// ChildrenW implements conn.Session.ChildrenW.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, _, w, err := s.ChildrenStatW(ctx, path)
 	return names, w, err

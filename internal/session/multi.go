@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Multi implements conn.Session.
+// Multi implements conn.Session.Multi.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	results, _, err := s.MultiZxid(ctx, ops...)
 	return results, err

@@ -33,7 +33,7 @@ func CheckPath(op, path string) error {
 	return nil
 }
 
-// Create implements conn.Session.
+// Create implements conn.Session.Create.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := CheckPath("create", path); err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	return acl.List, acl.Stat, err
 }
 
-// SetACL replaces the access list of a node if its version is the given one; -1 matches any.
+// SetACL replaces the access list of a node if the version of the list is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	if err := CheckPath("set acl", path); err != nil {
 		return zk.Stat{}, err
@@ -203,7 +203,7 @@ func dataOf(r reply) (wire.Data, error) {
 	return d, err
 }
 
-// GetW implements conn.Session.
+// GetW implements conn.Session.GetW.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	return s.getW(ctx, path, nil)
 }
@@ -301,7 +301,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	return e.exists, e.stat, err
 }
 
-// ExistsW implements conn.Session.
+// ExistsW implements conn.Session.ExistsW.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
 	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
@@ -310,7 +310,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync implements conn.Client, within one session. Where it is not sufficient that the leader knows, use
+// Sync implements conn.Client.Sync within one session. Where it is not sufficient that the leader knows, use
 // [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := CheckPath("sync", path); err != nil {

@@ -21,7 +21,7 @@ func RequireRoot(of, write zkrecipes.Root) error {
 	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
 }
 
-// ValidatePath implements package conn.
+// ValidatePath implements conn.ValidatePath.
 //
 // Source: ZooKeeper's PathUtils.validatePath, which examines UTF-16 units.
 func ValidatePath(p string) error {
