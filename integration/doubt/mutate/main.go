@@ -52,7 +52,8 @@ var equivalentList string
 // mutated are the directories whose code is mutated; the root is hold.go and its neighbors.
 var mutated = []string{
 	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
-	"internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
+	"internal/wire", "internal/outcome", "internal/paths", "internal/tally", "internal/ephemeral", "internal/hold",
+	"internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
 	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard",
 	"recipes/value", "zkhttp", "zkprom",
