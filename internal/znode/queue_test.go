@@ -1194,3 +1194,21 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 		release(t, lease.Granted(t, time.Minute))
 	})
 }
+
+// TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold: others rely on the turn, so the caller does not queue again, even if a
+// new connection has come up meanwhile. The hold reports that the node is gone.
+func TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		turns := 0
+		h, err := queue(t, srv, "a").AcquireBy(t.Context(), entry, func(_ context.Context, w *znode.Waiter) error {
+			turns++
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second) // it has connected again
+			return srv.Delete(w.Path())
+		})
+		require.NoError(t, err)
+		require.Equal(t, 1, turns)
+		<-h.Done()
+		requireLost(t, h, zkrecipes.LossNodeDeleted)
+	})
+}
