@@ -231,6 +231,21 @@ func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	})
 }
 
+// TestArmed_OwnNodeMadeAgainWhileItWaits: the list shows a node with its name, but the event has reported that its own
+// was deleted.
+func TestArmed_OwnNodeMadeAgainWhileItWaits(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder, waiting, own := second(t, srv)
+		srv.Freeze() // all events arrive together
+		require.NoError(t, srv.Delete(own))
+		_, err := srv.Create(own, nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.NoError(t, srv.Delete(holder.Path()))
+		srv.Thaw()
+		requireAnotherNode(t, srv, waiting, own)
+	})
+}
+
 // TestArmed_SharesTheWatchOfThePredecessor: another caller of the session shares it, and may drop it.
 func TestArmed_SharesTheWatchOfThePredecessor(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
