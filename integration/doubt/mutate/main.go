@@ -140,6 +140,9 @@ func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) 
 		if err != nil {
 			return nil, "", err
 		}
+		if err := in.learn(names); err != nil {
+			return nil, "", err
+		}
 		for _, name := range names {
 			name, err := filepath.Rel(root, name)
 			if err != nil {
