@@ -70,14 +70,16 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	if err := paths.ValidateName("name", name); err != nil {
 		return 0, l.failed("count down", err)
 	}
-	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
+	now, counted, err := record.Named{
+		Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
 		Next: func(now session.Node) ([]zkrecipes.Op, error) {
 			if left, err = l.left(now); err != nil || left == 0 {
 				return nil, err
 			}
 			left--
 			return l.count(now, left), nil
-		}}.Do(ctx)
+		},
+	}.Do(ctx)
 	if err == nil && !counted {
 		left, err = l.left(now)
 	}

@@ -81,8 +81,10 @@ func (finagle) Encode(i Instance) (Node, error) {
 	if i.TLSPort != 0 || i.URI != nil {
 		return Node{}, errors.New("a member of a serverset has neither a second port nor a specification of its URI")
 	}
-	s := serverset{ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
-		Status: alive}
+	s := serverset{
+		ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
+		Status: alive,
+	}
 	if i.Disabled {
 		s.Status = "STOPPING"
 	}

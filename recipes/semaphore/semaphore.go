@@ -162,8 +162,10 @@ func (s *Semaphore) acquire(n int) func(context.Context) (*zkrecipes.Hold, error
 
 // Part returns n leases as one of several locks for multilock.LockAll.
 func (s *Semaphore) Part(n int) zkrecipes.Part {
-	return hold.Part{Client: s.shared.Client(), Path: s.path, Kind: znode.Lease, Invalid: s.check(n),
-		Acquire: s.acquire(n)}.Public()
+	return hold.Part{
+		Client: s.shared.Client(), Path: s.path, Kind: znode.Lease, Invalid: s.check(n),
+		Acquire: s.acquire(n),
+	}.Public()
 }
 
 // Path returns the path of the semaphore.

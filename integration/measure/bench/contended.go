@@ -98,7 +98,8 @@ func (f *field) distant(r row) row {
 	}
 	for i, c := range r.run {
 		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64,
-			error) {
+			error,
+		) {
 			return c.rate(ctx, 4*slice)
 		}}
 	}
