@@ -66,8 +66,8 @@
 // [conn.WithMaxRequestSize] sets the limit. Shards that a member has no room for go to other members, so run enough
 // members that, when some fail, the remaining ones have room for all shards.
 //
-// A plan is stored in one node and therefore has at most 1 MiB, which is about 80,000 shards with ten-byte names, on
-// five members or more. What counts is the client's limit ([conn.WithMaxRequestSize]), and Run fails at once if a list
+// A plan is stored in one node, so it has at most 1 MiB, which is about 80,000 shards with ten-byte names, on five
+// members or more. What counts is the client's limit ([conn.WithMaxRequestSize]), and Run fails at once if a list
 // exceeds it.
 //
 // # Cost

@@ -61,7 +61,7 @@ var errDrained = errors.New("the member has left")
 // set by [WithDrainLimit] expires, so a function that stops with its context has stopped before the next owner starts.
 //
 // If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time, doubling each
-// time up to 30 seconds, with a jitter of plus or minus half. If serve returns an error as many times in a row as
+// time up to 30 seconds, with a jitter of 50% either way. If serve returns an error as many times in a row as
 // [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one does not for five minutes. A call
 // that lasts a minute resets the pause and the count. If all members have given a shard away, it stays where it is, and
 // Run keeps trying. Failures are logged. If serve panics, the program ends.
@@ -78,8 +78,8 @@ var errDrained = errors.New("the member has left")
 //
 // Errors: context.Cause(ctx); nil after Leave, or if everything is handed over within the time of WithLeave; at once, a
 // nil serve, an invalid source, or another Run of the same Shards; ErrClosed; the server's error when the member joins;
-// zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as the member has not seen a plan. When Run
-// returns, all functions have stopped.
+// zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, if the member has never seen a plan. When Run returns, all
+// functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:

@@ -49,7 +49,8 @@ type Shard struct {
 	Generation int64
 }
 
-// ErrMoved is the cause of a function's context when the plan no longer assigns the function's shard to this member.
+// ErrMoved is the cause with which a function's context ends when the plan no longer assigns the function's shard to
+// this member.
 var ErrMoved = errors.New("the shard goes to another member")
 
 // Option configures [New].
@@ -146,10 +147,10 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
-// WithLeave makes the member leave in order when Run's context ends, as [Shards.Leave] does: its shards are handed over
-// one after another, for at most d, while the other functions continue. Functions whose shards are not handed over by
-// then stop at once. By default all functions stop at once. With WithLeave, their contexts do not inherit the deadline
-// of Run's context. It cannot be combined with [WithReturnGrace], which keeps the shards.
+// WithLeave makes the member leave gracefully when Run's context ends, as [Shards.Leave] does: its shards are handed
+// over one after another, for at most d, while the other functions continue. Functions whose shards are not handed over
+// by then stop at once. By default all functions stop at once. With WithLeave, their contexts do not inherit the
+// deadline of Run's context. It cannot be combined with [WithReturnGrace], which keeps the shards.
 func WithLeave(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -161,9 +162,9 @@ func WithLeave(d time.Duration) Option {
 }
 
 // WithDrainLimit limits how long a function may run after its context ends. By default there is no limit: the shard is
-// released only when the function returns. With a limit, the lock is released when the limit expires, even if the
-// function is still running. Its hold has then ended, so Txn and a fence reject it, but whatever else it does may
-// overlap with the next owner's work.
+// released only when the function returns. With a limit, the lock is released when it expires, even if the function is
+// still running. Its hold has then ended, so Txn and a fence reject it, but whatever else it does may overlap with the
+// next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {

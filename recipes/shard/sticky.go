@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Situation is what a [Strategy] decides on. It must not be modified.
+// Situation is a [Strategy]'s input. It must not be modified.
 type Situation struct {
 	// Shards are the names of the shards to divide, sorted.
 	Shards []string
