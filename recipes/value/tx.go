@@ -29,8 +29,8 @@ type Tx struct {
 //
 // A call takes a round trip for each value, one after another, and one for the transaction. Because servers cannot
 // check that a node is missing, a value that fn finds missing and does not write is created and deleted in the
-// transaction, along with missing parents; watches notice that. A value with the data version -1, which only other
-// clients leave behind, is rewritten with its own data if fn only reads it.
+// transaction, which watches notice; its missing parents are created as well. A value with the data version -1, which
+// only other clients leave behind, is rewritten with its own data if fn only reads it.
 //
 // UpdateAll compares data versions. Only a node that is deleted, recreated and written the same number of times in the
 // meantime is mistaken for the one that was read.
