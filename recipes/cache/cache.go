@@ -138,7 +138,7 @@ func WithWindow(requests int) Option {
 }
 
 // WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as [Cache.Sync]
-// does; the default is 5 minutes.
+// does; the default is 5 minutes. A shorter interval finds withheld events sooner, and costs more reads.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {

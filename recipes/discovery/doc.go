@@ -16,10 +16,10 @@
 // or its session expires, and a node that belongs to another session is never mistaken for the registration's own. A
 // reconnect within the session writes nothing, so readers see no event. If the id is taken, the error names the owner.
 //
-// A [View] is one instant of one server, like a view in package group. [Discovery.Watch] yields views in the order of
-// ZooKeeper's transactions, and repeats one only if Current changes. After the last change, the last view shows what
-// exists. A node that does not decode is shown as an [Entry] with an error, and so is an instance without an address or
-// with an impossible port. This does not affect the other instances.
+// A [View] captures one instant on one server, like a view in package group. [Discovery.Watch] yields views in the
+// order of ZooKeeper's transactions, and repeats one only if Current changes. After the last change, the last view
+// shows what exists. A node that does not decode is shown as an [Entry] with an error, and so is an instance without an
+// address or with an impossible port. This does not affect the other instances.
 //
 // # Failures
 //

@@ -50,9 +50,9 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace lets Register take over an id that another session has: if replace returns true, that session's node is
-// deleted in the same transaction that creates the new one. By default Register fails. replace is called on one of the
-// client's goroutines and must not block.
+// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
+// same transaction that creates the new one. By default Register fails. replace is called on one of the client's
+// goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
 		if replace == nil {

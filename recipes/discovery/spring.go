@@ -7,8 +7,8 @@ import (
 )
 
 // Spring returns the codec of Spring Cloud Zookeeper, which is Curator's JSON with a ZookeeperInstance as the payload.
-// The base is /services unless Spring is configured otherwise. All fields that [Curator] has are supported. Metadata is
-// the ZookeeperInstance's metadata, and the default URI is "{scheme}://{address}:{port}".
+// The base is /services unless Spring is configured otherwise. It supports all of [Curator]'s fields. Metadata is the
+// ZookeeperInstance's metadata, and the default URI is "{scheme}://{address}:{port}".
 //
 // Disabled means that instance_status in the metadata is not UP. If you set Disabled and the status is UP, the status
 // becomes OUT_OF_SERVICE; if you do not set it, the status becomes UP.

@@ -16,11 +16,11 @@
 // session expires, and a node that belongs to another session is never mistaken for the member's own. If the id is
 // taken, the error names the owner.
 //
-// A [View] is one instant of one server: exactly these members, in these incarnations, existed together. Their data is
-// from that instant or a little newer, and never older than in an earlier view. [Group.Watch] yields views in the order
-// of ZooKeeper's transactions, and repeats one only if its Freshness changes. After the last change, the last view
-// shows what exists. Members are sorted by seniority, so all clients that see the same members agree on which of them
-// is first.
+// A [View] captures one instant on one server: exactly these members, in these incarnations, existed together. Their
+// data is from that instant or a little newer, and never older than in an earlier view. [Group.Watch] yields views in
+// the order of ZooKeeper's transactions, and repeats one only if its Freshness changes. After the last change, the last
+// view shows what exists. Members are sorted by seniority, so all clients that see the same members agree on which of
+// them is first.
 //
 // # Failures
 //

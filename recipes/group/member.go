@@ -38,9 +38,9 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace lets Join take over an id that another session has: if replace returns true, that session's node is
-// deleted in the same transaction that creates the new one. By default Join fails. replace is called on one of the
-// client's goroutines and must not block.
+// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
+// same transaction that creates the new one. By default Join fails. replace is called on one of the client's goroutines
+// and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {

@@ -71,7 +71,7 @@ type config struct {
 }
 
 // WithID sets the member's id, which is also the name of its node; the default is the client's identity with a random
-// suffix. A process that restarts with the same id gets the same shards; Run waits until the session of its predecessor
+// suffix. A process that restarts with the same id gets the same shards; Run waits until its predecessor's session
 // ends. Do not give two processes the same id: the second one waits, and logs that it does.
 func WithID(id string) Option {
 	return func(c *config) error {
@@ -119,7 +119,7 @@ func WithStrategy(s Strategy) Option {
 // it waits at most; the defaults are 1 second and 10 seconds. This way, members that are started together cause one
 // plan. quiet counts from the last change to the members or the leader's last plan, most from when a better plan is
 // known. If a shard is not served, the leader does not wait, unless no member has a shard and one has joined within
-// quiet, so that more may follow.
+// quiet, because more may follow.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {

@@ -66,7 +66,7 @@ type Change struct {
 	Err error
 }
 
-// Plan describes a plan that this member has written as the leader.
+// Plan describes a plan that this member wrote as the leader.
 type Plan struct {
 	// Name and Path are as in [Change].
 	Name, Path string

@@ -84,7 +84,8 @@ func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
 	return last - n + 1, nil
 }
 
-// Close deletes the marker, which is otherwise deleted with the session. You can use the counter again afterwards.
+// Close deletes the marker, which is otherwise deleted with the session. Call it before [Value.Delete], which fails
+// while there is a marker. You can use the counter again afterwards.
 //
 // Errors: context.Cause(ctx) or zk.ErrNoAuth, after which the deletion continues until the session ends; ErrClosed if
 // the client was created with conn.Client.Sub and is closed, in which case the marker is deleted with the session.

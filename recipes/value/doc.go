@@ -62,7 +62,7 @@
 //
 // # Compatibility
 //
-// The [Codec] decides which programs can share a node. [Bytes], [SharedCount] and [AtomicLong] are Curator's formats.
-// [KazooCounter] is the format of kazoo's Counter, unless the Counter has the option support_curator: then use
+// The [Codec] determines which programs can share a node. [Bytes], [SharedCount] and [AtomicLong] are Curator's
+// formats. [KazooCounter] is the format of kazoo's Counter, unless the Counter has the option support_curator: then use
 // SharedCount. [Gzip] compresses as Curator does.
 package value

@@ -116,7 +116,8 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 	return data, nil
 }
 
-// Set replaces the value, whatever it was: the last writer wins.
+// Set replaces the value, whatever it was: the last writer wins. If the new value depends on the old one, use
+// [Value.Update].
 //
 // Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost and it cannot be determined
 // whether this call wrote, because another client has written since or the node does not exist; otherwise the server's
