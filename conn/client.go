@@ -109,10 +109,10 @@ func (c *Client) Ready(ctx context.Context) error {
 //
 //	defer client.Close()
 //
-// For at most a second, Close tries to notify the server, and to remove containers that were created for nodes which
-// then never came to exist; servers do not reap a container that never had a child. Without a connection, or if the
-// server does not answer, the ephemeral nodes remain until the session expires, and such containers for good. Close
-// is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
+// For at most a second, Close tries to notify the server, and to remove containers that were created for nodes that
+// never came to exist; servers do not reap a container that never had a child. Without a connection, or if the server
+// does not answer, the ephemeral nodes remain until the session expires, and such containers for good. Close is
+// idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
 // Closing a client created by [Client.Sub] closes only that client: new calls on it fail, while the connection and
 // its state stay.
@@ -198,8 +198,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version 
 
 // Sync waits until the server has caught up with the leader. Later reads on this client or its session are then at
 // least as new as this call, as far as the leader knows. A leader that was replaced may take up to 1.5 ticks to
-// notice, and until then it answers although it is out of date. Like [Client.Get], Sync retries until a server
-// answers.
+// notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
 func (c *Client) Sync(ctx context.Context, path string) error {
@@ -240,12 +239,12 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
 }
 
-// CreateProtected is like [Client.Create], but finds the node if the reply is lost. The last part of its name begins
-// with "_c_", a new UUID and "-": "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for
-// [EphemeralSequential]. Curator's withProtection names nodes the same way, and so does go-zookeeper's
-// CreateProtectedEphemeralSequential, without the hyphens of the UUID. CreateProtected returns the whole path. It
-// takes the modes [Persistent], [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not create
-// missing parents.
+// CreateProtected is like [Client.Create], but finds the node if the reply is lost, which matters most for sequential
+// nodes, whose names you cannot predict. The last part of its name begins with "_c_", a new UUID and "-":
+// "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for [EphemeralSequential]. Curator's withProtection
+// names nodes the same way, and so does go-zookeeper's CreateProtectedEphemeralSequential, without the hyphens of the
+// UUID. CreateProtected returns the whole path. It takes the modes [Persistent], [PersistentSequential], [Ephemeral]
+// and [EphemeralSequential], and does not create missing parents.
 //
 // If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way, and
 // then looks for the UUID among the parent's children, which requires the permission read. If there is no such node,
@@ -348,9 +347,9 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 //
 // After the first error, which it returns, DeleteAll tries no further nodes, and part of the tree may be gone.
 // Errors: the server's error for the node that could not be deleted or listed, such as zk.ErrNoAuth;
-// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root, below which servers
-// keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; ctx's cause. The error also matches
-// ErrUnknownOutcome if the node that it names may have been deleted.
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper, below
+// which servers keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; ctx's cause. The error also
+// matches ErrUnknownOutcome if the node that it names may have been deleted.
 func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
 	var o deleteAllOptions
 	for i, opt := range opts {

@@ -76,9 +76,8 @@ func WithSessionTimeout(d time.Duration) Option {
 }
 
 // WithConnectTimeout limits each attempt to connect to an address, until its server grants the session and accepts
-// the credentials; the default is 1 second or a sixth of the session timeout, whichever is larger. Once the granted
-// timeout is known, the sixth is of that. The same limit applies to resolving the names before each round over the
-// addresses.
+// the credentials; the default is 1 second or a sixth of the session timeout (of the granted one, once it is known),
+// whichever is larger. The same limit applies to resolving the names before each round over the addresses.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -95,11 +94,12 @@ func WithConnectTimeout(d time.Duration) Option {
 // KiB below it.
 //
 // The same jute.maxbuffer limits how many ephemeral nodes a session may have: contenders and leases, kept nodes and
-// members, and those of [Client.Create]. The transaction that ends the session has all their paths, and servers that
-// cannot read it, because it is longer than 2 × jute.maxbuffer, never start again. Each node counts with the bytes of
-// its path on the server, chroot included, plus four. At half of that limit the client logs a warning. Above three
-// quarters, 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull]. That is about 20,000 locks on
-// paths of 15 to 20 bytes. The limit is per session, so if you need more, use another client.
+// members, and those of [Client.Create]. The reason is that the transaction that ends the session has all their
+// paths, and servers that cannot read it, because it is longer than 2 × jute.maxbuffer, never start again. Each node
+// counts with the bytes of its path on the server, chroot included, plus four. At half of that limit the client logs
+// a warning, and above three quarters, 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull].
+// That is about 20,000 locks on paths of 15 to 20 bytes. The limit is per session, so if you need more, use another
+// client.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -145,8 +145,8 @@ func WithMaxInFlight(n int) Option {
 	}
 }
 
-// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; the default is unknown. It lets
-// [Session.ValidUntil] allow 1.5 ticks where it otherwise allows a quarter of the session timeout; see
+// WithTickTime declares the ensemble's tickTime, as in its zoo.cfg; the default is unknown. If you know it, set it:
+// [Session.ValidUntil] then allows 1.5 ticks where it otherwise allows a quarter of the session timeout; see
 // docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
@@ -287,10 +287,11 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithServers sets a function that returns the servers; the default is those of the connect string. A server is
-// "host:port", or a host with port 2181. The client calls the function before each round of connection attempts, and
-// never while it is connected. It therefore finds new servers when the old ones are replaced, while a server that
-// leaves the list keeps its clients until it stops.
+// WithServers sets a function that returns the servers; the default is those of the connect string. Use it if servers
+// come and go and something else, such as a service registry, knows where they are. A server is "host:port", or a
+// host with port 2181. The client calls the function before each round of connection attempts, and never while it is
+// connected, so it finds new servers when it needs them, while a server that leaves the list keeps its clients until
+// it stops.
 //
 // The function must return when its context ends, after half of [WithConnectTimeout]; a round waits for it, and holds
 // lose that time. If it fails or returns no server, the client keeps the last list, initially that of the connect
@@ -315,8 +316,9 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 }
 
 // WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; the
-// default is off. The client watches /zookeeper/config, even below a chroot, and tries the servers listed there in
-// addition to those of the connect string or [WithServers]. It does not leave a server that answers.
+// default is off. Use it if operators add and remove servers with reconfig while clients run. The client watches
+// /zookeeper/config, even below a chroot, and tries the servers listed there in addition to those of the connect
+// string or [WithServers]. It does not leave a server that answers.
 //
 // It uses each server's client address; with [WithTLS] the secure one if there is one (ZooKeeper 3.10). It replaces
 // 0.0.0.0 with the host, or hosts, that the other servers use. Servers without a client address, as in a static
@@ -344,9 +346,9 @@ func WithEnsembleTracking() Option {
 //     server is added, as computed by updateServerList of the Java client.
 //
 // To move, the client reconnects. The session and its holds survive, and the client is suspended for a few round
-// trips. It moves only when no requests are outstanding, no hold was created WithLossOnSuspend, and all holds are
-// valid for more than half of the session timeout and 2.5 times [WithConnectTimeout]. If there is no such moment, it
-// keeps trying for another period of the same length, and then stays.
+// trips. It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds
+// are valid for more than half of the session timeout and 2.5 times [WithConnectTimeout]. If there is no such moment,
+// it keeps trying for another period of the same length, and then stays.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {
@@ -442,8 +444,8 @@ func WithACLFunc(acl func(path string) []zk.ACL) Option {
 	}
 }
 
-// WithIdentity sets the name under which this client appears to others, as the data of its contenders; the
-// default is "host/pid".
+// WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you
+// can tell from a queue which process holds and which ones wait; the default is "host/pid".
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {
