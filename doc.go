@@ -63,7 +63,7 @@
 //     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry details.
 //   - go-zookeeper has the server errors that it knows, such as zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion,
 //     zk.ErrNotEmpty and zk.ErrNoAuth. All others are a [Code], such as [CodeThrottled].
-//   - Other packages have the errors that only they return: cache.ErrTooMuch, discovery.ErrNoInstance,
+//   - Other packages have the errors that concern only them: cache.ErrTooMuch, discovery.ErrNoInstance,
 //     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale,
 //     fence.ErrInvalid, fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //

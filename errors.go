@@ -38,7 +38,7 @@ var (
 	// the servers might not survive its end. Spread them over several clients, or shorten their paths; see
 	// conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
-	// ErrSequenceExhausted reports that the sequence counter of the queue's parent has run out, so that the order, and
+	// ErrSequenceExhausted reports that the sequence counter of the queue's parent ran out, so that the order, and
 	// with it exclusion, can no longer be trusted. Delete the parent once nobody uses it, which resets the counter to
 	// zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")

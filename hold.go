@@ -174,7 +174,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 }
 
 // Revoked returns a channel that is closed when another client requests the release of the hold. It is only a
-// request: the hold lasts until the holder releases it.
+// request: whether and when to release is up to the holder.
 //
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }

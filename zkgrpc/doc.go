@@ -29,9 +29,10 @@
 // # Disconnects, expiry and close
 //
 // While the client is disconnected from ZooKeeper, the channel keeps its addresses, and one warning is logged. The
-// same applies if its session expires, or if the client is closed. If a channel gets no view for 5 seconds, its calls
-// fail with the reason, unless they wait for ready. If a node may not be read, the channel keeps its addresses too,
-// and the resolver tries again after 30 seconds, or after 1 second if a connection fails in the meantime.
+// same applies if its session expires, or if the client is closed. If a channel gets no view within 5 seconds of
+// starting, its calls fail with the reason, unless they wait for ready. If a node may not be read, the channel keeps
+// its addresses too, and the resolver tries again after 30 seconds, or as early as after 1 second if a connection
+// fails.
 //
 // A server whose session expires disappears from the channels, although it may still serve. It reappears by itself in
 // its next session. Closing a channel ends its resolver.

@@ -58,9 +58,9 @@ func WithTLSPort() Option {
 // the service orders. The ensemble and the path are those of d, so the target has no host. A builder serves any
 // number of channels.
 //
-// While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view at
-// all for 5 seconds, calls that do not wait for ready fail with the reason. When the client is closed, the channels
-// keep their addresses for good.
+// While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view
+// within 5 seconds of starting, calls that do not wait for ready fail with the reason. When the client is closed, the
+// channels keep their addresses for good.
 //
 // Errors: a nil discovery; an invalid option. An invalid target is an error from grpc.NewClient, or from its first
 // call.
@@ -129,8 +129,8 @@ type endpoint struct {
 	instance discovery.Instance
 }
 
-// ResolveNow is called by gRPC when a connection has failed. There is nothing to resolve, because the watch
-// reports every change. If the watch has ended with an error, ResolveNow makes the next one begin.
+// ResolveNow is called by gRPC when a connection fails. There is nothing to resolve, because the watch reports every
+// change. If the watch ended with an error, ResolveNow starts the next one.
 func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case f.again <- struct{}{}:
