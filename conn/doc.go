@@ -30,15 +30,15 @@
 //
 //	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
-// Reads and [Client.Sync] are retried until a server answers. A write is retried only while it certainly was not
-// executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
-// zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some writes of
-// Client resolve this by reading the node. A versioned [Client.Set] is sent again if the node still has the version,
-// and so is [Client.SetACL]. [Client.Delete] treats a missing node as success. [Client.CreateAll], which also creates
-// missing parents, treats a node with its data as success. [Client.DeleteAll] deletes until nothing is left, and
-// [Client.CreateProtected] puts a UUID into the name by which it finds the node.
+// Reads and [Client.Sync] are retried until a server answers, whereas a write is retried only while it certainly was
+// not executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
+// zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some of Client's
+// writes resolve this by reading the node, so that you rarely have to. [Client.Set] and [Client.SetACL] with a
+// version send the write again if the node still has that version. [Client.Delete] treats a missing node as success,
+// and [Client.CreateAll], which also creates missing parents, a node with its data. [Client.DeleteAll] deletes until
+// nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it finds the node.
 //
-// Operations of a Session end with it. Reads of a Client continue in the next session and never go back in time,
+// A Session's operations end with it, while a Client's reads continue in the next session and never go back in time,
 // because a server that lags behind what this client has seen refuses it. There is one exception: after a session
 // timeout in which servers have only refused, as when an ensemble was restored from a backup, the client accepts what
 // they have.
@@ -47,9 +47,9 @@
 // are rejected before anything is sent. Server errors match the variables of go-zookeeper, such as zk.ErrNoNode, or
 // else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
 //
-// A watch is a channel that is closed once, at the first change or when the connection is lost. When it fires, read
-// again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. [Client.Watch] does this in
-// a loop for one node, and reports when its view is no longer current.
+// A watch is a channel that is closed once, at the first change or when the connection is lost, after which you read
+// again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
+// [Client.Watch], which does this in a loop and reports when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //
@@ -57,20 +57,22 @@
 // every path that is received. Recipes and [Client.CreateAll] create the nodes of the prefix as containers;
 // [Client.Create] and [Client.Multi] do not.
 //
-// [WithAuth] sends credentials on every connection, before any request. If a server refuses them, the client tries
-// the next one. If all servers refuse, the session ends and calls fail with zkrecipes.ErrAuthFailed; Run, Watch and
-// caches resume when a server accepts the credentials. [WithACL] sets the access list of nodes that are created
-// without their own, and [WithACLFunc] a list for each path. [WithTLS] verifies the server's name as given in the
-// connect string, and [WithTLSFunc] supports certificates that change. [WithSASL] authenticates the client with SASL;
-// see package sasl.
+// [WithAuth] sends credentials on every connection, before any request, and [WithSASL] authenticates the client with
+// SASL; see package sasl. If a server refuses, the client tries the next one. If all servers refuse, the session ends
+// and calls fail with zkrecipes.ErrAuthFailed; Run, Watch and caches resume when a server accepts the credentials.
+//
+// [WithACL] sets the access list of nodes that are created without their own, and [WithACLFunc] a list for each path.
+// [WithTLS] verifies the server's name as given in the connect string, and [WithTLSFunc] supports certificates that
+// change.
 //
 // # Servers that change
 //
-// Names are resolved again before each round of connection attempts. [WithServers] takes the names from a function, a
-// connect string with dns-srv:// takes them from SRV records, and [WithEnsembleTracking] from the dynamic
-// configuration of the ensemble. A new list takes effect with the next round. [WithRebalance] spreads clients over
-// the servers again after a rolling restart, and when servers join the ensemble. [WithPreferredServers] tries some
-// servers before others. Sessions and holds survive, as in any reconnect.
+// Names are resolved again before each round of connection attempts. If the servers themselves change, [WithServers]
+// takes their names from a function, a connect string with dns-srv:// takes them from SRV records, and
+// [WithEnsembleTracking] from the dynamic configuration of the ensemble. A new list takes effect with the next round.
+// To balance load again after a rolling restart, or when servers join the ensemble, use [WithRebalance], and to
+// prefer servers nearby, [WithPreferredServers]. Sessions and holds survive a move between servers, as in any
+// reconnect.
 //
 // # Proof of liveness
 //
