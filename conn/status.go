@@ -9,7 +9,7 @@ import (
 // Status is what a client knows about itself at one moment. Times are by the local clock; a zero time means that the
 // event has not happened yet.
 type Status struct {
-	// State is the state of the connection, and Since is when it was entered.
+	// State is the connection's state, and Since is when it was entered.
 	State zkrecipes.State
 	Since time.Time
 	// Server is the server that answers for the session, as in the connect string. A name is followed by the address
@@ -39,7 +39,7 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// Status returns the state of the connection and of the session. It sends nothing and does not wait.
+// Status returns the connection's and the session's state. It sends nothing and does not wait.
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{

@@ -43,10 +43,10 @@ const (
 // # Files and permissions
 //
 // In the same directory, a File has a lock file, which is never removed and whose name ends in ".lock", and
-// temporarily a file whose name ends in ".tmp". New files belong to the user of the process and have mode 0600. On
-// Unix an existing file keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails if the
-// process may not keep them because it is neither the owner nor root. Access control lists and labels are not kept.
-// OpenFile follows symbolic links at path, but not at the other two names.
+// temporarily a file whose name ends in ".tmp". New files belong to the process's user and have mode 0600. On Unix an
+// existing file keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails if the process
+// may not keep them because it is neither the owner nor root. Access control lists and labels are not kept. OpenFile
+// follows symbolic links at path, but not at the other two names.
 //
 // If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the file
 // at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system whose locks or

@@ -13,8 +13,9 @@ import (
 //
 // A version represents the whole content: writing version v plus an element costs the same however large the set is.
 type Set struct {
-	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called under
-	// the lock of the set: check and access must be one step, or a newer section could come in between.
+	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called with
+	// the set's lock held, because the check and the access must be one step, or a newer section could come in
+	// between.
 	OnRead, OnAdd func(token zkrecipes.Token) error
 
 	mu      sync.Mutex
