@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -25,8 +26,8 @@ import (
 // Client is a handle on an ensemble; package conn documents it.
 type Client struct {
 	core   *core
-	chroot session.Chroot // not embedded, because conn.Client would show it
-	gone   atomic.Bool    // only for a client made by Sub: whether it was closed
+	chroot paths.Chroot // not embedded, because conn.Client would show it
+	gone   atomic.Bool  // only for a client made by Sub: whether it was closed
 	isSub  bool
 }
 
@@ -59,7 +60,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, chroot: session.Chroot(config.Chroot)}
+	return &Client{core: c, chroot: paths.Chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -143,7 +144,7 @@ func (c *Client) session(ctx context.Context, patient bool) (*session.Session, e
 
 // Sub implements conn.Client.Sub.
 func (c *Client) Sub(prefix string) (*Client, error) {
-	if err := session.ValidatePath(prefix); err != nil {
+	if err := paths.Validate(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
 	if c.gone.Load() || c.State() == zkrecipes.Closed {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -15,7 +16,7 @@ import (
 func CreateProtected(
 	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
-	if err := session.CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagEphemeralSequential {

@@ -146,9 +146,9 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // reads the predecessor, and the list unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
 	switch gone, err := w.await(ctx, obstacle{path: o.ahead, alone: true}); {
-	case errors.Is(err, ephemeral.ErrGone), err != nil && (ctx.Err() != nil || w.session.Err() != nil):
+	case errors.Is(err, ephemeral.ErrGone), err != nil && ctx.Err() != nil:
 		return false, err
-	case err != nil:
+	case err != nil: // if the session has ended, await fails at once
 		return w.await(ctx, obstacle{path: o.path})
 	case !gone:
 		return false, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/layout"
@@ -59,7 +60,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
-	if err := session.ValidatePath(path); err != nil {
+	if err := paths.Validate(path); err != nil {
 		return nil, err
 	}
 	if path == "/" {

@@ -356,6 +356,20 @@ func TestFinagle(t *testing.T) {
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
 }
 
+// Metadata has the fields that a map of texts can hold.
+func TestDecode_CuratorMetadata(t *testing.T) {
+	for payload, want := range map[string]map[string]string{
+		`{"@class":"java.util.HashMap","text":"a","number":1.50,"bool":true,"none":null,"list":["a"],"object":{"a":"b"}}`: {
+			"text": "a", "number": "1.50", "bool": "true",
+		},
+		`{}`: {}, `["a"]`: nil, `"a"`: nil, `null`: nil, `7`: nil,
+	} {
+		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"payload":` + payload + `}`)})
+		require.NoError(t, err)
+		require.Equal(t, want, i.Metadata, payload)
+	}
+}
+
 // Otherwise the folder of a service could lie outside of the base.
 func TestDubbo_ServiceThatIsNoName(t *testing.T) {
 	for _, service := range []string{"", ".", ".."} {
@@ -404,6 +418,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{finagle, `shard "x"`, func(i *discovery.Instance) { i.Metadata = map[string]string{"shard": "x"} }},
 		{finagle, "shard and status alone", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},
 		{finagle, "second port", func(i *discovery.Instance) { i.TLSPort = 1 }},
+		{finagle, "specification of its URI", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
 		{finagle, "unexpected end", func(i *discovery.Instance) { i.Payload = json.RawMessage("{") }},
 	} {
 		i := ok

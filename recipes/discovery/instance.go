@@ -73,10 +73,11 @@ func (i Instance) checkCall() error {
 // localAddress returns the first address of this machine that others may reach, as Curator chooses it; "" if there is
 // none.
 func localAddress() string {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return ""
-	}
+	addresses, _ := net.InterfaceAddrs() // after an error there are none
+	return firstReachable(addresses)
+}
+
+func firstReachable(addresses []net.Addr) string {
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
 			return ip.IP.String()

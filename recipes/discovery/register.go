@@ -163,14 +163,14 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 		for {
 			member := r.now()
 			for state, err := range member.Watch(ctx) {
-				if err != nil && member != r.now() {
+				if member != r.now() {
 					break // Update has created another node
 				}
 				if !yield(state, err) {
 					return
 				}
 			}
-			if ctx.Err() != nil || member == r.now() {
+			if member == r.now() {
 				return
 			}
 		}

@@ -184,9 +184,10 @@ var canaries = []canary{
 			"_ = h.Handler.Handle(ctx, r)"}}},
 	// C11 Bad input.
 	{"session: the number of ephemeral nodes is unlimited", clientTests,
-		[]edit{{"internal/session", "session.admit", "if now > limit {", "if now < 0 {"}}},
+		[]edit{{"internal/tally", "Tally.Admit", "if now > limit {", "if now < 0 {"}}},
 	{"session: a create in doubt does not count towards the limit", clientTests,
-		[]edit{{"internal/session", "ephemerals.created", "case outcomeOf(err) == unknown:\n\t\te.doubt(node)", ""}}},
+		[]edit{{"internal/tally", "Tally.created", "case outcome.Of(err) == outcome.Unknown:",
+			"case outcome.Of(err) == outcome.Unknown && false:"}}},
 	{"session: a data version of -1 that was read matches any version", clientTests + ";" + recordTests,
 		[]edit{{"internal/session", "versioned", "case r.Version == anyVersion && exact:", "case false:"}}},
 	// C12 Views.

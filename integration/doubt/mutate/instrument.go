@@ -41,8 +41,37 @@ func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s: %s", m.file, m.
 
 // instrumenter inserts mutants into files.
 type instrumenter struct {
-	root    string
-	mutants []mutant
+	root      string
+	mutants   []mutant
+	constants map[string]bool // the names of the constants of the package
+}
+
+// learn finds the constants of a package, given its files.
+func (in *instrumenter) learn(files []string) error {
+	in.constants = map[string]bool{}
+	for _, name := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if decl, ok := n.(*ast.GenDecl); ok && decl.Tok == token.CONST {
+				in.declared(decl)
+			}
+			return true
+		})
+	}
+	return nil
+}
+
+func (in *instrumenter) declared(constants *ast.GenDecl) {
+	for _, spec := range constants.Specs {
+		if s, ok := spec.(*ast.ValueSpec); ok { // it always is one
+			for _, name := range s.Names {
+				in.constants[name.Name] = true
+			}
+		}
+	}
 }
 
 // file returns the text of a file with its mutants, or nil if it has none.
@@ -169,7 +198,7 @@ func (w *walker) arithmetic(b *ast.BinaryExpr) {
 	for _, side := range []ast.Expr{b.X, b.Y} {
 		w.calculated[ast.Unparen(side)] = isArithmetic(b.Op)
 	}
-	if inner || !isArithmetic(b.Op) || isTextOrConstant(b) {
+	if inner || !isArithmetic(b.Op) || w.isTextOrConstant(b) {
 		return
 	}
 	id := w.add(offByOne, b)
@@ -185,15 +214,15 @@ func isArithmetic(op token.Token) bool {
 	}
 }
 
-// isTextOrConstant reports whether e contains a string literal, or only numbers.
-func isTextOrConstant(e ast.Expr) bool {
+// isTextOrConstant reports whether e has a text in it, or nothing but numbers and constants of the package.
+func (w *walker) isTextOrConstant(e ast.Expr) bool {
 	text, names := false, false
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BasicLit:
 			text = text || n.Kind == token.STRING
 		case *ast.Ident:
-			names = true
+			names = names || !w.in.constants[n.Name]
 		}
 		return true
 	})

@@ -52,7 +52,8 @@ var equivalentList string
 // mutated are the directories whose code is mutated; the root is hold.go and its neighbors.
 var mutated = []string{
 	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
-	"internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
+	"internal/wire", "internal/outcome", "internal/paths", "internal/tally", "internal/ephemeral", "internal/hold",
+	"internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
 	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard",
 	"recipes/value", "zkhttp", "zkprom",
@@ -137,6 +138,9 @@ func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) 
 	for _, pkg := range pkgs {
 		names, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 		if err != nil {
+			return nil, "", err
+		}
+		if err := in.learn(names); err != nil {
 			return nil, "", err
 		}
 		for _, name := range names {

@@ -14,6 +14,8 @@ var module = map[string]string{
 	"go.mod": "module " + modulePath + "\n\ngo 1.25.0\n",
 	"limit.go": `package limit
 
+const least = 0
+
 var last int
 
 // Limit keeps n between 0 and 10.
@@ -24,11 +26,17 @@ func Limit(n int) int {
 	}
 	switch {
 	case n >= 10:
-		return 10
+		return int(wide(most + least)) // an int64, as the constants have no type
 	default:
 		return 2*n - n
 	}
 }
+`,
+	"wide.go": `package limit
+
+const most = 10
+
+func wide(n int64) int64 { return n }
 `,
 	"limit_test.go": `package limit
 
