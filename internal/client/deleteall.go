@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// DeleteAll implements conn.Client.
+// DeleteAll implements conn.Client.DeleteAll.
 //
 // It deletes before it lists: a leaf costs one request, and a node is listed only if it is not empty.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// CreateProtected implements conn.Client.
+// CreateProtected implements conn.Client.CreateProtected.
 func CreateProtected(
 	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {

@@ -21,7 +21,7 @@ func Check(op, p string) error {
 	return nil
 }
 
-// Validate implements package conn.
+// Validate implements conn.ValidatePath.
 //
 // Source: ZooKeeper's PathUtils.validatePath, which examines UTF-16 units.
 func Validate(p string) error {

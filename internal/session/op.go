@@ -27,7 +27,7 @@ func (s *Session) At(root paths.Chroot) *Session {
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }
 
-// Create implements conn.Session.
+// Create implements conn.Session.Create.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := paths.Check("create", path); err != nil {
 		return "", err
@@ -163,7 +163,7 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	return acl.List, acl.Stat, err
 }
 
-// SetACL replaces the access list of a node if its version is the given one; -1 matches any.
+// SetACL replaces the access list of a node if the version of the list is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	if err := paths.Check("set acl", path); err != nil {
 		return zk.Stat{}, err
@@ -178,14 +178,16 @@ func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, versio
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch),
+	return request{
+		Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch),
 		Done: func(r reply, err error) {
 			var d wire.Data
 			if err == nil {
 				d, err = dataOf(r)
 			}
 			done(d, err)
-		}}
+		},
+	}
 }
 
 // dataOf decodes the reply to a get.
@@ -197,7 +199,7 @@ func dataOf(r reply) (wire.Data, error) {
 	return d, err
 }
 
-// GetW implements conn.Session.
+// GetW implements conn.Session.GetW.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	return s.getW(ctx, path, nil)
 }
@@ -220,8 +222,10 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 		return s.setExact(ctx, path, b, version)
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
-			Done: taking(wire.StatReply, done)}
+		return request{
+			Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
+			Done: taking(wire.StatReply, done),
+		}
 	})
 }
 
@@ -270,7 +274,8 @@ type existence struct {
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
 	abs := s.Abs(path)
-	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch),
+	return request{
+		Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch),
 		Done: func(r reply, err error) {
 			var e existence
 			if err == nil {
@@ -281,7 +286,8 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 				err = nil
 			}
 			done(e, err)
-		}}
+		},
+	}
 }
 
 // Exists reports whether a node exists, and returns its Stat.
@@ -295,7 +301,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	return e.exists, e.stat, err
 }
 
-// ExistsW implements conn.Session.
+// ExistsW implements conn.Session.ExistsW.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
 	if err := paths.Check("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
@@ -304,7 +310,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync implements conn.Client, within one session. Where it is not sufficient that the leader knows, use
+// Sync implements conn.Client.Sync within one session. Where it is not sufficient that the leader knows, use
 // [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := paths.Check("sync", path); err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// turns bound the requests in flight of the calls that Bounded has marked. A call that has returned returns its turn
-// only when its request is answered or the connection is gone: until then the server has the request.
+// turns bound the requests in flight of the calls that Bounded has marked. Even a call that has already returned gives
+// its turn back only when its request is answered or the connection is gone: until then the server has the request.
 //
 // Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of
 // recipes wait behind those of a program. Such requests do not have the marked context: only the calls of package conn
