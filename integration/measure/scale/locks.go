@@ -117,11 +117,11 @@ func idle(ctx context.Context, server *zkserver.Server) error {
 // rest counts the requests of six session timeouts, in which each node is read two or three times.
 func rest(t *tap, n int, what string) {
 	time.Sleep(3 * timeout) // until they have settled
-	asked, upkeep, began := t.asked.Load(), t.upkeep.Load(), time.Now()
+	asked, upkeep, began := t.asked.Load(), t.upkeep(), time.Now()
 	time.Sleep(6 * timeout)
 	took := time.Since(began).Seconds()
 	tell("idle", "%6d %s: %.1f requests a second, and %.1f pings and syncs", n, what, float64(t.asked.Load()-asked)/took,
-		float64(t.upkeep.Load()-upkeep)/took)
+		float64(t.upkeep()-upkeep)/took)
 }
 
 // firstLock: the requests of the first lock on a path, with its release, with and without an existing parent.

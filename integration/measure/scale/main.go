@@ -5,7 +5,7 @@
 //	go run ./measure scale -only storm
 //
 // Requests and bytes do not depend on other load on the machine. Times do, and so do the holds that a storm loses.
-// Everything takes ten minutes.
+// Everything takes half an hour, most of it for the sessions.
 //
 // Other commands measure the rest: counters compared with Curator by `go run ./measure bench -only Counter -slice 2s`,
 // a cache of 500,000 nodes by `go run ./measure caches -nodes 500000`.
@@ -42,13 +42,19 @@ var points = []point{
 	{"idle", idle},
 	{"first", firstLock},
 	{"clients", clients},
+	{"sessions", sessions},
 }
 
 // Run runs the command with its flags.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
 	only := flags.String("only", "", "measure the points whose name contains `text`")
+	of := flags.String("of", "", "measure in this process only the sessions of a `library`, ours or go-zookeeper")
+	n := flags.Int("sessions", 10_000, "the `number` of sessions for -of")
 	_ = flags.Parse(args) // exits on error
+	if *of != "" {
+		return point{"sessions", sessionsOf(*of, *n)}.run(context.Background())
+	}
 	for _, p := range points {
 		if !strings.Contains(p.name, *only) {
 			continue

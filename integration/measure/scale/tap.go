@@ -13,7 +13,8 @@ import (
 
 // tap counts what passes through the connections that it has dialed, and can cut them.
 type tap struct {
-	asked, upkeep, bytes atomic.Int64 // other requests; pings and syncs; bytes received
+	pings, syncs, asked atomic.Int64 // asked: all other requests
+	bytes, sent         atomic.Int64 // received and sent
 
 	mu    sync.Mutex
 	down  bool
@@ -38,12 +39,22 @@ func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return c, nil
 }
 
+// dialWithin is dial for go-zookeeper.
+func (t *tap) dialWithin(network, address string, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return t.dial(ctx, network, address)
+}
+
+// upkeep returns how many pings and syncs were sent.
+func (t *tap) upkeep() int64 { return t.pings.Load() + t.syncs.Load() }
+
 // outage cuts all connections, and refuses new ones for a while.
 func (t *tap) outage(lasts time.Duration) {
 	t.mu.Lock()
 	t.down = true
 	for c := range t.conns {
-		_ = c.Close() // its reader is notified
+		_ = c.Conn.Close() // its reader is notified
 	}
 	clear(t.conns)
 	t.mu.Unlock()
@@ -79,18 +90,30 @@ func (c *tapped) Write(p []byte) (int, error) {
 			c.head = c.head[:0]
 		}
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	c.tap.sent.Add(int64(n))
+	return n, err
 }
 
 func (c *tapped) count(op int32) {
 	switch {
 	case !c.sent:
 		c.sent = true
-	case op == opPing, op == opSync:
-		c.tap.upkeep.Add(1)
+	case op == opPing:
+		c.tap.pings.Add(1)
+	case op == opSync:
+		c.tap.syncs.Add(1)
 	default:
 		c.tap.asked.Add(1)
 	}
+}
+
+// Close also makes the tap forget the connection.
+func (c *tapped) Close() error {
+	c.tap.mu.Lock()
+	delete(c.tap.conns, c)
+	c.tap.mu.Unlock()
+	return c.Conn.Close()
 }
 
 func (c *tapped) Read(p []byte) (int, error) {
