@@ -57,7 +57,7 @@ func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit f
 	return err
 }
 
-// Tree follows many nodes. It returns once all of them have been read.
+// Tree follows many nodes. It returns when it has read all of them.
 func Tree(ctx context.Context, client *conn.Client) (*cache.Cache, error) {
 	all, err := cache.Tree(client, "/app/settings")
 	if err != nil {

@@ -53,7 +53,7 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 
 // Register keeps an ephemeral node. It was a Create after each zk.StateHasSession.
 func Register(client *conn.Client, address string) (*node.Node, error) {
-	return node.New(client, "/app/workers/w1", []byte(address)) // created again in each session; Close removes it
+	return node.New(client, "/app/workers/w1", []byte(address)) // recreated in each session; Close removes it
 }
 
 // Leader leads while no zk.Lock on the path is held. It was a loop around Lock, the work, and Unlock.
