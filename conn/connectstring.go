@@ -12,16 +12,16 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 const defaultPort = "2181"
 
 // Servers returns the servers that a connect string names, each with its port, and the chroot, which is empty if
-// there is none. It is for programs that query each server separately, for example with four-letter words. It looks
-// up the SRV records of dns-srv:// once, until ctx ends, and resolves no other names.
+// there is none. Use it to query each server separately, for example with four-letter words. It looks up the SRV
+// records of dns-srv:// once, until ctx ends, and resolves no other names.
 //
-// Errors: a malformed connect string; an error of the name servers, or records that name no server.
+// Errors: a malformed connect string; the name servers' error, or records that name no server.
 func Servers(ctx context.Context, connect string) (servers []string, chroot string, err error) {
 	servers, source, chroot, err := parse(connect)
 	if err != nil || source == nil {
@@ -91,7 +91,7 @@ func validateChroot(chroot string) error {
 	if chroot == "" {
 		return nil
 	}
-	if err := session.ValidatePath(chroot); err != nil {
+	if err := paths.Validate(chroot); err != nil {
 		return fmt.Errorf("chroot: %w", err)
 	}
 	return nil

@@ -23,10 +23,10 @@ type Who struct {
 // Everyone selects all clients.
 var Everyone Who
 
-// Label selects all connections with the label, later ones included.
+// Label selects all connections with the label, including later ones.
 func Label(label string) Who { return Who{label: label} }
 
-// Session selects the connection of the session, now or later.
+// Session selects the session's connection, now or later.
 func Session(id int64) Who { return Who{session: id} }
 
 func (w Who) includes(label string, session int64) bool {
@@ -55,8 +55,8 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, uint64(r.Session))
 }
 
-// Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by
-// their Op only.
+// Match selects requests. The zero Match selects the next request from any client. Pings and handshakes are selected
+// only if Op names them.
 type Match struct {
 	From  Who
 	Op    Op
@@ -104,24 +104,24 @@ func DropReply() Action { return Action{kind: actCut} }
 // stays open.
 func Ignore() Action { return Action{kind: actIgnore} }
 
-// Delay serves the request later. Later requests of the connection wait behind it.
+// Delay serves the request later. Later requests on the connection wait behind it.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
-// DelayUntil is like [Delay], until the channel is closed.
+// DelayUntil is like [Delay], but waits until the channel is closed.
 func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
 
-// HoldReply applies the request at once and answers it later. Later replies and events of the connection wait behind
+// HoldReply applies the request at once and answers it later. Later replies and events on the connection wait behind
 // the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
-// HoldReplyUntil is like [HoldReply], until the channel is closed.
+// HoldReplyUntil is like [HoldReply], but waits until the channel is closed.
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
-// Before calls fn and then serves the request. fn may use the server, and may block, in which case the
-// connection waits.
+// Before calls fn and then serves the request. fn may use the server, and may block, in which case the connection
+// waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
 
 // After serves the request and calls fn before the answer is sent. fn may use the server, and may block.
@@ -130,21 +130,20 @@ func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
 // Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
 
-// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is
-// removed.
+// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is removed.
 type Rule struct {
 	faults *faults
 	match  Match
 	path   *regexp.Regexp
 	action Action
-	where  string // file and line of the call of Intercept
+	where  string // file and line of the call to Intercept
 
 	// Guarded by faults.mu.
 	seen, hits int
 	done       chan struct{}
 }
 
-// Hits returns how many requests the rule has matched.
+// Hits returns how many requests the rule has matched so far.
 func (r *Rule) Hits() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -154,22 +153,22 @@ func (r *Rule) Hits() int {
 // Done returns a channel that is closed when the rule is no longer in effect.
 func (r *Rule) Done() <-chan struct{} { return r.done }
 
-// Remove ends the rule. It does not release requests that the rule is delaying.
+// Remove ends the rule. Requests that the rule is already delaying stay delayed.
 func (r *Rule) Remove() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	r.faults.drop(r)
 }
 
-// faults is the list of rules in force. Its lock is never held while a rule acts.
+// faults is the list of rules in effect. Its lock is never held while a rule acts.
 type faults struct {
-	live  atomic.Int32 // how many, for a look without the lock
+	live  atomic.Int32 // number of rules, for checks without the lock
 	mu    sync.Mutex
 	rules []*Rule
-	idle  []*Rule // in force or not, that have hit nothing; the first maxIdle
+	idle  []*Rule // rules, in effect or not, that have hit nothing; the first maxIdle of them
 }
 
-// drop takes a rule out. The caller holds mu.
+// drop removes a rule. The caller holds mu.
 func (f *faults) drop(r *Rule) {
 	if i := slices.Index(f.rules, r); i >= 0 {
 		f.rules = slices.Delete(f.rules, i, i+1)
@@ -178,8 +177,8 @@ func (f *faults) drop(r *Rule) {
 	}
 }
 
-// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if
-// Path is not a regular expression.
+// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if Path is
+// not a regular expression.
 func (s *Server) Intercept(m Match, a Action) *Rule {
 	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
 	if m.Path != "" {
@@ -201,7 +200,7 @@ func (s *Server) Intercept(m Match, a Action) *Rule {
 	return r
 }
 
-// match returns the action for a request. Conditions of the user run without the lock, on a copy of the list.
+// match returns the action for a request. User-supplied conditions run without the lock, on a copy of the list.
 func (f *faults) match(req Request) (Action, bool) {
 	if f.live.Load() == 0 {
 		return Action{}, false
@@ -233,7 +232,7 @@ func (r *Rule) selects(req Request) bool {
 	return m.Where == nil || m.Where(req)
 }
 
-// hit counts a request that the rule selects and says whether it is among those to be hit.
+// hit counts a request that the rule selects, and reports whether the rule acts on it.
 func (f *faults) hit(r *Rule) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,7 +251,7 @@ func (f *faults) hit(r *Rule) bool {
 	return true
 }
 
-// intercepted looks for a rule for the request that d is about to decode.
+// intercepted looks up a rule for the request that d is about to decode.
 func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Request, bool) {
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
@@ -263,7 +262,7 @@ func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Re
 	return act, req, hit
 }
 
-// before runs the part of an action that precedes the request. It returns false if the request is not to be served.
+// before runs the part of an action that precedes the request. It returns false if the request must not be served.
 func (c *conn) before(a Action, req Request) bool {
 	switch a.kind {
 	case actDrop:
@@ -287,7 +286,7 @@ func (c *conn) before(a Action, req Request) bool {
 	return true
 }
 
-// during prepares the queue for the answer. It returns the channel that holds the answer back, if there is one.
+// during prepares the queue for the answer. It returns the channel that holds the answer back, if any.
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:

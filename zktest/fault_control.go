@@ -10,7 +10,7 @@ import (
 // Direction is one way of a connection, or both.
 type Direction int
 
-// The directions [Server.Stall] knows.
+// The directions for [Server.Stall].
 const (
 	Both Direction = iota
 	ToServer
@@ -22,8 +22,8 @@ type stall struct {
 	dir Direction
 }
 
-// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and
-// dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
+// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and dialing
+// blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -32,7 +32,7 @@ func (s *Server) Stall(who Who, dir Direction) {
 	s.stallAll()
 }
 
-// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them. It does not admit clients that
+// Heal ends the stalls of the same [Who], or all of them with [Everyone]. It does not admit clients that
 // [Server.Refuse] turns away.
 func (s *Server) Heal(who Who) {
 	s.lock()
@@ -49,7 +49,7 @@ func (s *Server) stallAll() {
 	}
 }
 
-// stallConn opens and closes a connection's gates. The caller holds mu.
+// stallConn opens and closes the gates of a connection. The caller holds mu.
 func (s *Server) stallConn(c *conn) {
 	in, out := true, true
 	for _, x := range s.stalls {
@@ -62,7 +62,7 @@ func (s *Server) stallConn(c *conn) {
 	c.Out.Set(out)
 }
 
-// stalled says whether a client that dials now gets no answer. The caller holds mu.
+// stalled reports whether a client that dials now gets no answer. The caller holds mu.
 func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
@@ -85,9 +85,9 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing
-// connections stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client
-// on a socket has the label of [Server.ServeAs], or none.
+// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing connections
+// stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client on a socket has
+// the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -95,21 +95,21 @@ func (s *Server) Refuse(who Who) {
 	s.refused = append(s.refused, who)
 }
 
-// Accept ends [Server.Refuse] for the same [Who]. With [Everyone] it ends all refusals.
+// Accept ends [Server.Refuse] for the same [Who], or all refusals with [Everyone].
 func (s *Server) Accept(who Who) {
 	s.lock()
 	defer s.unlock()
 	s.refused = slices.DeleteFunc(s.refused, func(w Who) bool { return who == Everyone || w == who })
 }
 
-// refuses says whether a new connection is turned away. The caller holds mu.
+// refuses reports whether to refuse a new connection. The caller holds mu.
 func (s *Server) refuses(label string) bool {
 	return s.closed || s.down ||
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
 }
 
-// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires.
-// After [Server.Thaw] it first serves the waiting requests, and then sessions expire.
+// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires. After
+// [Server.Thaw] it first serves the waiting requests, and then sessions expire.
 func (s *Server) Freeze() { s.setFrozen(true) }
 
 // Thaw ends a [Server.Freeze].
@@ -135,9 +135,8 @@ func (s *Server) setFrozen(on bool) {
 	s.thaw.Set(!on)
 }
 
-// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires.
-// Data and sessions stay. With [Server.StopListening] before it, clients on real sockets get connection
-// refused.
+// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires. Data
+// and sessions stay. To make clients on real sockets get connection refused, call [Server.StopListening] first.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
@@ -160,7 +159,7 @@ func (s *Server) Up() {
 	s.state.Tracker.Wake()
 }
 
-// pause sets in the state whether time passes for sessions and containers. The caller holds mu.
+// pause updates in the state whether time passes for sessions and containers. The caller holds mu.
 func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] followed by [Server.Up], with no time in between.
@@ -181,8 +180,8 @@ func (s *Server) Expire(id int64) bool {
 	return ses != nil
 }
 
-// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that a lost
-// event is noticed. It returns the number of watches.
+// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that your code
+// notices a lost event. It returns the number of watches.
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -198,8 +197,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	return n
 }
 
-// SendEvent sends a watch event without a cause. It returns the number of connections that receive it. No real
-// server reports a deletion that did not happen: recipes may take the event of one for the grant of a lock.
+// SendEvent sends a watch event without a cause. It returns the number of connections that receive it. No real server
+// reports a deletion that did not happen, so recipes may take such an event for the grant of a lock.
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -214,8 +213,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	return n
 }
 
-// SetZxid sets the zxid of the last transaction. After a step back the server refuses clients that have seen more, as a
-// lagging server does.
+// SetZxid sets the zxid of the last transaction. If you set it back, the server refuses clients that have seen more,
+// as a lagging server does.
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()

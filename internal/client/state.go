@@ -2,12 +2,14 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 type event int
@@ -77,6 +79,9 @@ func (l *stateLog) current() *transition {
 }
 
 func (l *stateLog) all(ctx context.Context) iter.Seq[zkrecipes.State] {
+	if ctx == nil { // no error can report it
+		panic(fmt.Errorf("states: %w", session.ErrNoContext))
+	}
 	return func(yield func(zkrecipes.State) bool) {
 		for t := l.current(); yield(t.state) && t.state != zkrecipes.Closed; t = t.next {
 			select {

@@ -686,3 +686,18 @@ func TestGive_SeveralNodes_OneDeletedBeforeTheProof(t *testing.T) {
 		})
 	}
 }
+
+// TestOver_FirstAskedAfterTheEnd: the goroutine that watches the node was reading it when the grant ended.
+func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		g := &Grant{Node: contender(t, bubble.Dial(t, srv, "a"))}
+		g.Node.Session.BeginRetention() // as Give does
+		g.detach()
+		select {
+		case <-g.over():
+		default:
+			t.Error("not over")
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -272,7 +273,7 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeChildrenChanged:
 		s.watches.fire(false, watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
-		s.ephemerals.gone(e.Path)
+		s.ephemerals.Gone(e.Path)
 		s.watches.fire(true, keysOf(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends these
 	}
@@ -298,7 +299,8 @@ func (s *session) removeWatches(r removal) {
 	}
 	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil,
-		[]request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
+		[]request{{
+			Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
 			Done: func(_ reply, err error) {
 				if errors.Is(err, zk.ErrConnectionClosed) {
 					s.ensemble.removalsLost.Add(1)
@@ -306,7 +308,8 @@ func (s *session) removeWatches(r removal) {
 					s.ensemble.removalsLost.Store(0)
 				}
 				s.watchesRemoved(r)
-			}}})
+			},
+		}})
 }
 
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.
@@ -326,7 +329,7 @@ type Got struct {
 // GetBothW is GetW of two nodes. Both requests are sent in one write. If the second gets no answer, it is repeated
 // alone.
 func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two Got) {
-	if two.Err = CheckPath("get", second); two.Err != nil {
+	if two.Err = paths.Check("get", second); two.Err != nil {
 		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
 		return one, two
 	}

@@ -231,6 +231,21 @@ func TestArmed_OwnNodeMadeAgain(t *testing.T) {
 	})
 }
 
+// TestArmed_OwnNodeMadeAgainWhileItWaits: the list shows a node with its name, but the event has reported that its own
+// was deleted.
+func TestArmed_OwnNodeMadeAgainWhileItWaits(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder, waiting, own := second(t, srv)
+		srv.Freeze() // all events arrive together
+		require.NoError(t, srv.Delete(own))
+		_, err := srv.Create(own, nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.NoError(t, srv.Delete(holder.Path()))
+		srv.Thaw()
+		requireAnotherNode(t, srv, waiting, own)
+	})
+}
+
 // TestArmed_SharesTheWatchOfThePredecessor: another caller of the session shares it, and may drop it.
 func TestArmed_SharesTheWatchOfThePredecessor(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
@@ -364,6 +379,34 @@ func TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead(t *testing.T
 		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Where: func(r zktest.Request) bool {
 			return r.Path != holder.Path()
 		}}, zktest.Fail(zktest.CodeNoAuth))
+		requireLists(t, srv, 2, func() { release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)) })
+	})
+}
+
+// TestArmed_OwnNodeChangedBefore_Lists: the watch on the waiter's own node has fired when the predecessor leaves, and
+// the list settles whether the node still exists. What hold.Give would ask instead takes two round trips.
+func TestArmed_OwnNodeChangedBefore_Lists(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder, waiting, own := second(t, srv)
+		requireLists(t, srv, 1, func() {
+			srv.Freeze() // both events arrive together
+			require.NoError(t, srv.Set(own, []byte("x")))
+			require.NoError(t, srv.Delete(holder.Path()))
+			srv.Thaw()
+			release(t, waiting.Granted(t, 0))
+		})
+	})
+}
+
+// TestArmed_OwnNodeChangedAsThePredecessorIsRead_Lists: the same with an answer instead of the second event.
+func TestArmed_OwnNodeChangedAsThePredecessorIsRead_Lists(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()},
+			zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Set(last(srv), []byte("x")))
+				require.NoError(t, srv.Delete(holder.Path()))
+			}))
 		requireLists(t, srv, 2, func() { release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)) })
 	})
 }

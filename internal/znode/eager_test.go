@@ -22,7 +22,7 @@ import (
 // eager returns a queue whose waiters look early.
 func eager(t *testing.T, srv *zktest.Server, label string) *znode.Queue {
 	t.Helper()
-	q, err := znode.New(dial(t, srv, label), path, recipe.Config{Data: []byte("me"), Eager: true}, znode.Lock)
+	q, err := znode.New(dial(t, srv, label), path, recipe.Config{Data: []byte("me"), HandOver: zkrecipes.HandOverEager}, znode.Lock)
 	require.NoError(t, err)
 	return q
 }
@@ -389,7 +389,7 @@ func TestEager_OtherQueues(t *testing.T) {
 				e := znode.Entry{Kind: kinds[0], Rule: znode.First}
 				var file []*bubble.Attempt
 				for _, label := range []string{"a", "b", "c"} {
-					q, err := znode.New(dial(t, srv, label), path, recipe.Config{Eager: true}, kinds...)
+					q, err := znode.New(dial(t, srv, label), path, recipe.Config{HandOver: zkrecipes.HandOverEager}, kinds...)
 					require.NoError(t, err)
 					file = append(file, acquireAs(t.Context(), q, e))
 					file[len(file)-1].Over()
@@ -433,10 +433,12 @@ func TestEager_OwnWatchLost(t *testing.T) {
 // its place.
 func TestEager_OwnNodeDeletedBeforeItIsWatched_QueuesAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData,
+		deleted := srv.Intercept(zktest.Match{
+			From: zktest.Label("me"), Op: zktest.OpGetData,
 			Where: func(r zktest.Request) bool {
 				return r.Path == last(srv) // its own node
-			}}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
+			},
+		}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
 		f := behind(t, srv, 1)
 		require.Equal(t, 1, deleted.Hits())
 		require.Len(t, srv.Children(path), 3, "the holder, the other, and the new one")

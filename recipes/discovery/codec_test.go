@@ -60,8 +60,10 @@ func TestGolden_Curator(t *testing.T) {
 			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written,
 			Type: discovery.DynamicSequential, URI: discovery.URISpec{},
 		},
-		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
-			Type: discovery.Dynamic},
+		"disabled": {
+			Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
+			Type: discovery.Dynamic,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, "curator-"+name)
@@ -174,8 +176,10 @@ func TestDecode_JavaNull(t *testing.T) {
 	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
 	require.NoError(t, err)
-	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
-		Registered: time.UnixMilli(0)}, i)
+	require.Equal(t, discovery.Instance{
+		Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
+		Registered: time.UnixMilli(0),
+	}, i)
 	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
@@ -312,8 +316,10 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
-	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1,
-		Metadata: map[string]string{"interface": "other"}})
+	n, err = discovery.Dubbo().Encode(discovery.Instance{
+		Service: "s", Address: "a", Port: 1,
+		Metadata: map[string]string{"interface": "other"},
+	})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
@@ -354,6 +360,20 @@ func TestFinagle(t *testing.T) {
 	require.Regexp(t, "^member_[0-9]{10}$", n.Name)
 	require.Greater(t, n.Name, "member_2147483647", "no server counts up to it")
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
+}
+
+// Metadata has the fields that a map of texts can hold.
+func TestDecode_CuratorMetadata(t *testing.T) {
+	for payload, want := range map[string]map[string]string{
+		`{"@class":"java.util.HashMap","text":"a","number":1.50,"bool":true,"none":null,"list":["a"],"object":{"a":"b"}}`: {
+			"text": "a", "number": "1.50", "bool": "true",
+		},
+		`{}`: {}, `["a"]`: nil, `"a"`: nil, `null`: nil, `7`: nil,
+	} {
+		i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"payload":` + payload + `}`)})
+		require.NoError(t, err)
+		require.Equal(t, want, i.Metadata, payload)
+	}
 }
 
 // Otherwise the folder of a service could lie outside of the base.
@@ -404,6 +424,7 @@ func TestEncode_Refuses(t *testing.T) {
 		{finagle, `shard "x"`, func(i *discovery.Instance) { i.Metadata = map[string]string{"shard": "x"} }},
 		{finagle, "shard and status alone", func(i *discovery.Instance) { i.Metadata = map[string]string{"zone": "a"} }},
 		{finagle, "second port", func(i *discovery.Instance) { i.TLSPort = 1 }},
+		{finagle, "specification of its URI", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
 		{finagle, "unexpected end", func(i *discovery.Instance) { i.Payload = json.RawMessage("{") }},
 	} {
 		i := ok

@@ -351,8 +351,10 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 func TestUpdate_NameHasTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
-		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
-			Metadata: map[string]string{"weight": "100"}}
+		i := discovery.Instance{
+			Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
+			Metadata: map[string]string{"weight": "100"},
+		}
 		r := register(t, d, i)
 		var states []node.State
 		var last error
@@ -390,6 +392,69 @@ func TestUpdate_NameHasTheData(t *testing.T) {
 		require.ErrorIs(t, last, zkrecipes.ErrClosed)
 		require.Equal(t, srv.SessionOf("a"), states[len(states)-2].Session)
 		require.Len(t, srv.Children(base+"/org.Orders/providers"), 1)
+	})
+}
+
+// A nil context used to panic once its error was told.
+func TestRegistration_Watch_Ends(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		var errs []error
+		for _, err := range r.Watch(nil) { //nolint:staticcheck // that is the mistake
+			errs = append(errs, err)
+		}
+		require.Len(t, errs, 1)
+		require.ErrorContains(t, errs[0], "context is nil")
+
+		for s, err := range r.Watch(t.Context()) {
+			require.NoError(t, err)
+			require.True(t, s.Exists)
+			break
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer time.AfterFunc(time.Second, cancel).Stop()
+		n := 0
+		for s, err := range r.Watch(ctx) {
+			require.NoError(t, err)
+			require.True(t, s.Exists)
+			n++
+		}
+		require.Equal(t, 1, n, "it ends with its context, silently")
+	})
+}
+
+// Once Update has replaced the node, no states of the old one follow.
+func TestRegistration_Watch_OldNodeIsDisconnected(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+		r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880})
+		old := r.State().Czxid
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "/providers/"}, zktest.DropReply())
+		var incarnations []int64
+		ctx, cancel := context.WithCancel(t.Context())
+		watching := make(chan struct{})
+		go func() {
+			defer close(watching)
+			for s, err := range r.Watch(ctx) {
+				assert.NoError(t, err)
+				if s.Czxid == old && r.State().Czxid != old {
+					t.Error("a state of the old node was told")
+				}
+				if s.Current {
+					incarnations = append(incarnations, s.Czxid)
+				}
+			}
+		}()
+		synctest.Wait()
+		changed := r.Instance()
+		changed.Metadata["weight"] = "50"
+		require.NoError(t, r.Update(t.Context(), changed))
+		time.Sleep(time.Minute)
+		cancel()
+		<-watching
+		require.Equal(t, old, incarnations[0])
+		require.Equal(t, r.State().Czxid, incarnations[len(incarnations)-1])
 	})
 }
 
@@ -691,8 +756,10 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
-		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
-			"port 70000", 70000},
+		{
+			discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
+			"port 70000", 70000,
+		},
 		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
 		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
 	} {

@@ -220,8 +220,14 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	}{
 		"a function fails": {fails, nil, "cannot be had"},
 		"a function waits": {waits, nil, ""},
-		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
-			"cannot be read"},
+		"the node is garbled": {
+			nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
+			"cannot be read",
+		},
+		"the node may not be read": {nil, func(f *fleet) error {
+			f.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/shards$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			return nil
+		}, "cannot be read"},
 		"the node is deleted": {nil, func(f *fleet) error { return f.srv.Delete(path + "/shards") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

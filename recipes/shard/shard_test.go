@@ -345,6 +345,10 @@ func TestGiveUp_Nowhere(t *testing.T) {
 		f.pass(time.Minute)
 		tried := f.started()
 		require.Greater(f, tried, 5)
+		for _, id := range []string{"a", "b"} {
+			member, _ := f.srv.Node(path + "/members/" + id)
+			require.JSONEq(f, `{"weight":1,"refuses":["s000"]}`, string(member.Data), "once, however often it fails")
+		}
 		f.pass(10 * time.Minute)
 		require.Greater(f, f.started(), tried+10)
 		require.Less(f, f.started(), tried+100, "with pauses")
@@ -769,6 +773,8 @@ func TestBadInput(t *testing.T) {
 		}
 		_, err := shard.New(c, path, shard.WithID("x"), shard.WithWeight(1000), shard.WithReturnGrace(time.Hour),
 			shard.WithSettle(0, 0), shard.WithGiveUp(1))
+		require.NoError(f, err, "the bounds themselves")
+		_, err = shard.New(c, path, shard.WithReturnGrace(0), shard.WithWeight(1))
 		require.NoError(f, err, "the bounds themselves")
 		for want, path := range map[string]string{"relative": "app", "root": "/"} {
 			_, err := shard.New(c, path)

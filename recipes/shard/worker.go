@@ -54,8 +54,7 @@ func (m *member) start(shard string) {
 }
 
 func (m *member) ended(shard string, w *worker) {
-	w.stop(nil)
-	close(w.done)
+	close(w.done) // its context has ended, or the client is closed and that of the member ends
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at[shard] == w {
@@ -302,7 +301,7 @@ func (m *member) refuse(shard string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, refused := slices.BinarySearch(m.presence.Refuses, shard)
-	if refused || m.stopped {
+	if refused {
 		return
 	}
 	m.say(func(p *presence) { p.Refuses = slices.Insert(p.Refuses, i, shard) })

@@ -4,8 +4,8 @@
 //	go work(h.Hold)
 //	h.Lose(zkrecipes.LossExpired)
 //
-// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To
-// test what is written under a hold, use a recipe on a server of package zktest.
+// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To test
+// what is written under a hold, use a recipe on a server of package zktest.
 package fakehold
 
 import (
@@ -25,8 +25,8 @@ type Hold struct {
 	end       func(*zkrecipes.LostError)
 }
 
-// New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
-// its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
+// New returns a hold with the token. Its context carries ctx's values, but neither its cancellation nor its deadline.
+// The hold lasts until it is released or lost; see [Hold.Lose] and [Hold.SetValidUntil].
 func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	c := &contender{
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
@@ -36,15 +36,15 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	return &Hold{h, c, end}
 }
 
-// forever is longer than a test runs, also one in virtual time.
+// forever is longer than any test runs, even in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, with the given reason. If it has already ended, Lose is a no-op. Afterwards
-// ValidUntil is not in the future, even for LossNodeDeleted and LossSuspended, for which the session of a real
-// hold may live on, and its ValidUntil with it.
+// Lose ends the hold as lost, for the given reason. If the hold already ended, Lose is a no-op. Afterwards ValidUntil
+// is not in the future, even for LossNodeDeleted and LossSuspended, for which a real hold's session may live on, and
+// its ValidUntil with it.
 //
-// With LossClosed the loss matches ErrClosed. With LossRefused it matches ErrAuthFailed. With LossDeadline it
-// is as of the deadline, which moves back to now if it is in the future.
+// With LossClosed the loss matches ErrClosed, and with LossRefused ErrAuthFailed. With LossDeadline the loss is dated
+// to the deadline, which moves back to now if it is in the future.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
 	switch reason {
@@ -52,28 +52,28 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 		lost.Err = zkrecipes.ErrClosed
 	case zkrecipes.LossRefused:
 		lost.Err = zkrecipes.ErrAuthFailed
-	default: // a real loss has the words of a server
+	default: // a real loss has an error from a server
 	}
 	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
 		lost.At = until
 	}
 	h.end(lost)
-	// Only now: a caller that checks earlier would mistake it for a deadline that has passed.
+	// Not earlier: a concurrent caller would mistake it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
 	}
 }
 
-// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the
-// hold then, as in a process that was paused: it ends as lost when the code queries it or its context.
-// [Hold.Lose] with LossDeadline is the loss in a running process. The channels of Expiring are closed by a
-// timer, unless the process of the test is itself paused.
+// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the hold
+// at that time, as in a process that was paused: it ends as lost when the code queries it or its context. To test the
+// loss in a running process, use [Hold.Lose] with LossDeadline. The channels of Expiring are closed by a timer,
+// unless the test's process is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 
 // Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.
 func (h *Hold) Revoke() { h.contender.revoke() }
 
-// contender stands behind a hold, and exists nowhere.
+// contender is the backend of a hold. It exists on no server.
 type contender struct {
 	token   zkrecipes.Token
 	revoked chan struct{}
@@ -101,7 +101,7 @@ func (c *contender) ValidUntil() time.Time {
 	return c.until
 }
 
-// proveNoLonger moves the time up to which the hold is proven back to t, if it is later.
+// proveNoLonger moves the time until which the hold is proven back to t, if it is later than t.
 func (c *contender) proveNoLonger(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,13 +132,13 @@ func (c *contender) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	}
 }
 
-// Check is asked only while the hold is held.
+// Check is only called while the hold is held.
 func (*contender) Check(ctx context.Context) error { return context.Cause(ctx) }
 
 func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")
 }
 
-// Release and Lapse are called when the hold has ended. Nothing is to be removed.
+// Release and Lapse are called when the hold has ended. There is nothing to remove.
 func (*contender) Release(context.Context) error { return nil }
 func (*contender) Lapse(time.Time)               {}
