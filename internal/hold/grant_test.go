@@ -701,3 +701,17 @@ func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestRequireClient_HoldMadeForATest: it has no client, and its context may descend from a hold that has another one.
+func TestRequireClient_HoldMadeForATest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, outer, _ := give(t, bubble.Dial(t, srv, "a"))
+		other := (*client.Client)(bubble.Dial(t, srv, "b"))
+		require.ErrorContains(t, RequireClient(outer, other), "the hold "+outer.Path())
+		for _, parent := range []context.Context{t.Context(), outer.Context()} {
+			h, _ := zkrecipes.NewHold(parent, proven{time.Now().Add(time.Minute)})
+			require.NoError(t, RequireClient(h, other))
+		}
+	})
+}

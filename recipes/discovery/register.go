@@ -55,9 +55,6 @@ func WithWait() RegisterOption {
 // block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
-		if replace == nil {
-			return errors.New("WithReplace: the function is nil")
-		}
 		c.options = append(c.options, group.WithReplace(replace))
 		return nil
 	}
