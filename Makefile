@@ -1,17 +1,17 @@
-# `make` lists the targets. They work in a fresh clone and need Go alone, unless they say what else.
+# `make` lists the targets. They work in a fresh clone and need only Go, unless they say otherwise.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# Each module of NESTED is released, and requires the root module by version. Its go.work takes the one of this clone instead.
+# Each module in NESTED is released, and requires the root module by version. Its go.work uses that of this clone instead.
 MODULES   := . integration
 NESTED    := $(patsubst %/go.work,%,$(wildcard */go.work */*/go.work))
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
-# The parallel tests of a nested module wait for other processes, most of the time.
+# The parallel tests of nested modules mostly wait for other processes.
 UNIT       = '. $(RACE) -shuffle=on ./...' $(NESTED:%='% $(RACE) -parallel=4 -shuffle=on ./...')
-# One test binary at a time where real servers run: they need the cores.
+# Run one test binary at a time against real servers, which need the cores.
 REAL      := -count=1 -p=1
 
 DURATION ?= 10m
@@ -20,7 +20,7 @@ FUZZTIME ?= 20s
 COUNT    ?= 6
 GRANTS   ?= 2000000
 
-# Where binaries and wheels go, and which Python makes the wheels.
+# Where binaries and wheels go, and which Python builds the wheels.
 BIN    ?= $(CURDIR)/bin
 PYTHON ?= python3
 
@@ -31,11 +31,11 @@ help: ## list the targets
 ##@ Users
 
 .PHONY: test
-test: ## all tests that need nothing but Go
+test: ## all tests that need only Go
 	@tools/test.sh $(UNIT)
 
 .PHONY: playground
-playground: ## put the playground together in bin/playground, and serve it on http://127.0.0.1:8080/
+playground: ## build the playground in bin/playground, and serve it on http://127.0.0.1:8080/
 	docs/playground/build.sh $(BIN)/playground
 	go run ./docs/playground $(BIN)/playground
 
@@ -47,10 +47,10 @@ race: export GORACE = atexit_sleep_ms=0
 race: ## the same tests under the race detector (needs a C compiler)
 	@tools/test.sh $(UNIT)
 
-# Two at a time, as most of the time these tests wait: for sessions to expire, for servers and programs to start.
+# Two packages at a time, because these tests mostly wait for sessions to expire and for servers and programs to start.
 .PHONY: real
 real: export REQUIRE_REAL = 1
-real: ## what decides about the library on real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
+real: ## the decisive tests against real servers (needs root, ZooKeeper, Curator, kazoo and iptables: see .ci/run)
 	@CHAOS_DURATION=1m tools/test.sh \
 		'integration -count=1 -p=2 -timeout=15m ./others/curator ./library/leader ./chaos ./parity ./kit/zkserver ./library/lease ./library/client' \
 		'integration $(REAL) -timeout=15m -run=^TestKazoo(BesideUs|Counter|Party) ./others/foreign' \
@@ -61,7 +61,7 @@ gate: ## everything that must hold before a change lands (needs Debian and root;
 	.ci/run
 
 .PHONY: nightly
-nightly: ## all else, or the parts in PART; CONTRIBUTING.md lists them (needs Debian and root; hours)
+nightly: ## all other tests, or the parts in PART; CONTRIBUTING.md lists them (needs Debian and root; hours)
 	.ci/nightly $(PART)
 
 .PHONY: lint
@@ -74,7 +74,7 @@ fmt: ## format the sources
 	lint=$$($(TOOL) -n golangci-lint); for module in $(MODULES) $(NESTED); do (cd $$module && $$lint fmt ./...); done
 
 .PHONY: tidy
-tidy: ## check that go.mod and go.sum say what the sources need
+tidy: ## check that go.mod and go.sum match the sources
 	for module in $(MODULES) tools; do (cd $$module && go mod tidy -diff); done
 	for module in $(NESTED); do tools/tidy.sh $$module; done
 
@@ -96,30 +96,30 @@ build: ## compile for Linux, macOS and Windows, on amd64 and arm64, and vet ever
 	GOOS=js GOARCH=wasm go vet ./docs/playground/...
 
 .PHONY: proofs
-proofs: ## check the models of the deadline, the queue, the writes and the shards, also without each premise (needs spin and gcc)
+proofs: ## check the models of the deadline, the queue, the writes and the shards, with and without each premise (needs spin and gcc)
 	proofs/check.sh
 
 .PHONY: canaries
-canaries: ## break the code on purpose, and show which test notices
+canaries: ## break the code on purpose, and show which tests notice
 	cd integration && go run ./doubt/canaries
 
 .PHONY: mutants
-mutants: ## change conditions and statements one at a time, and list what no test notices (SAMPLE=300 SEED=1; all: hours)
+mutants: ## change conditions and statements one at a time, and list the changes that no test notices (SAMPLE=300 SEED=1; all: hours)
 	mkdir -p integration/reports
 	cd integration && go run ./doubt/mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
 
 .PHONY: relays
-relays: ## hand-overs of contended locks under random faults, GRANTS (2000000) for each kind of crowd
+relays: ## hand over contended locks under random faults, GRANTS (2000000) times for each kind of crowd
 	go test -count=1 -timeout=0 -v ./internal/testkit/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
 
 .PHONY: chaos
-chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; KERBEROS=true: the servers want Kerberos
+chaos: ## faults on real ensembles for DURATION (10m), replaying SEED; with KERBEROS=true, the servers require Kerberos
 	cd integration && CHAOS_KERBEROS=$(KERBEROS) CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \
 		go test $(REAL) -v -timeout=0 -run TestChaos ./chaos
 
-# A later run with the same journal goes on counting.
+# A later run with the same journal continues its counts.
 .PHONY: soak
-soak: ## all recipes on a real ensemble with faults, beside Curator and kazoo, for DURATION (10m); journal and curves in integration/reports
+soak: ## all recipes on a real ensemble with faults, together with Curator and kazoo, for DURATION (10m); journal and curves in integration/reports
 	mkdir -p integration/reports
 	cd integration && SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) SOAK_JOURNAL=$(or $(JOURNAL),$(CURDIR)/integration/reports/soak.jsonl) \
 		SOAK_PICTURE=$(CURDIR)/integration/reports/soak.svg REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'TestSoak$$' ./chaos/soak
@@ -147,7 +147,7 @@ bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, 
 
 ##@ Releasers
 
-# The same commit gives the same bytes. VERSION is by default its date and hash.
+# Builds of the same commit are identical. VERSION defaults to its date and hash.
 .PHONY: packages
 packages: ## zkr as .deb, as .rpm, and as an archive for a static image, for Linux on amd64 and arm64, in bin/
 	cmd/zkr/packaging/build.sh $(BIN) $(VERSION)
@@ -160,15 +160,15 @@ zktestd: ## zktestd alone, in bin/
 	done
 
 .PHONY: wheels
-wheels: zktestd ## the pytest fixture with zktestd inside, a wheel for each platform, in bin/ (needs Python; fetches by pip)
+wheels: zktestd ## the pytest fixture with zktestd inside, one wheel per platform, in bin/ (needs Python; downloads with pip)
 	rm -rf zktest/python/build $(BIN)/pytest_zktest-*.whl
 	$(PYTHON) -m pip wheel -q --no-deps -w $(BIN) ./zktest/python
 	$(PYTHON) zktest/python/wheels.py $(BIN)/pytest_zktest-*-py3-none-any.whl \
 		$(foreach p,$(subst /,-,$(PLATFORMS)),$(BIN)/zktestd-$(p)$(if $(findstring windows,$(p)),.exe))
 
-# A program is in its jar below the name that netty's classifiers give the platform.
+# In its jar, a program is stored under the name that netty's classifiers give the platform.
 .PHONY: jars
-jars: zktestd ## the JUnit extension with zktestd inside, a jar for each platform, into Maven's local repository (needs Maven)
+jars: zktestd ## the JUnit extension with zktestd inside, one jar per platform, in Maven's local repository (needs Maven)
 	rm -rf $(BIN)/programs
 	for platform in $(PLATFORMS); do \
 		classifier=$$(sed 's/darwin/osx/; s/amd64/x86_64/; s/arm64/aarch_64/; s,/,-,' <<<$$platform); \
@@ -179,23 +179,23 @@ jars: zktestd ## the JUnit extension with zktestd inside, a jar for each platfor
 	mvn -q -B -f zktest/java -Dprograms=$(BIN)/programs -DskipTests install
 
 .PHONY: release-check
-release-check: ## what users of the next release will do with Go, Python and Java, with nothing published (needs Debian and root)
+release-check: ## do what users of the next release will do with Go, Python and Java, without publishing anything (needs Debian and root)
 	.ci/rehearsal $(NESTED)
 	cd integration && REQUIRE_REAL=1 go test -count=1 -v -run '^Test(Wheel|Jar)Package$$' ./others/foreign
 
 .PHONY: release-sums
-release-sums: ## write the checksums of our modules, as they will be tagged, into go.sum
+release-sums: ## write the checksums of our modules as they will be tagged to go.sum
 	stage=$$(mktemp -d) && trap 'rm -rf $$stage' EXIT && \
 		go -C integration run ./release/rehearsal -version v$$(tools/version.sh) -sums stage $$stage $(NESTED)
 
 .PHONY: release-tags
-release-tags: ## sign the tags of the release, all on this commit
+release-tags: ## create the signed tags of the release, all on this commit
 	for module in '' $(addsuffix /,$(NESTED)); do tag=$${module}v$$(tools/version.sh) && git tag -s $$tag -m $$tag; done
 
-# Wheels, packages and jars come from the clone. tools/release.sh adds the programs, which come from the tags.
+# Wheels, packages and jars are built from the clone. tools/release.sh adds the programs, which are built from the tags.
 .PHONY: release
 release: VERSION := $(shell tools/version.sh)
-release: ## what is attached to a release that is tagged, in bin/release (needs Python and Maven)
+release: ## the attachments of a tagged release, in bin/release (needs Python and Maven)
 	rm -rf $(BIN)/release zktest/java/target
 	$(MAKE) wheels packages jars VERSION=$(VERSION) BIN=$(BIN)/release/parts
 	cd $(BIN)/release && mv parts/*.whl parts/*.deb parts/*.rpm $(CURDIR)/zktest/java/target/*.jar .

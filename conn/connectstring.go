@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 const defaultPort = "2181"
@@ -91,7 +91,7 @@ func validateChroot(chroot string) error {
 	if chroot == "" {
 		return nil
 	}
-	if err := session.ValidatePath(chroot); err != nil {
+	if err := paths.Validate(chroot); err != nil {
 		return fmt.Errorf("chroot: %w", err)
 	}
 	return nil

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Puts into the directory $2 what is attached to the release $1, such as 0.1.0, for the platforms $3...: each program as `go install`
-# makes it from the tagged module, its bill of materials, the notes, and the checksums of all that is in the directory.
+# Puts the attachments of the release $1, such as 0.1.0, into the directory $2 for the platforms $3...: each program as built by
+# `go install` from the tagged module, its bill of materials, the notes, and the checksums of everything in the directory.
 set -euo pipefail
 version=$1
 mkdir -p "$2"
@@ -12,7 +12,7 @@ cyclonedx=$(go tool -modfile=tools/go.mod -n cyclonedx-gomod)
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
-# All modules come from GOPROXY: what this machine has of ours may be older than the tags.
+# All modules come from GOPROXY, since copies of ours on this machine may be older than the tags.
 export GOPATH=$stage GOMODCACHE=$stage/modules GOBIN= GOFLAGS=-modcacherw GOWORK=off CGO_ENABLED=0
 for platform; do
   export GOOS=${platform%/*} GOARCH=${platform#*/}
@@ -25,7 +25,7 @@ for platform; do
   done
 done
 
-# The notes are the first chapter of the changelog.
+# The notes are the first section of the changelog.
 chapter=$(sed -n '/^## /{p;q}' CHANGELOG.md)
 [[ $chapter == '## [Unreleased]' || $chapter == "## [$version]"* ]] ||
   { echo "release: CHANGELOG.md begins with $chapter, want [Unreleased] or [$version]" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs tests of several modules, all at once: some wait while others compute. At the end it prints why tests were skipped, with counts, and
-# then what failed.
+# Runs the tests of several modules concurrently, since some wait while others compute. At the end it prints why tests were skipped, with
+# counts, and then the failures.
 #
 #   tools/test.sh 'DIRECTORY ARGUMENT...'...   the arguments are those of go test
 set -uo pipefail

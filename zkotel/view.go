@@ -109,7 +109,7 @@ func watched[V any](
 // sample is the state of a view at one moment.
 type sample struct {
 	current bool
-	asOf    time.Time // zero before the first view
+	asOf    time.Time // zero if no answer has agreed with the view yet
 	more    []int64   // in the order of the quantities; empty before the first view of a loop
 }
 

@@ -75,7 +75,7 @@ func Value[T any](
 // sample is the state of a view at a scrape.
 type sample struct {
 	current bool
-	asOf    time.Time // zero before the first view
+	asOf    time.Time // zero if no answer has agreed with the view yet
 	more    []float64 // in the order of view.more
 }
 

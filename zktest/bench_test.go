@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRequests measures clients over the loopback that each wait for one reply before they ask again. With
-// ZKTEST_BENCH_ADDR it runs against the server there, which is how zktest is compared with a real one.
+// BenchmarkRequests measures clients over the loopback that each wait for one reply before they send the next request.
+// With ZKTEST_BENCH_ADDR it runs against the server at that address, which is how zktest is compared with a real one.
 func BenchmarkRequests(b *testing.B) {
 	data := make([]byte, 100)
 	for _, kind := range []struct {

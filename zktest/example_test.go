@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// A program starts a server, points a client at it, and takes its session away.
+// A program starts a server, connects a client to it, and expires its session.
 func ExampleStart() {
 	srv, err := zktest.Start()
 	if err != nil {
@@ -26,7 +26,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
-	srv.Refuse(zktest.Label("worker")) // or it would be back at once
+	srv.Refuse(zktest.Label("worker")) // or it would reconnect at once
 	srv.Expire(srv.SessionOf("worker"))
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
 	// Output:
@@ -60,7 +60,7 @@ func ExampleServer_Intercept() {
 	// true
 }
 
-// Two of four servers are the ensemble, and then the other two. A server that has left serves until it is stopped.
+// Two of four servers form the ensemble, and then the other two. A server that has left serves until it is stopped.
 func ExampleServer_Reconfigure() {
 	srv, err := zktest.Start(zktest.WithFronts(4), zktest.WithReconfig())
 	if err != nil {

@@ -137,7 +137,7 @@ type Rule struct {
 	match  Match
 	path   *regexp.Regexp
 	action Action
-	where  string // file and line of the call of Intercept
+	where  string // file and line of the call to Intercept
 
 	// Guarded by faults.mu.
 	seen, hits int
@@ -161,15 +161,15 @@ func (r *Rule) Remove() {
 	r.faults.drop(r)
 }
 
-// faults is the list of rules in force. Its lock is never held while a rule acts.
+// faults is the list of rules in effect. Its lock is never held while a rule acts.
 type faults struct {
-	live  atomic.Int32 // how many, for a look without the lock
+	live  atomic.Int32 // number of rules, for checks without the lock
 	mu    sync.Mutex
 	rules []*Rule
-	idle  []*Rule // in force or not, that have hit nothing; the first maxIdle
+	idle  []*Rule // rules, in effect or not, that have hit nothing; the first maxIdle of them
 }
 
-// drop takes a rule out. The caller holds mu.
+// drop removes a rule. The caller holds mu.
 func (f *faults) drop(r *Rule) {
 	if i := slices.Index(f.rules, r); i >= 0 {
 		f.rules = slices.Delete(f.rules, i, i+1)
@@ -201,7 +201,7 @@ func (s *Server) Intercept(m Match, a Action) *Rule {
 	return r
 }
 
-// match returns the action for a request. Conditions of the user run without the lock, on a copy of the list.
+// match returns the action for a request. User-supplied conditions run without the lock, on a copy of the list.
 func (f *faults) match(req Request) (Action, bool) {
 	if f.live.Load() == 0 {
 		return Action{}, false
@@ -233,7 +233,7 @@ func (r *Rule) selects(req Request) bool {
 	return m.Where == nil || m.Where(req)
 }
 
-// hit counts a request that the rule selects and says whether it is among those to be hit.
+// hit counts a request that the rule selects, and reports whether the rule acts on it.
 func (f *faults) hit(r *Rule) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,7 +252,7 @@ func (f *faults) hit(r *Rule) bool {
 	return true
 }
 
-// intercepted looks for a rule for the request that d is about to decode.
+// intercepted looks up a rule for the request that d is about to decode.
 func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Request, bool) {
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
@@ -263,7 +263,7 @@ func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Re
 	return act, req, hit
 }
 
-// before runs the part of an action that precedes the request. It returns false if the request is not to be served.
+// before runs the part of an action that precedes the request. It returns false if the request must not be served.
 func (c *conn) before(a Action, req Request) bool {
 	switch a.kind {
 	case actDrop:
@@ -287,7 +287,7 @@ func (c *conn) before(a Action, req Request) bool {
 	return true
 }
 
-// during prepares the queue for the answer. It returns the channel that holds the answer back, if there is one.
+// during prepares the queue for the answer. It returns the channel that holds the answer back, if any.
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:

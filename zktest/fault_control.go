@@ -10,7 +10,7 @@ import (
 // Direction is one way of a connection, or both.
 type Direction int
 
-// The directions [Server.Stall] knows.
+// The directions for [Server.Stall].
 const (
 	Both Direction = iota
 	ToServer
@@ -49,7 +49,7 @@ func (s *Server) stallAll() {
 	}
 }
 
-// stallConn opens and closes a connection's gates. The caller holds mu.
+// stallConn opens and closes the gates of a connection. The caller holds mu.
 func (s *Server) stallConn(c *conn) {
 	in, out := true, true
 	for _, x := range s.stalls {
@@ -62,7 +62,7 @@ func (s *Server) stallConn(c *conn) {
 	c.Out.Set(out)
 }
 
-// stalled says whether a client that dials now gets no answer. The caller holds mu.
+// stalled reports whether a client that dials now gets no answer. The caller holds mu.
 func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
@@ -102,7 +102,7 @@ func (s *Server) Accept(who Who) {
 	s.refused = slices.DeleteFunc(s.refused, func(w Who) bool { return who == Everyone || w == who })
 }
 
-// refuses says whether a new connection is turned away. The caller holds mu.
+// refuses reports whether to refuse a new connection. The caller holds mu.
 func (s *Server) refuses(label string) bool {
 	return s.closed || s.down ||
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
@@ -160,7 +160,7 @@ func (s *Server) Up() {
 	s.state.Tracker.Wake()
 }
 
-// pause sets in the state whether time passes for sessions and containers. The caller holds mu.
+// pause updates in the state whether time passes for sessions and containers. The caller holds mu.
 func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] followed by [Server.Up], with no time in between.

@@ -39,7 +39,7 @@ func WithDeviations(list ...Deviation) Option {
 
 func (c *config) deviates(d Deviation) bool { return c.deviations&d != 0 }
 
-// lateness is how late the events of LateEvents are.
+// lateness is the delay of events with LateEvents.
 const lateness = 100 * time.Millisecond
 
 // sendEvent queues an event. The caller holds Server.mu.

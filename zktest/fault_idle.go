@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxIdle bounds the list of rules that have hit nothing: a server may live for long.
+// maxIdle bounds the list of rules that have hit nothing, since a server may live for long.
 const maxIdle = 1000
 
 // labels are those of clients, and those that faults name.
@@ -23,7 +23,8 @@ func note(set *map[string]bool, label string) {
 	(*set)[label] = true
 }
 
-// idle says which faults did nothing, so that a test with a slip in a path or a label does not pass unnoticed.
+// idle describes the faults that had no effect, so that a test with a typo in a path or a label does not pass
+// unnoticed.
 func (s *Server) idle() (faults []string) {
 	s.faults.mu.Lock()
 	for _, r := range s.faults.idle {
@@ -34,7 +35,8 @@ func (s *Server) idle() (faults []string) {
 	defer s.unlock()
 	for _, label := range slices.Sorted(maps.Keys(s.labels.faults)) {
 		if label != "" && !s.labels.clients[label] {
-			faults = append(faults, fmt.Sprintf("no client had the label %q, which a fault names: want one of %q", label, slices.Sorted(maps.Keys(s.labels.clients))))
+			faults = append(faults, fmt.Sprintf("no client had the label %q, which a fault names: want one of %q", label,
+				slices.Sorted(maps.Keys(s.labels.clients))))
 		}
 	}
 	return faults

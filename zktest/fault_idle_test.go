@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ended is a test that keeps what is logged, and ends on demand.
+// ended is a test that records its log, and ends on demand.
 type ended struct {
 	testing.TB
 	logged   []string
@@ -29,7 +29,7 @@ func (e *ended) end() []string {
 	return e.logged
 }
 
-// TestRun_LogsFaultsThatDidNothing: a test with a slip in a path or in a label proves nothing.
+// TestRun_LogsFaultsThatDidNothing: a test with a typo in a path or a label proves nothing.
 func TestRun_LogsFaultsThatDidNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &ended{TB: t}

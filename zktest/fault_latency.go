@@ -28,18 +28,18 @@ func (l *latency) of(frame []byte, first bool) time.Duration {
 	return time.Duration(d)
 }
 
-// maxLate bounds the requests of one connection that wait. Further ones stay in the socket.
+// maxLate bounds the waiting requests of one connection. Further ones stay in the socket.
 const maxLate = 128
 
-// lateFrame is a request that waits.
+// lateFrame is a waiting request.
 type lateFrame struct {
 	frame []byte
 	first bool
 	due   time.Time
 }
 
-// lateQueue serves the frames of one connection when they are due, in their order. Requests that arrive together wait
-// together, so a client that does not wait for replies is as fast as ever.
+// lateQueue serves the frames of one connection in order, when they are due. Requests that arrive together wait
+// together, so a client that does not wait for replies is as fast as without latency.
 type lateQueue struct {
 	frames chan lateFrame
 	ended  chan struct{}
@@ -61,7 +61,7 @@ func (q *lateQueue) serve(c *conn) {
 	}
 }
 
-// put queues a frame; false means that nothing more is served.
+// put queues a frame. It returns false if nothing more is served.
 func (q *lateQueue) put(f lateFrame) bool {
 	select {
 	case q.frames <- f:

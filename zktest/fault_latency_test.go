@@ -53,7 +53,8 @@ func TestWriteLatency_WritesWait_AndReadsOfTheSameConnectionBehindThem(t *testin
 	})
 }
 
-// A request that has arrived is applied, even if its client hangs up while it waits.
+// TestLatency_ClientHangsUp_ItsRequestIsApplied: a request that has arrived is applied, even if its client hangs up
+// while it waits.
 func TestLatency_ClientHangsUp_ItsRequestIsApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

@@ -9,13 +9,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 )
 
-// Front is one address of the server, which appears to clients as one member of an ensemble. All fronts share
-// one tree and one list of sessions; each has its own connections and watches, and can be stopped, cut off or
-// made to lag individually.
+// Front is one address of the server, which appears to clients as one member of an ensemble. All fronts share one tree
+// and one list of sessions; each has its own connections and watches, and can be stopped, cut off or made to lag
+// individually.
 //
-// More than half of the members of the ensemble, at first of the fronts, must be running and not cut off. One of them is the leader. If the leader goes,
-// another one takes its place: all connections end, and every session gets a full timeout again. Without a
-// majority no front serves, and no session expires.
+// More than half of the members of the ensemble must be running and not cut off; initially all fronts are members. One
+// of them is the leader. If the leader goes, another one takes its place: all connections end, and every session gets a
+// full timeout again. Without a majority no front serves, and no session expires.
 type Front struct {
 	s     *Server
 	state *ensemble.Front // guarded by Server.mu
@@ -33,7 +33,7 @@ func (s *Server) Addrs() string {
 	return strings.Join(list, ",")
 }
 
-// frontAt returns the front with an address that a client dials in memory; for other addresses the first.
+// frontAt returns the front with the address that a client dials in memory, or the first front for other addresses.
 func (s *Server) frontAt(addr string) *Front {
 	s.lock()
 	defer s.unlock()
@@ -52,7 +52,7 @@ func (f *Front) Addr() string {
 	return f.state.Addr
 }
 
-// DialAs is [Server.DialAs] for this front, whatever the address.
+// DialAs is like [Server.DialAs], but always connects to this front, whatever the address.
 func (f *Front) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return f.s.dial(f, label, network, ctx.Done(), func() error { return context.Cause(ctx) })
@@ -76,8 +76,8 @@ func (f *Front) Stop() {
 
 // Start brings a stopped front back at its address.
 //
-// Errors: the front is no member of the ensemble, or the error of net.Listen; in both cases it stays stopped. A
-// server that has left the ensemble ends at its start.
+// Errors: the front is not a member of the ensemble, or the error of net.Listen; in both cases it stays stopped. A
+// server that has left the ensemble ends when it starts.
 func (f *Front) Start() error {
 	f.s.lock()
 	stopped, member, addr := f.state.Stopped, f.state.IsMember(), f.state.Addr

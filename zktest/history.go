@@ -26,7 +26,7 @@ type Change struct {
 	Owner int64 // session of an ephemeral node
 }
 
-// ChangeKind says what a [Change] did.
+// ChangeKind is the kind of a [Change].
 type ChangeKind int
 
 // The kinds of changes.
@@ -46,7 +46,7 @@ func (k ChangeKind) String() string {
 type history struct {
 	limit int
 	ring  []Txn
-	next  int // where the oldest is, once the ring is full
+	next  int // index of the oldest, once the ring is full
 }
 
 func (h *history) add(t Txn) {
@@ -83,7 +83,7 @@ func (s *Server) remember(r ensemble.Record) {
 	s.history.add(t)
 }
 
-// changeKinds are what requests do to nodes.
+// changeKinds maps requests to what they do to nodes.
 var changeKinds = map[proto.Op]ChangeKind{
 	proto.OpCreate: ChangeCreate, proto.OpDelete: ChangeDelete, proto.OpSetData: ChangeSet, proto.OpSetACL: ChangeACL,
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// Node is a znode as the server has it.
+// Node is a znode as stored in the server.
 type Node struct {
 	Path      string
 	Data      []byte
 	Stat      Stat
 	ACL       []ACL
-	Container bool          // not shown in a Stat
+	Container bool          // not part of a Stat
 	TTL       time.Duration // 0 for none
 	Sequence  int32         // number that the next sequential child gets
 }
@@ -49,7 +49,7 @@ func (s *Server) Exists(path string) bool {
 	return s.state.Tree.Get(path) != nil
 }
 
-// Children returns the sorted names of a node's children, or none if there is no node.
+// Children returns the sorted names of a node's children, or none if the node does not exist.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
@@ -62,8 +62,8 @@ func (s *Server) Children(path string) []string {
 	return list
 }
 
-// Tree returns all nodes from a path downwards, sorted by path. ZooKeeper's own nodes, below /zookeeper, are
-// omitted unless path asks for them.
+// Tree returns the node at a path and all nodes below it, sorted by path. ZooKeeper's own nodes, below /zookeeper, are
+// omitted unless path is /zookeeper or below it.
 func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
@@ -77,7 +77,7 @@ func (s *Server) Tree(path string) []Node {
 	return list
 }
 
-// SessionInfo is a session as the server has it.
+// SessionInfo is a session as known to the server.
 type SessionInfo struct {
 	ID         int64
 	Client     string // label of the last connection
@@ -103,8 +103,8 @@ func (s *Server) Sessions() []SessionInfo {
 	return list
 }
 
-// SessionOf returns the session of the client with the label: the one it is attached to, or else the youngest
-// it had; 0 if there is none.
+// SessionOf returns the session of the client with the label: the one it is connected to, otherwise the latest it had,
+// or 0 if there is none.
 func (s *Server) SessionOf(label string) int64 {
 	var id int64
 	for _, ses := range s.Sessions() {
@@ -143,7 +143,7 @@ func (s *Server) Watches() (total, paths int) {
 	return total, len(distinct)
 }
 
-// watchTables lists the tables of all fronts.
+// watchTables returns the tables of all fronts.
 func (s *Server) watchTables() []*ensemble.WatchTable {
 	var list []*ensemble.WatchTable
 	for _, f := range s.state.Fronts {
@@ -200,7 +200,7 @@ func (s *Server) Violations() []error {
 	return slices.Clone(s.violations)
 }
 
-// under says whether path is root or below it.
+// under reports whether path is root or below it.
 func under(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }

@@ -15,18 +15,18 @@ import (
 )
 
 // conn is the server's side of one connection. One goroutine reads and handles requests, and one writes the queue. The
-// first also writes what needs no waiting, which saves a switch between the two. No goroutine waits for a peer while it
-// holds a lock that another one waits for.
+// reading goroutine also writes whatever can be written without blocking, which saves a switch between the two. No
+// goroutine waits for a peer while it holds a lock that another one waits for.
 type conn struct {
 	s  *Server
 	nc net.Conn
 
 	*transport.Conn
-	behind <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
+	behind <-chan struct{} // closed when the front has caught up with the last write; owned by the serving goroutine
 
 	// Guarded by Server.mu.
 	*ensemble.Client
-	dead bool // out of the server's tables; no further request is handled
+	dead bool // removed from the server's tables; no further request is handled
 	mute mute
 }
 
@@ -36,7 +36,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// showCertificate adds who the client is by its certificate. The handshake of TLS is over. The caller holds Server.mu.
+// showCertificate adds the identity in the client's certificate. The TLS handshake is over. The caller holds Server.mu.
 func (c *conn) showCertificate() {
 	secured, ok := c.nc.(*tls.Conn)
 	if !ok || !c.s.cfg.Access.X509 {
@@ -59,7 +59,7 @@ func (c *conn) Event(zxid int64, ev proto.Event, path string) {
 	})
 }
 
-// Kick ends the connection behind what is queued. The caller holds Server.mu.
+// Kick ends the connection after everything that is queued. The caller holds Server.mu.
 func (c *conn) Kick() { c.s.release(c, transport.Kick) }
 
 // Cut ends the connection at once. The caller holds Server.mu.
@@ -68,10 +68,10 @@ func (c *conn) Cut() { c.s.release(c, transport.Abrupt) }
 // mute ends a connection that sends no handshake. It is guarded by Server.mu.
 type mute struct {
 	timer *time.Timer
-	until time.Time // zero once a handshake has come
+	until time.Time // zero once a handshake has arrived
 }
 
-// startMute gives a connection its time for the handshake, from now on.
+// startMute starts the time limit for the handshake of a connection.
 func (s *Server) startMute(c *conn) {
 	c.mute.until = time.Now().Add(request.HandshakeLimit)
 	if c.mute.timer != nil {
@@ -94,7 +94,7 @@ func (c *conn) endMute() {
 	c.mute.until = time.Time{}
 }
 
-// send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
+// send queues one frame, which fill writes. The caller holds Server.mu.
 func (c *conn) send(fill func(*proto.Encoder)) { c.sendAfter(nil, fill) }
 
 func (c *conn) sendAfter(hold <-chan struct{}, fill func(*proto.Encoder)) {
@@ -102,7 +102,7 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	c.Wake()
 }
 
-// queue is sendAfter for a caller that sees to the writing.
+// queue is like sendAfter, but the caller makes sure that the frame is written.
 func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	if c.Queue(hold, fill) {
 		c.Sent++
@@ -110,7 +110,7 @@ func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	}
 }
 
-// read is the reading goroutine: it handles one request after the other.
+// read is the reading goroutine, which handles one request after another.
 func (c *conn) read() {
 	defer c.end()
 	r := bufio.NewReaderSize(c.nc, 1<<14)
@@ -153,10 +153,10 @@ func (c *conn) read() {
 			break
 		}
 	}
-	_, _ = io.Copy(io.Discard, r) // the queue may not be written yet, or the answer to a four-letter word
+	_, _ = io.Copy(io.Discard, r) // the queue, or the answer to a four-letter word, may not have been written yet
 }
 
-// process serves one frame, once there is room for the reply; false means that nothing more is to be served.
+// process serves one frame, once there is room for the reply. It returns false if there is nothing more to serve.
 func (c *conn) process(frame []byte, first bool) bool {
 	if room := c.Full(); room != nil && !c.Await(room) {
 		return false
@@ -184,7 +184,7 @@ func (c *conn) end() {
 	}
 }
 
-// release takes a connection out of the server's tables and makes its goroutines end. The caller holds Server.mu.
+// release removes a connection from the server's tables and makes its goroutines end. The caller holds Server.mu.
 func (s *Server) release(c *conn, how transport.Ending) {
 	if !c.dead {
 		c.dead = true

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// A request that no client sends gets an error, or its connection ends. The server lives, and allocates no more than the
-// size of what has arrived.
+// TestHostileFrames_HurtTheirConnectionOnly: a request that no client sends gets an error, or its connection ends. The
+// server survives, and allocates no more than the size of what has arrived.
 func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 	length := func(n uint32, rest ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, n), rest...) }
 	request := func(fill func(*proto.Encoder)) []byte {
@@ -124,8 +124,8 @@ func TestMaxBuffer_LongerRequest_EndsItsConnection(t *testing.T) {
 	})
 }
 
-// FuzzConnection feeds a connection with bytes, before the handshake or after it. The server must go on serving
-// others, keep its invariants, and close when asked to.
+// FuzzConnection feeds bytes to a connection, before or after the handshake. The server must continue to serve others,
+// keep its invariants, and close when asked to.
 func FuzzConnection(f *testing.F) {
 	frameOf := func(fill func(*proto.Encoder)) []byte {
 		var e proto.Encoder
@@ -142,7 +142,8 @@ func FuzzConnection(f *testing.F) {
 	f.Add(true, []byte{0x7f, 0xff, 0xff, 0xff})
 	seed(OpCreate, createBody("/a", EphemeralSequential))
 	seed(OpCreateTTL, createTTLBody("/t", PersistentTTL, 5))
-	seed(OpMulti, multiBody(part{OpCreate, createBody("/m", 0)}, part{OpDelete, versionBody("/m", -1)}, part{OpCheck, versionBody("/", -1)}))
+	seed(OpMulti, multiBody(part{OpCreate, createBody("/m", 0)}, part{OpDelete, versionBody("/m", -1)},
+		part{OpCheck, versionBody("/", -1)}))
 	seed(OpMultiRead, multiBody(part{OpGetData, watchBody("/", false)}, part{OpGetChildren, watchBody("/", true)}))
 	seed(OpSetWatches2, func(e *proto.Encoder) {
 		e.Int64(0)
@@ -174,9 +175,9 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzJute checks that what the decoder accepts of a request is what the encoder writes.
+// FuzzJute checks that the encoder reproduces what the decoder accepts of a request.
 
-// A real server answers none of these requests.
+// TestRequestsWithoutAnAnswer: a real server answers none of these requests.
 func TestRequestsWithoutAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		release Release
@@ -222,7 +223,7 @@ func TestCreateTTL_WithAnotherMode_IsMisuse(t *testing.T) {
 	})
 }
 
-// The lists are served one by one until one of them is null.
+// TestSetWatches_NullList: the lists are processed one by one until one of them is null.
 func TestSetWatches_NullList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

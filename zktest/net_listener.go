@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// inMemoryAddr is the address of a server without a listener. A client that dials it over TCP is refused at once: port 1
-// is never handed out, and no ZooKeeper is there by chance.
-// The number is the front's.
+// inMemoryAddr is the address of a server without a listener, with the number of the front. A client that dials it over
+// TCP is refused at once: port 1 is never handed out, and no ZooKeeper listens there by chance.
 const inMemoryAddr = "127.0.0.%d:1"
 
 // Addr returns the host and port of the listener that [Server.Listen] opened last. It stays the same after
-// [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and the other dial functions,
-// and real connections to it are refused.
+// [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and the other dial functions; real
+// connections to it are refused.
 func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
-// Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it
-// unless the server runs in memory. With the value of [Server.Addr] the server comes back where clients know
-// it.
+// Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
+// the server runs in memory. To bring the server back at the address that clients know, pass the result of
+// [Server.Addr].
 //
 // Errors: the error of net.Listen, or net.ErrClosed after Close.
 func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
 
-// listenAll opens the listeners of a server that starts.
+// listenAll opens the listeners of a starting server.
 func (s *Server) listenAll() error {
 	addr := s.cfg.listen
 	for _, f := range s.fronts {
@@ -62,7 +61,7 @@ func (f *Front) listen(addr string) error {
 		l = tls.NewListener(l, s.cfg.tls)
 	}
 	s.listeners[l] = f
-	s.wg.Go(func() { _ = s.accept("", l, f) }) // it logs an error
+	s.wg.Go(func() { _ = s.accept("", l, f) }) // accept logs errors
 	return nil
 }
 
@@ -74,7 +73,7 @@ func (s *Server) StopListening() {
 	s.closeListeners(nil)
 }
 
-// closeListeners ends the calls of accept of a front, or all for nil. The caller holds mu.
+// closeListeners ends the accept calls of a front, or all of them for nil. The caller holds mu.
 func (s *Server) closeListeners(f *Front) {
 	for l, of := range s.listeners {
 		if f == nil || f == of {
@@ -105,7 +104,7 @@ func (s *Server) ServeAs(label string, l net.Listener) error {
 	return s.accept(label, l, s.fronts[0])
 }
 
-// Pauses after an error that may pass, such as too many open files: the first, which doubles, and the longest.
+// Pauses after an error that may pass, such as too many open files: the first one, which doubles, and the longest.
 const (
 	shortestWait = 5 * time.Millisecond
 	longestWait  = time.Second
@@ -130,9 +129,9 @@ func (s *Server) forget(l net.Listener) {
 	delete(s.listeners, l)
 }
 
-// accept serves what comes to a listener. It returns nil when the listener is closed by intent.
+// accept serves the connections of a listener. It returns nil when the listener is closed intentionally.
 func (s *Server) accept(label string, l net.Listener, f *Front) error {
-	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
+	defer func() { _ = l.Close() }() // a second Close only returns an error
 	var wait time.Duration
 	for {
 		nc, err := l.Accept()

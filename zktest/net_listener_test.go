@@ -40,7 +40,7 @@ func TestListen_AddressTakenOrServerClosed_IsAnError(t *testing.T) {
 	require.ErrorIs(t, s.Listen("127.0.0.1:0"), net.ErrClosed)
 }
 
-// scarce is a listener that has no file for a connection at first, and then fails for good.
+// scarce is a listener that first has no file for a connection, and then fails for good.
 type scarce struct {
 	net.Listener
 	accepts []time.Time
@@ -89,7 +89,7 @@ func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
 	r := newRaw(t, nc)
 	require.True(t, r.connect(0, 10*time.Second, 0, nil))
 	require.Equal(t, CodeOK, r.do(OpPing, nil))
-	mute := newRaw(t, dialTCP(t, s.Addr())) // before the handshake of TLS, which must not hold up Close
+	mute := newRaw(t, dialTCP(t, s.Addr())) // before the TLS handshake, which must not hold up Close
 	s.Close()
 	r.closed()
 	mute.closed()

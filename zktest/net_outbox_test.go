@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// The reading goroutine writes until the socket is full. The writing goroutine takes over within a reply.
+// TestReplies_OverTCPUnread_KeepTheirOrder: the reading goroutine writes until the socket is full, and the writing
+// goroutine takes over in the middle of a reply.
 func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
 	const reads, size = 20, 1 << 16
 	s := Run(t)
@@ -33,7 +34,7 @@ func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
 		r.askAlone(s, OpGetData, watchBody("/big", i == reads-1))
 		r.askAlone(s, OpPing, nil)
 	}
-	r.askAlone(s, OpPing, nil) // its own answer and the event come in either order
+	r.askAlone(s, OpPing, nil) // its own answer and the event may arrive in either order
 	require.Greater(t, queued(s, ""), size, "the socket is full")
 	other.run(OpSetData, setBody("/big", nil, -1))
 	for i := range reads {
@@ -48,7 +49,7 @@ func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
 	require.Equal(t, CodeOK, r.do(OpPing, nil))
 }
 
-// askAlone returns once the server has read the request. By then it has answered those before.
+// askAlone returns once the server has read the request, and has therefore answered the previous ones.
 func (r *raw) askAlone(s *Server, op Op, fill func(*proto.Encoder)) {
 	read := s.Intercept(Match{Op: op}, Proceed())
 	r.ask(op, fill)
@@ -68,7 +69,8 @@ func TestReplies_OverTCPStalled_Wait(t *testing.T) {
 	require.EqualValues(t, proto.XidPing, r.next().xid)
 }
 
-// The function that gets violations may wait for the client that caused one.
+// TestReply_IsSent_WhileAViolationIsReported: the function that receives violations may wait for the client that caused
+// one.
 func TestReply_IsSent_WhileAViolationIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answered := make(chan struct{})

@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
-// handshake opens or resumes a session. It returns false if no further request is to be handled.
+// handshake opens or resumes a session. It returns false if the connection handles no further requests.
 //
-// Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
+// Source: ZooKeeperServer.processConnectRequest, whose order of decisions it follows.
 func (c *conn) handshake(frame []byte) bool {
 	h, ok := request.ReadHello(frame)
 	if !ok {
@@ -42,7 +42,8 @@ func (c *conn) handshake(frame []byte) bool {
 	return ses != nil
 }
 
-// welcome answers a handshake; false means that the connection has ended without an answer. The caller holds Server.mu.
+// welcome answers a handshake. It returns false if the connection has ended without an answer. The caller holds
+// Server.mu.
 func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
 	if c.dead {
 		return nil, false
@@ -66,21 +67,21 @@ func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *
 		answer()
 		c.s.release(c, transport.Flush)
 	case h.ID == 0 && ses.Local == nil:
-		c.later(answer) // a write, as far as an ensemble is concerned
+		c.later(answer) // a write, from the ensemble's point of view
 	default:
 		answer()
 	}
 	return ses, true
 }
 
-// later runs do when the front is up to date. Then the next request is served.
+// later runs do when the front is up to date. The next request is served after that.
 func (c *conn) later(do func()) {
 	if over := c.Front.Later(do); over != nil {
 		c.behind = over
 	}
 }
 
-// handle serves one request. It returns false if no further request is to be handled.
+// handle serves one request. It returns false if the connection handles no further requests.
 func (c *conn) handle(frame []byte) bool {
 	d := &proto.Decoder{B: frame}
 	xid, op := d.Int32(), proto.Op(d.Int32())
@@ -100,8 +101,8 @@ func (c *conn) handle(frame []byte) bool {
 	return ok
 }
 
-// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply is only
-// that error.
+// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, the reply contains
+// only that error.
 func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
 	s := c.s
 	s.lock()
@@ -159,13 +160,13 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.scratch.B = nil
 	}
 	if len(s.untold) > 0 {
-		c.Wake() // the function that gets violations may wait for the client
+		c.Wake() // the function that receives violations may wait for the client
 	}
 	return !over
 }
 
-// reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
-// writing.
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over is set. The caller makes
+// sure that the reply is written.
 func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
 	c.queue(hold, func(e *proto.Encoder) {
 		e.Int32(xid)

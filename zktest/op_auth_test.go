@@ -62,7 +62,8 @@ func TestWithRequiredAuth_RefusesOthers(t *testing.T) {
 func TestSASL_Required(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"}), WithRequiredAuth("sasl"))
-		digest, wrong, right := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		digest, wrong, right := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second),
+			attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, digest.do(OpAuth, digestBody("bob:secret")))
 		require.Equal(t, CodeNeedsSASL, digest.do(OpPing, nil))
 		require.Equal(t, CodeNeedsSASL, wrong.logIn("bob", "wrong"))
@@ -78,7 +79,8 @@ func TestSASL_SuperUsers(t *testing.T) {
 		bob, root := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, root.logIn("root", "2"))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
+		require.Equal(t, CodeOK,
+			bob.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/n", false)))
 		require.Equal(t, CodeOK, root.do(OpGetData, watchBody("/n", false)))
 	})
@@ -86,10 +88,13 @@ func TestSASL_SuperUsers(t *testing.T) {
 
 func TestOptions_OfAuthentication_AreChecked(t *testing.T) {
 	for want, opts := range map[string][]Option{
-		`scheme "sasl" cannot be required`:                {WithRequiredAuth("sasl")},
-		`scheme "x509" cannot be required`:                {WithRequiredAuth("x509")},
-		`scheme "digest" cannot be required`:              {WithRequiredAuth("digest"), WithDigest(nil)},
-		`super user "root" of SASL is none of WithSASLUs`: {WithSASLUsers(map[string]string{"bob": "x"}), WithSASLSuperUsers("root")},
+		`scheme "sasl" cannot be required`:   {WithRequiredAuth("sasl")},
+		`scheme "x509" cannot be required`:   {WithRequiredAuth("x509")},
+		`scheme "digest" cannot be required`: {WithRequiredAuth("digest"), WithDigest(nil)},
+		`super user "root" of SASL is none of WithSASLUs`: {
+			WithSASLUsers(map[string]string{"bob": "x"}),
+			WithSASLSuperUsers("root"),
+		},
 	} {
 		_, err := Start(append(opts, InMemory())...)
 		require.ErrorContains(t, err, want)

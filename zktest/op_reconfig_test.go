@@ -20,7 +20,8 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3), WithReconfig(), WithSuperUser("super:secret"))
 		r, super := attachFront(t, s.Fronts()[0]), attachFront(t, s.Fronts()[1])
-		require.Equal(t, CodeOK, super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		require.Equal(t, CodeOK,
+			super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
 		f, _ := r.call(OpGetData, watchBody("/zookeeper/config", true))
 		require.Equal(t, initialConfig, string(f.body.Bytes()))
 		require.EqualValues(t, -1, readStat(&f.body).Version)
@@ -40,7 +41,10 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 			{"leaving", proto.Null, "one", proto.Null, -1, CodeMarshallingError},
 			{"leaving: one voter is left", proto.Null, "1,2", proto.Null, -1, CodeBadArguments},
 			{"members", proto.Null, proto.Null, "asdf", -1, CodeBadArguments},
-			{"members: none is here", proto.Null, proto.Null, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1, CodeNewConfigNoQuorum},
+			{
+				"members: none is here", proto.Null, proto.Null, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1,
+				CodeNewConfigNoQuorum,
+			},
 			{"permission", four, proto.Null, proto.Null, -1, CodeNoAuth},
 		} {
 			require.Equal(t, c.want, r.do(OpReconfig, reconfigBody(c.joining, c.leaving, c.members, c.version)), c.name)
@@ -63,7 +67,8 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 		r.closed() // the leader has left
 		super.closed()
 		super = attachFront(t, s.Fronts()[2])
-		require.Equal(t, CodeOK, super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		require.Equal(t, CodeOK,
+			super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
 		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(proto.Null, proto.Null, initialConfig, f.zxid)))
 	})
 }
@@ -76,7 +81,8 @@ func TestReconfig_ServerAlone_IsUnimplemented(t *testing.T) {
 	})
 }
 
-// A follower that leaves goes on to serve, and starts no more once it has stopped, unless it joins again. It does not count for the majority.
+// TestReconfigure_FollowerLeaves_ServesUntilItStops: a follower that leaves keeps serving. Once stopped, it does not
+// start again unless it rejoins. It does not count for the majority.
 func TestReconfigure_FollowerLeaves_ServesUntilItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(6), WithReconfig())
@@ -112,7 +118,8 @@ func TestReconfigure_FollowerLeaves_ServesUntilItStops(t *testing.T) {
 	})
 }
 
-// A leader that leaves follows another one. All connections end, behind the event of the change.
+// TestReconfigure_LeaderLeaves_AnotherOneLeads: a leader that leaves follows another one. All connections end, after
+// the event of the change.
 func TestReconfigure_LeaderLeaves_AnotherOneLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(4), WithReconfig())

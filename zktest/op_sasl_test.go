@@ -63,14 +63,15 @@ func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, super.logIn("super", "2"))
 		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{proto.PermAll, "sasl", "joe"})))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
+		require.Equal(t, CodeOK,
+			bob.do(OpCreate, createFor("/digest", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/digest", false)))
 	})
 }
 
-// nonceIn returns what a challenge asks to use.
+// nonceIn returns the nonce in a challenge.
 func nonceIn(challenge string) string {
 	_, rest, _ := strings.Cut(challenge, `nonce="`)
 	nonce, _, _ := strings.Cut(rest, `"`)
@@ -93,7 +94,7 @@ func TestSASL_NotConfigured_IsAnsweredWithoutAToken(t *testing.T) {
 	})
 }
 
-// clientDigest is the response of RFC 2831, section 2.1.2.1, for the fields of digestAnswer.
+// clientDigest returns the response of RFC 2831, section 2.1.2.1, for the fields of digestAnswer.
 func clientDigest(user, password, nonce string) string {
 	h := func(text string) string {
 		sum := md5.Sum([]byte(text))

@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// A request that is wrong in several ways gets the error that the real server finds first.
+// TestErrors_FirstInTheOrderOfTheRealServer: a request that is wrong in several ways gets the error that the real
+// server finds first.
 func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 	create := func(path string, mode Mode, acl ...ACL) func(*proto.Encoder) {
 		return func(e *proto.Encoder) {
@@ -67,7 +68,10 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 			{"reconfig", OpReconfig, reconfigBody(proto.Null, proto.Null, proto.Null, -1), CodeReconfigDisabled},
 			{"reconfig: truncated", OpReconfig, nil, CodeMarshallingError},
 			{"null id of scheme auth", OpCreate, create("/null", 0, ACL{proto.PermAll, "auth", proto.Null}), CodeInvalidACL},
-			{"null id of scheme world", OpCreate, create("/null", 0, ACL{proto.PermAll, "world", proto.Null}), CodeMarshallingError},
+			{
+				"null id of scheme world", OpCreate, create("/null", 0, ACL{proto.PermAll, "world", proto.Null}),
+				CodeMarshallingError,
+			},
 			{"null path in create", OpCreate, create(proto.Null, 0, all), CodeMarshallingError},
 			{"null path in delete", OpDelete, versionBody(proto.Null, -1), CodeMarshallingError},
 			{"null path in setData", OpSetData, setBody(proto.Null, nil, -1), CodeBadArguments},
@@ -160,8 +164,8 @@ func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
 	})
 }
 
-// The counter sticks at its end: other prefixes get the last number again, the same prefix finds it taken. Only two
-// creates in one multi see it wrap.
+// TestSequence_Exhausted_RepeatsTheLastNumber: the counter sticks at its end, so other prefixes get the last number
+// again, while the same prefix finds it taken. Only two creates in one multi see it wrap.
 func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
@@ -178,7 +182,8 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 		path, _ := r.create("/p/b-", PersistentSequential)
 		require.Equal(t, "/p/b-2147483647", path)
 		f, _ := r.call(OpMulti, multiBody(
-			part{OpCreate, createBody("/p/c-", PersistentSequential)}, part{OpCreate, createBody("/p/c-", PersistentSequential)}))
+			part{OpCreate, createBody("/p/c-", PersistentSequential)},
+			part{OpCreate, createBody("/p/c-", PersistentSequential)}))
 		f.body.Take(9)
 		require.Equal(t, "/p/c-2147483647", f.body.Str())
 		f.body.Take(9)
@@ -236,10 +241,13 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 	})
 }
 
-// Found by comparing with real servers: a time to live under the plain code breaks a multi. Before 3.8.2, it does so only
-// if it is reached.
+// TestMulti_TTLFlagUnderThePlainCode_BreaksIt, found by comparing with real servers: a time to live under the plain
+// code breaks a multi. Before 3.8.2, it does so only if it is reached.
 func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
-	for release, want := range map[Release]Code{ReleaseDebian: CodeOK, Release38: CodeMarshallingError, Release39: CodeMarshallingError} {
+	for release, want := range map[Release]Code{
+		ReleaseDebian: CodeOK, Release38: CodeMarshallingError,
+		Release39: CodeMarshallingError,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := Run(t, InMemory(), WithRelease(release))
 			r := attachRaw(t, s, "", 10*time.Second)
@@ -251,8 +259,8 @@ func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
 	}
 }
 
-// Found by comparing with real servers: since 3.8.2 a null ACL breaks a multi before it has a zxid. 3.8 answers the error
-// with an empty list of results, 3.9 without.
+// TestMulti_NullACL_BreaksItWithoutAZxid, found by comparing with real servers: since 3.8.2 a null ACL breaks a multi
+// before it has a zxid. 3.8 returns the error with an empty list of results, 3.9 without one.
 func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 	for release, left := range map[Release]int{Release38: 9, Release39: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -272,7 +280,8 @@ func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 	}
 }
 
-// Found by comparing with real servers: at a null path, too, 3.8 answers with an empty list of results, 3.9 without.
+// TestMulti_NullPath_BreaksIt, found by comparing with real servers: a null path also makes 3.8 return an empty list of
+// results, and 3.9 none.
 func TestMulti_NullPath_BreaksIt(t *testing.T) {
 	for release, left := range map[Release]int{ReleaseDebian: 9, Release38: 9, Release39: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -289,7 +298,8 @@ func TestMultiRead_AnswersEachForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)}, part{OpGetChildren, watchBody("/", false)}))
+		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)},
+			part{OpGetChildren, watchBody("/", false)}))
 		require.EqualValues(t, -1, f.body.Int32())
 		f.body.Bool()
 		f.body.Int32()
@@ -331,7 +341,8 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		other := attachRaw(t, s, "", 10*time.Second)
 		f, _ := other.call(OpGetACL, pathBody("/s"))
 		require.Equal(t, "bob:x", takeACLs(f.body)[1].ID, "hashes are hidden from readers")
-		require.Equal(t, CodeAuthFailed, other.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("kerberos"); e.Bytes(nil) }))
+		require.Equal(t, CodeAuthFailed,
+			other.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("kerberos"); e.Bytes(nil) }))
 		other.closed()
 	})
 }
@@ -343,7 +354,8 @@ func TestACL_DigestOfAnotherHash(t *testing.T) {
 		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.Access.Digest("super:test"))
 		r := attachRaw(t, s, "", 10*time.Second)
 		super := func(credential string) Code {
-			require.Equal(t, CodeOK, r.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }))
+			require.Equal(t, CodeOK,
+				r.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }))
 			return r.do(OpSetACL, func(e *proto.Encoder) { e.Str("/zookeeper/config"); putACLs(e, anyone); e.Int32(-1) })
 		}
 		require.Equal(t, CodeNoAuth, super("super:wrong"))

@@ -10,14 +10,18 @@ import (
 )
 
 // operator runs a write of the server itself, which may do everything.
-func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
+func (s *Server) operator(
+	op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code),
+) (*tree.Node, error) {
 	s.lock()
 	defer s.unlock()
 	return s.write(op, path, prepare)
 }
 
 // write is operator for a caller that holds mu.
-func (s *Server) write(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
+func (s *Server) write(
+	op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code),
+) (*tree.Node, error) {
 	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
 		return nil, code
@@ -50,7 +54,8 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
-	_, err := s.operator(proto.OpSetData, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.SetData(path, data, -1) })
+	_, err := s.operator(proto.OpSetData, path,
+		func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.SetData(path, data, -1) })
 	return err
 }
 
@@ -58,7 +63,8 @@ func (s *Server) Set(path string, data []byte) error {
 //
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
-	_, err := s.operator(proto.OpDelete, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
+	_, err := s.operator(proto.OpDelete, path,
+		func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
 	return err
 }
 
@@ -111,11 +117,11 @@ func (s *Server) SetCversion(path string, n int32) error {
 }
 
 // Reconfigure makes the fronts the members of the ensemble, as an operator does with reconfig; it requires
-// [WithReconfig]. At first all fronts are members. A majority of the new members must be running.
+// [WithReconfig]. Initially all fronts are members. A majority of the new members must be running.
 //
-// Clients that watch /zookeeper/config are notified. A front that has left goes on to serve its clients and takes new
-// ones, but does not count for the majority, and once it has stopped it does not start again. If it was the leader,
-// another one takes its place, and all connections end after the event.
+// Clients that watch /zookeeper/config are notified. A front that has left keeps serving its clients and accepts new
+// ones, but does not count for the majority, and once stopped it does not start again. If it was the leader, another
+// one takes its place, and all connections end after the event.
 //
 // Errors: a [Code], as for the operation reconfig.
 func (s *Server) Reconfigure(members ...*Front) error {
@@ -126,7 +132,8 @@ func (s *Server) Reconfigure(members ...*Front) error {
 		fronts = append(fronts, f.state)
 	}
 	r := ensemble.Reconfig{Members: s.state.MembersOf(fronts), Version: -1}
-	_, err := s.write(proto.OpReconfig, ensemble.ConfigPath, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
+	_, err := s.write(proto.OpReconfig, ensemble.ConfigPath,
+		func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
 	if err == nil {
 		s.state.Adopt()
 	}

@@ -27,7 +27,7 @@ type config struct {
 	listen       string // address; empty for none
 	reap         time.Duration
 	tls          *tls.Config
-	words        []string // that are answered; nil for all
+	words        []string // words that are answered; nil for all
 	release      Release
 	history      int
 	latency      time.Duration
@@ -38,12 +38,15 @@ type config struct {
 
 func defaults() config {
 	return config{
-		Settings: ensemble.Settings{Tick: 2 * time.Second, Size: 1, MaxBuffer: defaultMaxBuffer, Access: access.Policy{Hash: sha1.New}},
-		listen:   "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16,
+		Settings: ensemble.Settings{
+			Tick: 2 * time.Second, Size: 1, MaxBuffer: defaultMaxBuffer,
+			Access: access.Policy{Hash: sha1.New},
+		},
+		listen: "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16,
 	}
 }
 
-// defaultMaxBuffer is the longest request that a server accepts unless told otherwise, in bytes.
+// defaultMaxBuffer is the default maximum length of a request, in bytes.
 const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
@@ -61,7 +64,8 @@ func (c *config) check() error {
 	}
 	for _, scheme := range c.Access.Required {
 		if !c.Access.Provides(scheme) {
-			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, sasl with WithSASLUsers, or x509 with WithX509", scheme)
+			return fmt.Errorf(
+				"zktest: scheme %q cannot be required: want digest, sasl with WithSASLUsers, or x509 with WithX509", scheme)
 		}
 	}
 	for _, user := range c.Access.SASLSupers {
@@ -148,9 +152,9 @@ func WithDigest(hash func() hash.Hash) Option {
 	return option(func(c *config) { c.Access.Hash = hash })
 }
 
-// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its
-// password; by default there is no SASL. Access lists of their nodes can name them with scheme sasl. A user
-// with the name super has the permissions of every such user.
+// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password; by
+// default SASL is disabled. ACLs can then name the users with scheme sasl. A user with the name super has the
+// permissions of every such user.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.Access.Users = passwords })
@@ -166,7 +170,7 @@ func WithSASLSuperUsers(users ...string) Option {
 }
 
 // WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is not an
-// identity. The configuration of [WithTLS] determines whether a client must present one, and who must have
+// identity. The configuration of [WithTLS] determines whether a client must present a certificate, and who must have
 // signed it.
 //
 // Source: X509AuthenticationProvider.
@@ -207,26 +211,24 @@ func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 // Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
-// WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig;
-// default off. It requires [WithFronts]. What it means for the fronts is said at [Server.Reconfigure], which needs
-// no client.
+// WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig; default
+// off. It requires [WithFronts]. [Server.Reconfigure], which needs no client, describes the effect on the fronts.
 //
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
-// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain
-// TCP. For a TLS listener beside a plain one, use tls.Listen and [Server.Serve].
+// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain TCP. For
+// a TLS listener next to a plain one, use tls.Listen and [Server.Serve].
 func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
 // InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server
 // listens. Clients connect with [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation sets the function that receives what the server finds wrong: a broken invariant of its own; a
-// request that [Forbid] forbids; the end of a session with so many ephemeral nodes that no real server would
-// start again; or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server,
-// without locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for
-// [Server.Violations].
+// OnViolation sets the function that receives the violations that the server finds: a broken invariant of its own; a
+// request that matches a [Forbid] rule; the end of a session with so many ephemeral nodes that no real server would
+// start again; or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
+// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency delays every request before it is served; the default is 0. Requests of one connection keep their

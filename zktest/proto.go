@@ -5,7 +5,7 @@ import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 // Op is an operation code of the wire protocol. Its String method returns the name that ZooKeeper's sources use.
 type Op = proto.Op
 
-// The operations a client can send. OpConnect is the handshake, which has no code on the wire; it carries the code
+// The operations that a client can send. OpConnect is the handshake, which has no code on the wire; it carries the code
 // that ZooKeeper's own transaction log uses.
 const (
 	OpAny                  = proto.OpAny
@@ -41,8 +41,8 @@ const (
 	OpCloseSession         = proto.OpCloseSession
 )
 
-// Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not. Its
-// Error method returns the code in words and as a number.
+// Code is the error code of a reply. It implements error, so that errors.Is compares against the constants; CodeOK is
+// not an error. Its Error method returns the code in words and as a number.
 type Code = proto.Code
 
 // The error codes of ZooKeeper.
@@ -90,7 +90,7 @@ const (
 // Event is the type of a watch event.
 type Event = proto.Event
 
-// The events a watch can bring.
+// The events that a watch can deliver.
 const (
 	NodeCreated         = proto.NodeCreated
 	NodeDeleted         = proto.NodeDeleted
@@ -98,8 +98,8 @@ const (
 	NodeChildrenChanged = proto.NodeChildrenChanged
 )
 
-// ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,
-// create 4, delete 8, admin 16).
+// ACL is one entry of a node's access control list: it grants the permissions (bits: read 1, write 2, create 4, delete
+// 8, admin 16) to the id in its scheme.
 type ACL struct {
 	Perms  int32
 	Scheme string

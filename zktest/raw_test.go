@@ -16,10 +16,10 @@ import (
 // opSASL has no public name.
 const opSASL = proto.OpSASL
 
-// anyone is an access list that allows everything.
+// anyone is an ACL that allows everything.
 var anyone = []ACL{{proto.PermAll, "world", "anyone"}}
 
-// putACLs writes an access list.
+// putACLs writes an ACL.
 func putACLs(e *proto.Encoder, list []ACL) {
 	e.Int32(int32(len(list)))
 	for _, a := range list {
@@ -29,17 +29,17 @@ func putACLs(e *proto.Encoder, list []ACL) {
 	}
 }
 
-// anyWatches stands for all watches of a client on a path.
+// anyWatches selects all watches of a client on a path.
 const anyWatches = 3
 
-// putPart writes what comes before an operation of a multi, or the end of them.
+// putPart writes the header of an operation of a multi, or the end marker.
 func putPart(e *proto.Encoder, op Op, last bool) {
 	e.Int32(int32(op))
 	e.Bool(last)
 	e.Int32(-1)
 }
 
-// takeACLs reads an access list.
+// takeACLs reads an ACL.
 func takeACLs(d proto.Decoder) (list []ACL) {
 	for _, a := range d.ACLs() {
 		list = append(list, ACL(a))
@@ -47,7 +47,7 @@ func takeACLs(d proto.Decoder) (list []ACL) {
 	return list
 }
 
-// raw is a client that sees the bytes: frames as they come, in the order they come.
+// raw is a client that sees the bytes: frames as they arrive, in order.
 type raw struct {
 	t       testing.TB
 	nc      net.Conn
@@ -57,7 +57,7 @@ type raw struct {
 	passwd  []byte
 	timeout time.Duration
 
-	modern, readOnly bool // what the handshake requests, and what it reports
+	modern, readOnly bool // requested by the handshake, and reported in its answer
 }
 
 // frame is a reply or an event.
@@ -68,7 +68,7 @@ type frame struct {
 	body proto.Decoder
 }
 
-// event is what a notification says.
+// event is the content of a notification.
 type event struct {
 	kind Event
 	path string
@@ -96,7 +96,7 @@ func attachRaw(tb testing.TB, s *Server, label string, timeout time.Duration) *r
 	return r
 }
 
-// connect does the handshake and says whether a session came of it.
+// connect performs the handshake and reports whether it yielded a session.
 func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []byte) bool {
 	r.t.Helper()
 	r.send(func(e *proto.Encoder) {
@@ -124,7 +124,7 @@ func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []
 	return r.session != 0
 }
 
-// connectReadOnly does the handshake of a client that accepts a read-only server.
+// connectReadOnly performs the handshake of a client that accepts a read-only server.
 func (r *raw) connectReadOnly() bool {
 	r.t.Helper()
 	r.modern = true
@@ -150,7 +150,7 @@ func (r *raw) recv() ([]byte, error) {
 	return p, err
 }
 
-// ask sends a request and does not wait.
+// ask sends a request without waiting for the reply.
 func (r *raw) ask(op Op, fill func(*proto.Encoder)) {
 	r.xid++
 	r.send(func(e *proto.Encoder) {
@@ -185,7 +185,7 @@ func (f frame) event() event {
 	return ev
 }
 
-// call sends a request and returns its reply and the events that came before it.
+// call sends a request and returns its reply and the events that preceded it.
 func (r *raw) call(op Op, fill func(*proto.Encoder)) (frame, []event) {
 	r.t.Helper()
 	r.ask(op, fill)
@@ -206,7 +206,7 @@ func (r *raw) do(op Op, fill func(*proto.Encoder)) Code {
 	return f.code
 }
 
-// run is do for tests of what the request leaves behind.
+// run is do for tests of the effects of a request.
 func (r *raw) run(op Op, fill func(*proto.Encoder)) {
 	r.t.Helper()
 	r.call(op, fill)
@@ -219,7 +219,7 @@ func (r *raw) make(path string, mode Mode) {
 	require.Equal(r.t, CodeOK, code)
 }
 
-// closed checks that the server ends the connection without another frame.
+// closed checks that the server ends the connection without sending another frame.
 func (r *raw) closed() {
 	r.t.Helper()
 	p, err := r.recv()
@@ -287,7 +287,7 @@ type part struct {
 	body func(*proto.Encoder)
 }
 
-// multiBody joins operations.
+// multiBody encodes a multi.
 func multiBody(parts ...part) func(*proto.Encoder) {
 	return func(e *proto.Encoder) {
 		for _, p := range parts {

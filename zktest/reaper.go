@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// reapPause lies between two removals of one pass. Source: znode.container.maxPerMinute, 10,000.
+// reapPause separates two removals of one pass. Source: znode.container.maxPerMinute, 10,000.
 const reapPause = 6 * time.Millisecond
 
-// reapLoop removes empty containers, and nodes whose time to live is over, until the server is closed.
+// reapLoop removes empty containers and expired nodes with a time to live until the server is closed.
 //
 // Source: ContainerManager.
 func (s *Server) reapLoop() {
@@ -37,7 +37,7 @@ func (s *Server) reapLoop() {
 	}
 }
 
-// sleep waits; false means that the server was closed first.
+// sleep waits for d. It returns false if the server was closed first.
 func (s *Server) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -49,7 +49,7 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// Reap runs the pass over containers and nodes with a time to live now, without pauses, and returns what it
+// Reap immediately runs the pass over containers and nodes with a time to live, without pauses, and returns what it
 // removed.
 func (s *Server) Reap() []string {
 	s.lock()

@@ -24,7 +24,8 @@ func TestRelease_IsKnownByItsNumber(t *testing.T) {
 	}
 }
 
-// Each difference is looked at in the last release before it and in the first that has it.
+// TestRelease_DecidesWhatTheServerDoes checks each difference in the last release before it and in the first that has
+// it.
 func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 	mine := ACL{Perms: proto.PermAll, Scheme: "digest", ID: "u:x"}
 	body := func(path string, acl ACL) func(*proto.Encoder) {
@@ -38,7 +39,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 	for _, difference := range []struct {
 		name          string
 		before, since []Release
-		look          func(t *testing.T, s *Server, r *raw) bool // whether the server does it the newer way
+		look          func(t *testing.T, s *Server, r *raw) bool // reports whether the server behaves in the newer way
 	}{
 		{
 			"create2 in a multi has an answer of its own",

@@ -45,7 +45,8 @@ func queued(s *Server, label string) (n int) {
 	return n
 }
 
-// The session of a client that does not read expires, and its connection must end as well.
+// TestReplies_Unread_TheConnectionEndsWithItsSession: the session of a client that does not read expires, and its
+// connection must end as well.
 func TestReplies_Unread_TheConnectionEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

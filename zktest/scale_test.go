@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ten thousand waiters on one lock: as many children of one parent, each watching the one before it.
+// TestScale_TenThousandWaiters_EachReleaseWakesOne: ten thousand waiters on one lock are as many children of one
+// parent, each watching the one before it.
 func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 	const waiters, clients = 10_000, 20
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +45,8 @@ func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 	})
 }
 
-// A thousand clients that watch one node, and leave: no cost may grow with the square of their number.
+// TestScale_ManyWatchersOfOneNode: a thousand clients watch one node, and leave. No cost may grow with the square of
+// their number.
 func TestScale_ManyWatchersOfOneNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

@@ -24,7 +24,7 @@ type Server struct {
 	faults  faults
 	latency latency
 
-	// mu guards what follows, and is never held while waiting for anything but another mutex.
+	// mu guards the fields below, and is never held while waiting for anything except another mutex.
 	mu                   sync.Mutex
 	closed, down, frozen bool
 	state                *ensemble.Ensemble
@@ -38,7 +38,7 @@ type Server struct {
 	healed               chan struct{} // closed when a stall ends
 	history              history
 	violations           []error // the first maxViolations
-	untold               []error // violations that are to be reported
+	untold               []error // violations not reported yet
 	scratch              proto.Encoder
 }
 
@@ -67,7 +67,7 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server for programs, and for tests that close it themselves. It listens on a free port of the
+// Start starts a server, for programs and for tests that close it themselves. It listens on a free port of the
 // loopback, unless [WithListener] sets another address or [InMemory] is given.
 //
 // Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
@@ -101,7 +101,7 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// admit starts to serve a connection, unless the server is refusing it.
+// admit starts to serve a connection, unless the server refuses it.
 func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.lock()
 	defer s.unlock()
@@ -127,8 +127,8 @@ func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	return true
 }
 
-// Close stops the server: connections end, listeners are closed, and all of its goroutines have returned when
-// Close does. A second Close also waits, and is otherwise a no-op.
+// Close stops the server: connections end, listeners are closed, and all of its goroutines have returned when Close
+// does. A second Close also waits, and is otherwise a no-op.
 func (s *Server) Close() {
 	s.lock()
 	if !s.closed {
@@ -145,7 +145,7 @@ func (s *Server) Close() {
 
 func (s *Server) lock() { s.mu.Lock() }
 
-// unlock also reports violations, now that the function that gets them may call the server.
+// unlock also reports violations, now that the function that receives them may call the server.
 func (s *Server) unlock() {
 	fresh := s.untold
 	s.untold = nil
@@ -155,10 +155,10 @@ func (s *Server) unlock() {
 	}
 }
 
-// maxViolations bounds the list of violations: a client that repeats one must not fill the memory.
+// maxViolations bounds the list of violations: a client that repeats one must not exhaust the memory.
 const maxViolations = 1000
 
-// report takes note of a violation. The caller holds mu.
+// report records a violation. The caller holds mu.
 func (s *Server) report(err error) {
 	if len(s.violations) < maxViolations {
 		s.violations = append(s.violations, err)
@@ -176,7 +176,7 @@ func (s *Server) misuse(format string, args ...any) {
 	s.report(fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
 }
 
-// expireLoop ends sessions until the server is closed.
+// expireLoop expires sessions until the server is closed.
 func (s *Server) expireLoop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -28,7 +28,8 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 		"wchc": "^0x[0-9a-f]+\n\t/a\n\n$",
 		"conf": "\ntickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\nmaxSessionTimeout=40000\n",
 		"mntr": "\nzk_ephemerals_count\t0\n(?s:.*)\nzk_znode_count\t6\n(?s:.*)\nzk_watch_count\t1\n",
-		"dump": `^SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t0x[0-9a-f]+\nephemeral nodes dump:\nSessions with Ephemerals \(0\):\n`,
+		"dump": `^SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t0x[0-9a-f]+\nephemeral nodes ` +
+			`dump:\nSessions with Ephemerals \(0\):\n`,
 		"cons": `sid=0x[0-9a-f]+,lop=EXIS,est=\d+,to=10000,lcxid=0x2,lzxid=0x2,lresp=\d+,llat=0,`,
 	} {
 		require.Regexp(t, want, askWord(t, s, word), word)
@@ -48,7 +49,8 @@ func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
 	for _, word := range []string{"mntr", "isro", "stmk"} {
 		require.Equal(t, word+" is not executed because it is not in the whitelist.\n", askWord(t, s, word))
 	}
-	require.Equal(t, "rw", askWord(t, Run(t, WithFourLetterWords(), WithReadOnlyMode()), "isro"), "read-only mode allows it")
+	require.Equal(t, "rw", askWord(t, Run(t, WithFourLetterWords(), WithReadOnlyMode()), "isro"),
+		"read-only mode allows it")
 }
 
 func askWord(t *testing.T, s *Server, word string) string {
@@ -101,7 +103,8 @@ func TestServe_EndsWithTheServer(t *testing.T) {
 
 func TestStart_BadOptions_AreErrors(t *testing.T) {
 	for _, o := range []Option{
-		WithTickTime(0), WithMaxBuffer(0), WithLatency(-1), WithContainerCheck(0), WithSessionTimeouts(2*time.Second, time.Second),
+		WithTickTime(0), WithMaxBuffer(0), WithLatency(-1), WithContainerCheck(0),
+		WithSessionTimeouts(2*time.Second, time.Second),
 		WithListener("nonsense"),
 	} {
 		_, err := Start(o)

@@ -102,7 +102,8 @@ func TestReattach_ExpiredSession_GetsAnEmptyReply(t *testing.T) {
 	})
 }
 
-// The window is (timeout, timeout+tick], on a multiple of the tick counted from the server's start.
+// TestExpiry_HappensOnTheFirstTickAfterTheTimeout: the window is (timeout, timeout+tick], on a multiple of the tick
+// counted from the server's start.
 func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
 	for _, c := range []struct{ heard, timeout, gone time.Duration }{
 		{0, 4 * time.Second, 6 * time.Second},
@@ -206,7 +207,8 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 	})
 }
 
-// TestEnd_LongerThanServersRead: the transaction of an end has the paths of all ephemeral nodes. At twice the buffer servers still read it.
+// TestEnd_LongerThanServersRead: the transaction that ends a session contains the paths of all its ephemeral nodes.
+// Servers can still read it at twice the buffer.
 func TestEnd_LongerThanServersRead(t *testing.T) {
 	for name, end := range map[string]func(r *raw){
 		"closed":  func(r *raw) { _ = r.do(OpCloseSession, nil) },

@@ -8,10 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// setQuota makes the nodes that ZooKeeper's shell makes, and returns a function that reads the usage.
+// setQuota creates the nodes that ZooKeeper's shell creates, and returns a function that reads the usage.
 func setQuota(t *testing.T, s *Server, path, limits string) func() string {
 	t.Helper()
-	for _, n := range [][2]string{{path, ""}, {path + "/zookeeper_limits", limits}, {path + "/zookeeper_stats", "count=0,bytes=0"}} {
+	for _, n := range [][2]string{
+		{path, ""},
+		{path + "/zookeeper_limits", limits},
+		{path + "/zookeeper_stats", "count=0,bytes=0"},
+	} {
 		_, err := s.Create("/zookeeper/quota"+n[0], []byte(n[1]), Persistent)
 		require.NoError(t, err)
 	}

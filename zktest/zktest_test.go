@@ -11,12 +11,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// quiet keeps the client's chatter out of the tests.
+// quiet suppresses the client's log in tests.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client connects go-zookeeper to the server in memory, by more addresses if there are any, and waits for its session.
+// client connects go-zookeeper to the server in memory, by additional addresses if there are any, and waits for its
+// session.
 func client(t *testing.T, s *zktest.Server, label string, timeout time.Duration, more ...string) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect(append([]string{s.Addr()}, more...), timeout, zk.WithDialer(s.DialTimeoutAs(label)),
@@ -103,7 +104,8 @@ func TestBubble_AVirtualDayWithFiveClients_TakesLittle(t *testing.T) {
 func TestClient_ReplyToAProtectedCreateLost_FindsItsNodeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Run(t, zktest.InMemory())
-		// With one address go-zookeeper may fail the search that waits for the next connection, before it has tried to dial.
+		// With a single address, go-zookeeper may fail the search that waits for the next connection, before it has tried to
+		// dial.
 		c := client(t, s, "a", 10*time.Second, "127.0.0.2:2181")
 		_, err := c.Create("/lock", nil, 0, open)
 		require.NoError(t, err)

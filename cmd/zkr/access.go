@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// judgeAccess reports who may delete the contenders of a queue. Servers check the access list of the parent, not of the
-// contender, so a list on the contender adds no protection. Deleting the contender of a holder grants the lock to the
+// judgeAccess reports who may delete the contenders of a queue. Servers check the ACL of the parent, not of the
+// contender, so an ACL on the contender adds no protection. Deleting the contender of a holder grants the lock to the
 // next in the queue while the holder still works, until it notices the deletion.
 func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis, path string, queue *survey.Queue) {
 	parents := map[string]bool{path: true}
@@ -34,7 +34,8 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 		}
 		able, open := deleters(list)
 		if open && a.connect.identified() {
-			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away while its holder works; "+
+			d.find("access: %s may delete the contenders below %s, not only who zkr is: so others can take the lock away "+
+				"while its holder works; "+
 				"set the list of this node in zkCli (setAcl), and give --acl to zkr", strings.Join(able, ", "), parent)
 			continue
 		}
@@ -42,13 +43,14 @@ func (a *app) judgeAccess(ctx context.Context, client *conn.Client, d *diagnosis
 	}
 }
 
-// deleters are those whom a list lets delete children, or change the list. It is open if they need not say who they are.
+// deleters returns the identities that an ACL allows to delete children or to change the ACL. open reports whether one
+// of them needs no authentication.
 func deleters(list []zk.ACL) (able []string, open bool) {
 	for _, entry := range list {
 		if entry.Perms&(zk.PermDelete|zk.PermAdmin) == 0 {
 			continue
 		}
-		who, _, _ := strings.Cut(entry.ID, ":") // of the scheme digest, what follows is a hash
+		who, _, _ := strings.Cut(entry.ID, ":") // for the digest scheme, the rest is a hash
 		if entry.Scheme != "digest" {
 			who = entry.ID
 		}

@@ -20,53 +20,56 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// app is what all verbs share: the global flags, where to print, and the signals.
+// app is what all verbs share: the global flags, the standard streams and the signals.
 type app struct {
 	in       *os.File
 	out, err *os.File
 
 	connect connectFlags
 	output  outputFlags
-	log     *slog.Logger     // for messages to people, on standard error
-	signals *signals.Signals // from the first moment on
+	log     *slog.Logger     // messages for people, on standard error
+	signals *signals.Signals // caught from the start
 }
 
 func newApp(in, out, err *os.File) *app {
 	return &app{in: in, out: out, err: err, log: slog.New(slog.DiscardHandler), signals: signals.Catch()}
 }
 
-// newRoot makes the whole command.
+// newRoot builds the command tree.
 //
-// A verb is a separate file, named after it, with a function newVerb(a *app) *cobra.Command that the list below
-// calls. It sets Use, Short, Example (shown first by help), Long, Args and RunE. Its flags are local to the verb, and
-// read into a struct next to the function. Each flag can be set by ZKR_NAME in the environment, unless noEnv says
-// that it must be typed. RunE
+// Each verb lives in a file named after it, with a function newVerb(a *app) *cobra.Command that the list below calls.
+// The function sets Use, Short, Example (which help shows first), Long, Args and RunE. Flags are local to the verb and
+// are read into a struct next to the function. Every flag can also be set by ZKR_NAME in the environment, unless noEnv
+// requires it on the command line. RunE
 //
-//   - gets a context that ends with SIGINT, SIGTERM and their like,
-//   - dials with a.dial(ctx), and closes the client,
-//   - prints results with a.print, which knows the formats of -o, and messages with a.log,
-//   - returns an error: usagef for wrong arguments, exitWith for a specific code, else any; exitCode finds the code.
+//   - gets a context that ends with SIGINT, SIGTERM and the like,
+//   - dials with a.dial(ctx) and closes the client,
+//   - prints results with a.print, which handles the formats of -o, and messages with a.log,
+//   - returns an error: usagef for wrong arguments, exitWith for a specific code, any other error otherwise; exitCode
+//     maps errors to codes.
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "zkr",
-		Short: "Run programs under locks in ZooKeeper, or as the leader; see which process holds what",
+		Short: "Run programs under locks in ZooKeeper, or as the leader, and show who holds what",
 		Example: `  zkr lock --servers zk1,zk2,zk3 /jobs/nightly -- nightly --full
   zkr elect /app/leader -- serve
   zkr leader /app/leader`,
-		Long: `zkr takes a lock in ZooKeeper, runs a program, and releases the lock when the program has ended, with all
-that it has started. If the lock is about to be lost, zkr stops the program before another holder can have the lock.
+		Long: `zkr acquires a lock in ZooKeeper, runs a program, and releases the lock when the program and everything
+that it has started have ended. If the lock is about to be lost, zkr stops the program before another
+holder can get it.
 
-A flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first. What names
-one lock, or deletes, must be typed.
+Flags can also be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. The command line
+takes precedence. Flags that name a particular lock, or that delete something, must be on the command
+line.
 
 Exit status: the program's (128+n if signal n killed it), or
-  64  wrong usage                        79  the lock was lost, and the program stopped
-  66  zkr held cannot tell              124  --max-run was over
-  69  no server reached                 125  another failure of zkr
-  75  busy, see --busy-status           126  the program cannot be run; 127 it was not found
+  64  wrong usage                        79  the lock was lost, and the program was stopped
+  66  zkr held cannot tell              124  --max-run exceeded
+  69  no server reached                 125  any other failure of zkr
+  75  busy, see --busy-status           126  the program cannot be executed; 127 it was not found
   77  credentials or access refused
-  128+n  signal n came before the program was started
---own-status gives those of zkr other numbers, so that none can be the program's.`,
+  128+n  signal n arrived before the program was started
+--own-status maps the statuses of zkr to other numbers, so that none can be mistaken for the program's.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -95,10 +98,10 @@ Exit status: the program's (128+n if signal n killed it), or
 	return root
 }
 
-// packaged is the version of the package that zkr is in; the linker sets it.
+// packaged is the version of the package that contains zkr, set by the linker.
 var packaged string
 
-// version is the version of the package, or else of the module from which zkr was built.
+// version returns the version of the package or, without one, of the module from which zkr was built.
 func version() string {
 	module := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -109,7 +112,7 @@ func version() string {
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Tell which version this is", Example: "  zkr version", Args: noArgs,
+		Use: "version", Short: "Print the version", Example: "  zkr version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.out, "zkr version", version())
 			return err
@@ -117,7 +120,7 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-// strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.
+// strictDefaults makes the verbs that cobra adds reject unknown arguments.
 func strictDefaults(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -151,7 +154,7 @@ Examples:
 {{end}}
 {{.UsageString}}`
 
-// run runs the command line, and returns the exit status.
+// run executes the command line and returns the exit status.
 func (a *app) run(args []string) int {
 	root := a.newRoot()
 	root.SetArgs(args)
@@ -161,7 +164,7 @@ Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
 	code, message := exit.Status(err)
-	if a.output.own == nil { // the flags were not read to their end
+	if a.output.own == nil { // flag parsing stopped early
 		a.output.own = ownStatus(args)
 	}
 	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
@@ -173,9 +176,9 @@ Examples:
 	return code
 }
 
-// sayLast prints the last message. A log of JSON has no line that is none.
+// sayLast prints the final message, as JSON if the log is JSON: such a log contains only JSON lines.
 func (a *app) sayLast(code int, message string) {
-	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // the flags were not read to their end
+	if a.output.log == "auto" && os.Getenv("ZKR_LOG") == "json" { // flag parsing stopped early
 		a.output.log = "json"
 	}
 	if a.output.log == "json" {
@@ -184,17 +187,18 @@ func (a *app) sayLast(code int, message string) {
 			return
 		}
 	}
-	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message))) // there is nowhere else to say it
+	// If this fails, there is nowhere left to report it.
+	_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(exit.AsFlags.Replace(message)))
 }
 
-// prepare fills in flags from the environment, and sets up the log.
+// prepare applies the environment to the flags and sets up logging.
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := readEnv(cmd); err != nil {
 		return exit.Usagef("%v", err)
 	}
 	_, a.output.service = cmd.Annotations[service]
 	if _, looks := cmd.Annotations[looks]; looks && !cmd.Flags().Changed("connect-timeout") {
-		a.connect.within = duration(10 * time.Second) // a person waits for the answer
+		a.connect.within = duration(10 * time.Second) // a person is waiting for the answer
 	}
 	log, err := a.output.logger(a.err)
 	if err != nil {
@@ -207,7 +211,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// readEnv sets the flags that were not typed, and are in the environment.
+// readEnv sets flags from the environment unless they were given on the command line.
 func readEnv(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -223,15 +227,15 @@ func readEnv(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// service annotates verbs that run for long.
+// service annotates long-running verbs.
 const service = "service"
 
-// looks annotates verbs that only look.
+// looks annotates read-only verbs.
 const looks = "looks"
 
 const withoutEnv = "without-env"
 
-// envName is the variable that sets a flag; empty for none.
+// envName returns the variable that sets a flag, or "" if there is none.
 func envName(f *pflag.Flag) string {
 	if _, without := f.Annotations[withoutEnv]; without || f.Name == "help" || f.Name == "version" {
 		return ""
@@ -239,7 +243,7 @@ func envName(f *pflag.Flag) string {
 	return "ZKR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// noEnv says that a flag of the verb is not taken from the environment.
+// noEnv excludes flags of the verb from the environment.
 func noEnv(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		f := cmd.Flags().Lookup(name)
@@ -257,7 +261,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// onePath is for verbs that take one PATH.
+// onePath validates the arguments of verbs that take one PATH.
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return exit.Usagef("want one PATH such as /app/lock, got %s", words(args))
@@ -265,7 +269,7 @@ func onePath(_ *cobra.Command, args []string) error {
 	return validPaths(args...)
 }
 
-// validPaths finds a slip before servers are asked: if none answers, it would look like an outage.
+// validPaths catches typos before any server is contacted: if none answered, a typo would look like an outage.
 func validPaths(paths ...string) error {
 	for _, path := range paths {
 		if err := conn.ValidatePath(path); err != nil {
@@ -275,7 +279,7 @@ func validPaths(paths ...string) error {
 	return nil
 }
 
-// words shows arguments to a person.
+// words formats arguments for people.
 func words(args []string) string {
 	if len(args) == 0 {
 		return "none"

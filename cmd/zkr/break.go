@@ -23,23 +23,26 @@ type breakFlags struct {
 	token               int64
 	reason              string
 	yes, foreign, alive bool
-	onPage              bool // the person has boxes in place of flags
+	onPage              bool // the user has checkboxes instead of flags
 }
 
 func newBreak(a *app) *cobra.Command {
 	var flags breakFlags
 	cmd := &cobra.Command{
 		Use:   "break [flags] --token TOKEN PATH",
-		Short: "Delete one contender of a queue by hand",
+		Short: "Delete a contender of a queue by hand",
 		Example: `  zkr status /jobs/nightly
-  zkr break --token 4294967311 --reason 'web1 has burnt down' /jobs/nightly`,
-		Long: `break deletes the contender with the token, as status shows it, and nothing else. It shows the contender first, and asks.
+  zkr break --token 4294967311 --reason 'web1 is gone' /jobs/nightly`,
+		Long: `break deletes the contender with the given token, as shown by status, and nothing else. It first shows
+the contender and asks for confirmation.
 
-A live holder notices within a round trip, and stops. A resource that does not check tokens is not protected meanwhile: so
-break refuses a contender whose session the servers know to be alive, unless --alive is given. Servers tell that only if
-4lw.commands.whitelist allows dump. zkr revoke asks a holder to release, and does no harm.
+A live holder notices within a round trip, and stops. Until then, a resource that does not check tokens
+is not protected. break therefore refuses a contender whose session the servers know to be alive,
+unless --alive is given. The servers report that only if 4lw.commands.whitelist allows dump. zkr revoke
+asks a holder to release, and is harmless.
 
-Exit status: 1 if there is no such contender, or the answer is no; 125 if it is refused for want of --alive or --foreign.`,
+Exit status: 1 if there is no such contender, or the answer is no; 125 if --alive or --foreign is
+required.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.token <= 0 {
@@ -55,9 +58,9 @@ Exit status: 1 if there is no such contender, or the answer is no; 125 if it is 
 	}
 	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` for the log")
-	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "also a node of no recipe that zkr knows")
-	cmd.Flags().BoolVar(&flags.alive, "alive", false, "also if its session is known to be alive")
+	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "allow a node of a recipe that zkr does not know")
+	cmd.Flags().BoolVar(&flags.alive, "alive", false, "allow a contender whose session is known to be alive")
 	noEnv(cmd, "token", "reason", "yes", "foreign", "alive")
 	return cmd
 }
@@ -82,14 +85,14 @@ func (a *app) breakContender(ctx context.Context, client *conn.Client, path stri
 	return errors.Join(a.print(t), err)
 }
 
-// doomed is a contender that is to be deleted.
+// doomed is a contender about to be deleted.
 type doomed struct {
 	*survey.Contender
 	queue *survey.Queue
-	alive string // what the servers say of its session
+	alive string // what the servers report about its session
 }
 
-// doom finds the contender with the token, and refuses what the flags do not allow.
+// doom finds the contender with the token, and returns an error if the flags do not allow its deletion.
 func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags breakFlags) (*doomed, error) {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
@@ -100,7 +103,8 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, %s", found.Node, flags.insist("foreign")))
+		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, %s",
+			found.Node, flags.insist("foreign")))
 	}
 	d := &doomed{found, queue, "not known whether it is alive: the leader does not answer dump"}
 	switch known := a.sessions(ctx); {
@@ -109,7 +113,8 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	case known.known[found.Stat.EphemeralOwner]:
 		d.alive = "alive"
 		if !flags.alive {
-			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, %s",
+			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or "+
+				"stop its process; to delete the node all the same, %s",
 				found.Session, found.Name(), path, flags.insist("alive")))
 		}
 	case known.complete:
@@ -118,7 +123,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	return d, nil
 }
 
-// insist says how a person deletes a node that is refused without the flag.
+// insist explains how to delete a node that is refused without the flag.
 func (f breakFlags) insist(flag string) string {
 	if f.onPage {
 		return "tick the box in the dialog"
@@ -126,28 +131,34 @@ func (f breakFlags) insist(flag string) string {
 	return "give --" + flag
 }
 
-// describe says what is to be deleted.
+// describe describes the contender to be deleted.
 func (d *doomed) describe() string {
 	place := "holds it"
 	if d.Place > 0 {
 		place = fmt.Sprintf("waits at place %d", d.Place)
 	}
-	return fmt.Sprintf("%s: %s, %d waiting\n  node     %s\n  id       %s, %s, here for %v\n  token    %d\n  session  %s, %s\n",
-		d.queue.Path, d.queue.Words, len(d.queue.Waiters), d.Node, d.Name(), place, survey.Round(time.Since(d.Since)), d.Token, orDash(d.Session), d.alive)
+	return fmt.Sprintf(
+		"%s: %s, %d waiting\n  node     %s\n  id       %s, %s, here for %v\n  token    %d\n  session  %s, %s\n",
+		d.queue.Path, d.queue.Words, len(d.queue.Waiters), d.Node, d.Name(), place, survey.Round(time.Since(d.Since)),
+		d.Token, orDash(d.Session), d.alive)
 }
 
-// carryOut deletes the contender, and logs that. It returns what each server has afterwards; nil if nothing was deleted. If a
-// server has the node still, there is an error as well.
-func (a *app) carryOut(ctx context.Context, client *conn.Client, d *doomed, reason, from string) (map[string]string, error) {
+// carryOut deletes the contender and logs the deletion. It returns the state of the node on each server afterwards, or
+// nil if nothing was deleted. If a server still has the node, carryOut returns an error as well.
+func (a *app) carryOut(
+	ctx context.Context, client *conn.Client, d *doomed, reason, from string,
+) (map[string]string, error) {
 	if err := remove(ctx, client, d.Contender); err != nil {
 		return nil, err
 	}
-	a.log.Warn("deleted a contender", "path", d.queue.Path, "node", d.Node, "id", d.ID, "token", d.Token, "session", d.Session,
+	a.log.Warn("deleted a contender", "path", d.queue.Path, "node", d.Node, "id", d.ID, "token", d.Token,
+		"session", d.Session,
 		"by", client.Identity(), "from", from, "reason", reason)
 	return a.verify(ctx, d.Contender)
 }
 
-// withToken finds the contender. Permits that were taken together share a token, and are not for this command.
+// withToken finds the contender with the token. Permits that were acquired together share a token, and this command
+// does not handle them.
 func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	var found []*survey.Contender
 	for _, c := range queue.Contenders() {
@@ -157,15 +168,17 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, exit.With(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there", queue.Path, token, queue.Path))
+		return nil, exit.With(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there",
+			queue.Path, token, queue.Path))
 	case len(found) > 1:
-		return nil, exit.With(1, fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
-			queue.Path, len(found), token, found[0].Session))
+		return nil, exit.With(1,
+			fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
+				queue.Path, len(found), token, found[0].Session))
 	}
 	return found[0], nil
 }
 
-// confirm shows what is to be deleted, and asks.
+// confirm shows what will be deleted and asks for confirmation.
 func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	_, err := fmt.Fprint(a.err, plainLines(d.describe()))
 	if err != nil || yes {
@@ -193,8 +206,9 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	}
 }
 
-// remove deletes the node of c if it is still the same one. A path in a queue is never reused, except under a parent
-// that was deleted and created again; therefore the czxid is compared, and the version that came with it.
+// remove deletes the node of c if it is still the same node. A path in a queue is never reused unless its parent was
+// deleted and created again; therefore remove compares the czxid, and deletes only the version that it read together
+// with it.
 func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error {
 	for range 5 {
 		if err := client.Sync(ctx, c.Node); err != nil {
@@ -215,7 +229,7 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 	return fmt.Errorf("%s changes all the time: nothing was deleted", c.Node)
 }
 
-// verify looks at each server. A node that stays on one of them is a ghost of that server.
+// verify checks each server. A node that remains on one of them is a ghost of that server.
 func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[string]string, left error) {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {
@@ -234,7 +248,8 @@ func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[strin
 		}
 	}
 	if still > 0 {
-		left = fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty data directory, one by one", c.Node, still)
+		left = fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty "+
+			"data directory, one by one", c.Node, still)
 	}
 	return states, left
 }

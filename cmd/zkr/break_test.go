@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// holder holds the mutex at /q.
+// holder acquires the mutex at /q.
 func holder(t *testing.T, srv *zktest.Server) (token string, revoked, done <-chan struct{}) {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), address(t, srv, "holder"), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
@@ -27,7 +27,7 @@ func holder(t *testing.T, srv *zktest.Server) (token string, revoked, done <-cha
 	return h.Token().String(), h.Revoked(), h.Done()
 }
 
-// TestBreak: only what was named is deleted, and only if it is certain that it was meant.
+// TestBreak deletes only the named contender, and only if the intent is certain.
 func TestBreak(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, done := holder(t, srv)
@@ -51,7 +51,7 @@ func TestBreak(t *testing.T) {
 	<-done
 }
 
-// TestBreak_WithoutSessions: the break goes ahead although the server does not list its sessions.
+// TestBreak_WithoutSessions checks that break works even though the server does not list its sessions.
 func TestBreak_WithoutSessions(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	token, _, done := holder(t, srv)
@@ -95,7 +95,8 @@ func TestRevoke(t *testing.T) {
 	<-revoked
 	status, out, errs = run(t, srv.Addr(), "status", "/q")
 	require.Zero(t, status, errs)
-	require.Regexp(t, `^/q \(mutex\): session (0x[0-9a-f]+) was asked to release \S+ ago; held by session (0x[0-9a-f]+)\n`, out)
+	require.Regexp(t, `^/q \(mutex\): session (0x[0-9a-f]+) was asked to release \S+ ago; held by session (0x[0-9a-f]+)\n`,
+		out)
 	require.Regexp(t, `(?m)^  holds  mutex  -   -     -  .* 0x[0-9a-f]+$`, out)
 	require.NotContains(t, out, "lock-")
 }

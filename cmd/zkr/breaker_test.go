@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// breakOf returns a function that posts to the page. Headers with an empty value are left out.
+// breakOf returns a function that posts to the page. Headers with empty values are omitted.
 func breakOf(t *testing.T, client *http.Client) func(body string, headers ...string) (int, string) {
 	t.Helper()
 	return func(body string, headers ...string) (int, string) {
@@ -34,7 +34,7 @@ func breakOf(t *testing.T, client *http.Client) func(body string, headers ...str
 	}
 }
 
-// keyOf reads the key that zkr has written before it listened.
+// keyOf reads the key that zkr wrote before it started listening.
 func keyOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -52,14 +52,16 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	require.Equal(t, exit.Usage, status)
 	require.Empty(t, out)
 	require.Contains(t, errs, "give --break-key-file")
-	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file", t.TempDir())
+	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
+		t.TempDir())
 	require.Equal(t, exit.Usage, status)
 	require.Contains(t, errs, "want a regular file")
 	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
-	eventually(t, "the terminal shows it", func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
+	eventually(t, "the terminal shows it",
+		func() bool { return strings.Contains(term.seen(), "The key to delete contenders on the page is ") })
 }
 
-// TestServe_WrongKeys: they are logged, once a second at most. They do not keep the right key out.
+// TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)
@@ -71,9 +73,9 @@ func TestServe_WrongKeys(t *testing.T) {
 		return status
 	}
 	const lines = "refused to delete a contender: the key is wrong"
-	logged, last := 0, time.Time{} // the moment at which the last key was looked at, or an earlier one
+	logged, last := 0, time.Time{} // when the last key was checked, or earlier
 	for _, wrong := range []string{"", key[1:], "A" + key[1:] + "B"} {
-		for refused := false; !refused; { // on a busy machine, the pause may be over when the second try comes
+		for refused := false; !refused; { // on a busy machine, the pause may be over when the second attempt arrives
 			began := time.Now()
 			eventually(t, "the key is looked at", func() bool {
 				began = time.Now()
@@ -95,7 +97,7 @@ func TestServe_WrongKeys(t *testing.T) {
 	require.NotContains(t, z.err.String(), key[1:], "no log has a key")
 }
 
-// TestServe_Break: without the key, from another site, or without a word that it is meant, nothing is deleted.
+// TestServe_Break: nothing is deleted without the key, from another origin, or without confirmation.
 func TestServe_Break(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, done := holder(t, srv)
@@ -111,7 +113,11 @@ func TestServe_Break(t *testing.T) {
 		want       int
 		words      string
 	}{
-		{"a form", "{" + named + `,"confirm":true}`, []string{"Content-Type", "text/plain", keyHeader, key}, http.StatusUnsupportedMediaType, ""},
+		{
+			"a form", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", "text/plain", keyHeader, key},
+			http.StatusUnsupportedMediaType, "",
+		},
 		{
 			"another site", "{" + named + `,"confirm":true}`,
 			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
@@ -123,13 +129,41 @@ func TestServe_Break(t *testing.T) {
 			http.StatusForbidden, "cross-origin",
 		},
 		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
-		{"another field", "{" + named + `,"all":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "all"},
-		{"no token", `{"path":"/q","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "want the token"},
+		{
+			"another field", "{" + named + `,"all":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusBadRequest,
+			"all",
+		},
+		{
+			"no token", `{"path":"/q","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusBadRequest,
+			"want the token",
+		},
 		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
-		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusForbidden, "not below /q"},
-		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "no contender has the token 7"},
-		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "all the same, tick the box"},
-		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK, `"alive":"alive"`},
+		{
+			"beside the page", `{"path":"/qq","token":"1","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusForbidden, "not below /q",
+		},
+		{
+			"another token", `{"path":"/q","token":"7","confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusConflict, "no contender has the token 7",
+		},
+		{
+			"alive", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key},
+			http.StatusConflict,
+			"all the same, tick the box",
+		},
+		{
+			"a look", "{" + named + `}`,
+			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"},
+			http.StatusOK,
+			`"alive":"alive"`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, text := post(c.body, c.headers...)
@@ -138,7 +172,8 @@ func TestServe_Break(t *testing.T) {
 			require.Len(t, srv.Children("/q"), 1)
 		})
 	}
-	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "same-origin")
+	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key,
+		"Sec-Fetch-Site", "same-origin")
 	require.Equal(t, http.StatusOK, status, text)
 	var answer struct {
 		ID, Token, Error string
@@ -155,13 +190,14 @@ func TestServe_Break(t *testing.T) {
 	<-done
 }
 
-// TestServe_BreakIsNotAllowed: without the flag the page is read-only, and shows no buttons.
+// TestServe_BreakIsNotAllowed: without the flag, the page is read-only and shows no buttons.
 func TestServe_BreakIsNotAllowed(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)
 	client, z := sidecarClient(t, srv.Addr())
 	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events")), `"break"`)
-	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type", "application/json", keyHeader, "")
+	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type",
+		"application/json", keyHeader, "")
 	require.Equal(t, http.StatusForbidden, status)
 	require.Contains(t, text, "--allow-break")
 	require.Len(t, srv.Children("/q"), 1)

@@ -23,10 +23,12 @@ func newCheck(a *app) *cobra.Command {
 		Short:       "Ask the servers whether a holder is still there",
 		Example: `  zkr check && upload result
   zkr check --path /jobs/nightly --token 4294967311`,
-		Long: `check asks whether the contender with the token is still in the queue at PATH, as the leader of the ensemble knows it.
-Below zkr, ZKR_PATH and ZKR_TOKEN say which. Exit status: 0 if it is there, 79 if it has gone.
+		Long: `check asks whether the contender with the token is still in the queue at PATH, according to the leader
+of the ensemble. Under zkr, ZKR_PATH and ZKR_TOKEN identify it. Exit status: 0 if it is there, 79 if it
+has gone.
 
-A resource that can compare tokens is safer: between a check and the step after it the lock can be lost.`,
+A resource that compares tokens is safer: the lock can be lost between a check and the step that
+follows it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wanted, err := pairs(path, token)
@@ -57,7 +59,7 @@ type pathToken struct {
 	token int64
 }
 
-// pairs reads paths and tokens, one pair a line, as zkr lock with several paths passes them.
+// pairs parses paths and tokens, one per line, as zkr lock passes them for several paths.
 func pairs(path, token string) ([]pathToken, error) {
 	paths, tokens := lines(path), lines(token)
 	if len(paths) == 0 || len(paths) != len(tokens) {
@@ -81,7 +83,7 @@ func lines(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
 }
 
-// present reports whether a contender of the queue at path was created by the transaction token.
+// present reports whether the queue at path has a contender that was created by the transaction token.
 func present(ctx context.Context, client *conn.Client, path string, token int64) (bool, error) {
 	if err := client.Sync(ctx, path); err != nil {
 		return false, err

@@ -11,20 +11,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionPatience is how long a shell waits for the servers when a path is to be completed.
+// completionPatience is how long a shell waits for the servers while completing a path.
 const completionPatience = time.Second
 
-// completionMost is how many names a shell gets at most: a node may have many thousands.
+// completionMost bounds the names returned to a shell, since a node may have many thousands.
 const completionMost = 500
 
-// unquoted are the names that mean the same to all shells without quotes.
+// unquoted matches names that every shell reads the same without quotes.
 var unquoted = regexp.MustCompile(`^[\w.:@%+=-]+$`)
 
-// completePaths lets shells complete what is a path of a lock, by what is in ZooKeeper.
+// completePaths makes shells complete lock paths from the nodes in ZooKeeper.
 func (a *app) completePaths(root *cobra.Command) {
 	for _, verb := range root.Commands() {
-		if strings.Contains(verb.Use, "PATH") && verb.Name() != "check" { // which takes it as a flag
-			verb.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if strings.Contains(verb.Use, "PATH") && verb.Name() != "check" { // check takes the path as a flag
+			verb.ValidArgsFunction = func(cmd *cobra.Command, args []string,
+				typed string,
+			) ([]cobra.Completion, cobra.ShellCompDirective) {
 				switch {
 				case len(args) == 0, strings.Contains(cmd.Use, "PATH..."):
 					return a.completePath(cmd, args, typed)
@@ -37,14 +39,17 @@ func (a *app) completePaths(root *cobra.Command) {
 		}
 		for _, flag := range []string{"path", "elect", "observe", "ui-root", "limit-node"} {
 			if verb.Flags().Lookup(flag) != nil {
-				_ = verb.RegisterFlagCompletionFunc(flag, a.completePath) // it fails for a flag that is not there
+				_ = verb.RegisterFlagCompletionFunc(flag, a.completePath) // fails if the verb lacks the flag
 			}
 		}
 	}
 }
 
-// completePath lists the nodes that begin with what was typed. A failure shows nothing: it would disturb the line that is typed.
-func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completePath lists the nodes that start with what was typed. It reports no errors, since they would garble the
+// command line.
+func (a *app) completePath(
+	cmd *cobra.Command, _ []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	slash := strings.LastIndexByte(typed, '/')
 	if slash < 0 {
@@ -72,7 +77,8 @@ func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobr
 		if len(paths) == completionMost {
 			break
 		}
-		if strings.HasPrefix(path, typed) && unquoted.MatchString(name) && number(name) == "" && path != "/zookeeper" { // a contender is not a lock
+		// A contender is not a lock.
+		if strings.HasPrefix(path, typed) && unquoted.MatchString(name) && number(name) == "" && path != "/zookeeper" {
 			paths = append(paths, path)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestCompletion: a shell gets the nodes below what was typed, and nothing at all if no server answers.
+// TestCompletion: a shell gets the nodes below what was typed, and nothing if no server answers.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -37,7 +37,7 @@ func TestCompletion(t *testing.T) {
 		status, out, errs := run(t, srv.Addr(), append([]string{"__completeNoDesc"}, words...)...)
 		require.Zero(t, status, errs)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		return lines[:len(lines)-1] // the last one says what a shell should do with them
+		return lines[:len(lines)-1] // the last line is a directive for the shell
 	}
 	for _, c := range []struct {
 		words []string

@@ -26,11 +26,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// connectFlags say how to reach the ensemble.
+// connectFlags are the flags that select the ensemble and how to connect to it.
 type connectFlags struct {
 	servers, authFile, acl         string
 	tlsCA, tlsCert, tlsKey, tlsFor string
-	keytab, principal, server      string // of Kerberos
+	keytab, principal, server      string // Kerberos
 	session, within, tick          duration
 	rebalance                      duration
 	requireChroot, kerberos        bool
@@ -39,27 +39,43 @@ type connectFlags struct {
 
 func (c *connectFlags) add(flags *pflag.FlagSet) {
 	c.session, c.within = duration(15*time.Second), duration(30*time.Second)
-	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble, or dns-srv://name/chroot for SRV records (also ZOOKEEPER_SERVERS)")
-	flags.BoolVar(&c.tracking, "ensemble-tracking", false, "follow the configuration of the ensemble: find servers that reconfig has added since the start")
-	flags.Var(&c.rebalance, "rebalance", "spread over the servers again within this time, after they were restarted or became others; such as 10m; 0 is never")
-	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password, or sasl:user:password for DIGEST-MD5")
-	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
-	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
-	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show; TLS files may change while zkr runs")
-	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
-	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
-	flags.BoolVar(&c.kerberos, "kerberos", false, "show who zkr is by Kerberos, with a ticket of kinit (see KRB5CCNAME), or with --kerberos-keytab")
+	flags.StringVar(&c.servers, "servers", "",
+		"`host:port,host:port/chroot` of the ensemble, or dns-srv://name/chroot for SRV records (also ZOOKEEPER_SERVERS)")
+	flags.BoolVar(&c.tracking, "ensemble-tracking", false,
+		"follow the configuration of the ensemble, to find servers that reconfig has added since zkr started")
+	flags.Var(&c.rebalance, "rebalance",
+		"rebalance connections within this time after servers were restarted or replaced, such as 10m; 0 means never")
+	flags.StringVar(&c.authFile, "auth-file", "",
+		"`file` with a line scheme:credential for each credential, such as digest:user:password, "+
+			"or sasl:user:password for DIGEST-MD5")
+	flags.StringVar(&c.acl, "acl", "",
+		"ACL (`list`) of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
+	flags.StringVar(&c.tlsCA, "tls-ca", "",
+		"connect over TLS to servers whose certificate is signed by an authority in this PEM `file`")
+	flags.StringVar(&c.tlsCert, "tls-cert", "",
+		"PEM `file` with the client certificate; TLS files may change while zkr runs")
+	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the client certificate")
+	flags.StringVar(&c.tlsFor, "tls-server-name", "",
+		"`name` that the servers' certificates must contain; default: the name in --servers")
+	flags.BoolVar(&c.kerberos, "kerberos", false,
+		"authenticate with Kerberos, using a ticket of kinit (see KRB5CCNAME) or --kerberos-keytab")
 	flags.StringVar(&c.keytab, "kerberos-keytab", "", "`file` with the key of the principal; it may change while zkr runs")
-	flags.StringVar(&c.principal, "kerberos-principal", "", "`name@REALM` in the keytab; default the only one there")
-	flags.StringVar(&c.server, "kerberos-server", "", "`principal` of the servers; default zookeeper/_HOST, with the host as in --servers")
-	flags.BoolVar(&c.requireChroot, "require-chroot", false, "fail with 125 if the chroot of --servers does not exist, in place of a warning")
-	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
-	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never; 10s for verbs that only look")
-	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
+	flags.StringVar(&c.principal, "kerberos-principal", "", "`name@REALM` in the keytab; default: the only one there")
+	flags.StringVar(&c.server, "kerberos-server", "",
+		"`principal` of the servers; default: zookeeper/_HOST, with the host as in --servers")
+	flags.BoolVar(&c.requireChroot, "require-chroot", false,
+		"exit with 125 if the chroot of --servers does not exist, instead of warning")
+	flags.Var(&c.session, "session-timeout", "session timeout to request; servers grant 2 to 20 of their ticks")
+	flags.Var(&c.within, "connect-timeout",
+		"give up if no server grants a session within this time; 0 means never; default 10s for read-only verbs")
+	flags.Var(&c.tick, "tick-time",
+		"tickTime of the servers, with which zkr distinguishes a slow server from a lost lock more precisely")
 }
 
-// connected runs f with a client, which it closes, and with a context that ends with the first signal.
-func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error, more ...conn.Option) error {
+// connected runs f with a client, which it closes afterwards, and with a context that ends with the first signal.
+func (a *app) connected(
+	cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error, more ...conn.Option,
+) error {
 	ctx, done := a.signals.Context(cmd.Context())
 	defer done()
 	client, err := a.dial(ctx, more...)
@@ -70,7 +86,7 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 	return f(ctx, client)
 }
 
-// dial connects. If no server gives a session, it asks each of them why.
+// dial connects. If no server grants a session, it asks each of them for the reason.
 func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	client, err := a.dialAny(ctx, more...)
 	if code, _ := exit.Status(err); code == exit.Unreachable && ctx.Err() == nil {
@@ -79,7 +95,8 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 	return client, err
 }
 
-// dialAny connects. The client logs to the log of zkr: if there is no connection soon, people see why.
+// dialAny connects. The client logs to the log of zkr, and more verbosely after a second, so that users see why the
+// connection fails.
 func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := a.connectString()
 	if servers == "" {
@@ -92,7 +109,8 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	least := new(slog.LevelVar)
 	least.Set(a.output.libraryLevel())
 	if mode := openTo(a.connect.authFile); mode != 0 {
-		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600", "file", a.connect.authFile, "mode", mode)
+		a.log.Warn("every user of this machine can read --auth-file: take that right away, as by chmod 600",
+			"file", a.connect.authFile, "mode", mode)
 	}
 	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
 	if a.connect.tracking {
@@ -113,34 +131,34 @@ func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, e
 	})
 	client, err := open(ctx, servers, append(options, more...))
 	if !slow.Stop() {
-		<-isLouder // else it could be louder from now on
+		<-isLouder // otherwise the log could become verbose later
 	}
 	least.Set(a.output.libraryLevel())
 	if err != nil {
 		return nil, dialFailure(ctx, err)
 	}
 	if err := a.lookAtChroot(ctx, client); err != nil {
-		_ = client.Close() // it returns nil
+		_ = client.Close() // always returns nil
 		return nil, err
 	}
 	return client, nil
 }
 
-// open is conn.Dial that also waits for names that do not exist yet: --connect-timeout says how long.
+// open is like conn.Dial but also waits for names that do not resolve yet, bounded by --connect-timeout.
 func open(ctx context.Context, servers string, options []conn.Option) (*conn.Client, error) {
 	client, err := conn.New(servers, options...)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := client.Session(ctx); err != nil {
-		_ = client.Close() // it returns nil
+		_ = client.Close() // always returns nil
 		return nil, fmt.Errorf("connect to %s: %w", servers, err)
 	}
 	return client, nil
 }
 
-// lookAtChroot warns if the chroot does not exist, and fails with --require-chroot. A typo in it creates a second
-// tree, in which all locks are free.
+// lookAtChroot warns if the chroot does not exist, or fails if --require-chroot is set. A typo in the chroot creates a
+// second tree in which all locks are free.
 func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	chroot := a.chroot()
 	if chroot == "/" {
@@ -151,19 +169,22 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	case a.connect.requireChroot && err != nil:
 		return err
 	case err != nil:
-		return nil //nolint:nilerr // what the verb asks next meets the error as well
+		return nil //nolint:nilerr // the verb's next request meets the error as well
 	case exists:
 	case a.connect.requireChroot:
-		return fmt.Errorf("--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
-			"as a persistent one: the servers remove a container that is empty", chroot)
+		return fmt.Errorf(
+			"--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
+				"as a persistent one: the servers remove a container that is empty", chroot)
 	default:
-		a.log.Warn("the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
-			"if it is right, create this node once", "chroot", chroot)
+		a.log.Warn(
+			"the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
+				"if it is right, create this node once", "chroot", chroot)
 	}
 	return nil
 }
 
-// dialFailure gives an error of open its exit status. What does not end with ctx was never sent.
+// dialFailure maps an error of open to an exit status. An error other than the end of ctx means that the arguments were
+// invalid and nothing was sent.
 func dialFailure(ctx context.Context, err error) error {
 	var stop *exit.Stopped
 	switch code, _ := exit.Status(err); {
@@ -212,14 +233,14 @@ func (c *connectFlags) options() ([]conn.Option, error) {
 	return options, nil
 }
 
-// ticket returns how zkr authenticates with Kerberos; nil if it does not. It needs no Close: it ends with the
-// process.
+// ticket returns the Kerberos mechanism, or nil if Kerberos is not enabled. The mechanism needs no Close, since it
+// lasts as long as the process.
 func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
 	if !c.kerberos {
 		if c.keytab != "" || c.principal != "" || c.server != "" {
 			return nil, errors.New("--kerberos-keytab, --kerberos-principal and --kerberos-server need --kerberos")
 		}
-		return nil, nil //nolint:nilnil // no Kerberos is a setting
+		return nil, nil //nolint:nilnil // Kerberos is optional
 	}
 	var options []zkkerberos.Option
 	if c.server != "" {
@@ -235,7 +256,8 @@ func (c *connectFlags) ticket() (*zkkerberos.Mechanism, error) {
 	}
 }
 
-// openTo is the mode of a file that every user can read; 0 for any other. Windows has access lists in place of it.
+// openTo returns the mode of a file that every user can read, and 0 for any other file. It always returns 0 on Windows,
+// which uses ACLs instead.
 func openTo(name string) fs.FileMode {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&0o004 == 0 || runtime.GOOS == "windows" {
@@ -249,7 +271,7 @@ func readAuth(name string) ([]conn.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // read-only
 	var options []conn.Option
 	lines := bufio.NewScanner(file)
 	for n := 1; lines.Scan(); n++ {
@@ -268,7 +290,7 @@ func readAuth(name string) ([]conn.Option, error) {
 			options = append(options, conn.WithAuth(scheme, credential))
 			continue
 		}
-		user, password, _ := strings.Cut(credential, ":") // servers take no addauth of this scheme
+		user, password, _ := strings.Cut(credential, ":") // servers do not accept addauth for this scheme
 		mechanism, err := sasl.Digest(user, password)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: want sasl:user:password: %w", name, n, err)
@@ -278,7 +300,7 @@ func readAuth(name string) ([]conn.Option, error) {
 	return options, lines.Err()
 }
 
-// parseACL reads what zkCli's setAcl reads. The id may have colons.
+// parseACL parses the ACL syntax of zkCli's setAcl. The id may contain colons.
 func parseACL(text string) ([]zk.ACL, error) {
 	var list []zk.ACL
 	for entry := range strings.SplitSeq(text, ",") {
@@ -288,8 +310,9 @@ func parseACL(text string) ([]zk.ACL, error) {
 			return nil, fmt.Errorf("%q: want scheme:id:permissions", entry)
 		}
 		if scheme == "digest" && !digested(rest[:last]) {
-			return nil, errors.New("digest: want digest:user:hash:permissions, with the SHA-1 hash of user:password in base64; " +
-				"for the user of --auth-file, write auth::permissions") // the entry may have a password
+			return nil,
+				errors.New("digest: want digest:user:hash:permissions, with the SHA-1 hash of user:password in base64; " +
+					"for the user of --auth-file, write auth::permissions") // the entry may contain a password
 		}
 		perms := int32(0)
 		for _, letter := range rest[last+1:] {
@@ -307,20 +330,21 @@ func parseACL(text string) ([]zk.ACL, error) {
 	return list, nil
 }
 
-// digested reports whether an id of the scheme digest is one that a user can have. A node with any other id shuts out zkr too.
+// digested reports whether the id of a digest entry is one that a user can have. A node with any other id would lock
+// out zkr too.
 func digested(id string) bool {
 	user, hash, _ := strings.Cut(id, ":")
 	sum, err := base64.StdEncoding.DecodeString(hash)
 	return err == nil && user != "" && len(sum) == sha1.Size
 }
 
-// tls returns the configuration; nil is plain TCP.
+// tls returns the TLS configuration, or nil for plain TCP.
 func (c *connectFlags) tls() (*tls.Config, error) {
 	if c.tlsCA == "" {
 		if c.tlsCert != "" || c.tlsKey != "" || c.tlsFor != "" {
 			return nil, errors.New("--tls-cert, --tls-key and --tls-server-name need --tls-ca")
 		}
-		return nil, nil //nolint:nilnil // no configuration is one: plain TCP
+		return nil, nil //nolint:nilnil // nil means plain TCP
 	}
 	pem, err := os.ReadFile(c.tlsCA)
 	if err != nil {

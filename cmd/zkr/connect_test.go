@@ -17,19 +17,23 @@ import (
 )
 
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
-	limit, _, errs := withLimit(t, "--connect-timeout", exit.Unreachable, []string{"refused"}, "127.0.0.1:1", "status", "/p")
-	require.Equal(t, fmt.Sprintf("zkr: connect to 127.0.0.1:1: no session within --connect-timeout, %v (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", limit), errs)
+	limit, _, errs := withLimit(t, "--connect-timeout", exit.Unreachable, []string{"refused"}, "127.0.0.1:1",
+		"status", "/p")
+	require.Equal(t, fmt.Sprintf("zkr: connect to 127.0.0.1:1: no session within --connect-timeout, %v (connect to "+
+		"127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", limit), errs)
 	withLimit(t, "--connect-timeout", exit.Unreachable,
-		[]string{"; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n"},
+		[]string{"; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial " +
+			"tcp 127.0.0.1:2: connect: connection refused\n"},
 		"127.0.0.1:1,127.0.0.1:2/app", "status", "/p")
 }
 
-// TestConnect_NoSuchName: names that do not exist yet are waited for as servers are that do not answer.
+// TestConnect_NoSuchName: zkr waits for names that do not resolve yet, as it does for servers that do not answer.
 func TestConnect_NoSuchName(t *testing.T) {
-	withLimit(t, "--connect-timeout", exit.Unreachable, []string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
+	withLimit(t, "--connect-timeout", exit.Unreachable,
+		[]string{"no session within --connect-timeout", "lookup zk1.invalid"}, "zk1.invalid", "status", "/p")
 }
 
-// TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.
+// TestConnect_NamesFlags: errors name flags of zkr instead of options of the library.
 func TestConnect_NamesFlags(t *testing.T) {
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")
@@ -45,9 +49,18 @@ func TestConnect_NamesFlags(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"status", "/private"}, "zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n"},
-		{[]string{"status", "--auth-file", auth, "/p"}, "credentials refused: check the scheme and the credential given to --auth-file"},
-		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"}, "invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
+		{
+			[]string{"status", "/private"},
+			"zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n",
+		},
+		{
+			[]string{"status", "--auth-file", auth, "/p"},
+			"credentials refused: check the scheme and the credential given to --auth-file",
+		},
+		{
+			[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"},
+			"invalid ACL specified: see --acl, and --auth-file for the scheme auth\n",
+		},
 	} {
 		status, _, errs := run(t, srv.Addr(), x.args...)
 		assert.Equal(t, exit.NoAccess, status)
@@ -56,7 +69,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 	}
 }
 
-// TestConnect_TellsOfAMissingChroot: a typo in it would make a second tree, whose locks are all free.
+// TestConnect_TellsOfAMissingChroot: a typo in the chroot would create a second tree whose locks are all free.
 func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	srv := zktest.Run(t)
 	status, out, errs := run(t, srv.Addr()+"/ap", "status", "/p")

@@ -7,15 +7,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// contenders picks the names that look like contenders of a queue, of whatever library, in the order of their numbers: they
-// end in the ten digits that the server gave.
+// contenders returns the names that look like contenders of a queue, whatever library created them, sorted by sequence
+// number. Such names end with the ten digits that the server assigned.
 func contenders(names []string) []string {
 	queue := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return number(name) == "" })
 	slices.SortFunc(queue, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	return queue
 }
 
-// number is the ten digits at the end of a name, or nothing.
+// number returns the ten digits at the end of a name, or "" if there are none.
 func number(name string) string {
 	if !layout.LooksSequential(name) {
 		return ""

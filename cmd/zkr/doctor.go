@@ -20,19 +20,20 @@ import (
 func newDoctor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [PATH]",
-		Short: "Examine the servers one by one, and the queue at a path on each of them",
+		Short: "Check each server, and the queue at a path on each of them",
 		Example: `  zkr doctor
   zkr doctor /jobs/nightly`,
-		Long: `doctor asks each server for its version, its role and its limits, and opens a session on it. It compares the clock of the
-ensemble with ours, by an ephemeral node that it makes at the root for a moment. With a PATH it compares the contenders there
-on all servers: a contender that some servers do not have is a ghost. It also tells who may delete the contenders: they can take
-the lock away from its holder.
+		Long: `doctor asks each server for its version, role and limits, and opens a session on it. It compares the
+clock of the ensemble with that of this machine, by means of an ephemeral node that exists at the root
+for a moment. With a PATH it compares the contenders there on all servers: a contender that some
+servers lack is a ghost. It also reports who may delete the contenders, since they can take the lock
+away from its holder.
 
-What a server tells depends on its 4lw.commands.whitelist: by default it allows srvr alone. conf tells the limits exactly, and
-dump which sessions are alive.
+What a server reports depends on its 4lw.commands.whitelist, which by default only allows srvr. conf
+reports the exact limits, and dump reports which sessions are alive.
 
-Exit status: 0 if all is well, 1 if there is something to look at, 69 if no server gives a session within --connect-timeout,
-which is 5 s here.`,
+Exit status: 0 if all is well, 1 if there are findings, 69 if no server grants a session within
+--connect-timeout, which defaults to 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -51,7 +52,7 @@ which is 5 s here.`,
 				a.connect.within = duration(serverPatience)
 			}
 			client, err := a.dialAny(ctx)
-			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may show why
+			if code, _ := exit.Status(err); code == exit.Unreachable { // the answers of the servers may explain why
 				if broken := a.doctor(ctx, nil, args); broken != nil {
 					return broken
 				}
@@ -73,7 +74,7 @@ type examination struct {
 	Version   string  `json:"version,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Zxid      string  `json:"zxid,omitempty"`
-	Limits    string  `json:"limits,omitempty"` // of the session timeout
+	Limits    string  `json:"limits,omitempty"` // on the session timeout
 	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
 	TickTime  string  `json:"tick_time_ms,omitempty"`
 	Error     string  `json:"error,omitempty"`
@@ -81,17 +82,18 @@ type examination struct {
 	found map[string]int64 // czxids of contenders by path
 }
 
-// diagnosis is what doctor prints.
+// diagnosis is the output of doctor.
 type diagnosis struct {
 	Servers  []*examination `json:"servers"`
 	Clock    string         `json:"clock"`
 	Findings []string       `json:"findings"`
 	Access   []string       `json:"access,omitempty"` // who may delete contenders
-	// Unknown is what the servers did not report, so that a finding may be missing.
+	// Unknown is what the servers did not report, so that findings may be missing.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// doctor examines and prints. Without a client it prints the answers of servers that grant no session.
+// doctor examines the ensemble and prints the result. Without a client, it prints what the servers report without a
+// session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
 	addresses, chroot, err := a.servers(ctx)
 	if err != nil {
@@ -128,7 +130,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 	return nil
 }
 
-// examine asks one server.
+// examine queries one server.
 func (a *app) examine(ctx context.Context, e *examination, chroot string, paths []string) {
 	role, err := a.word(ctx, e.Server, "srvr")
 	switch {
@@ -147,7 +149,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	if mode := field(role, "Mode"); mode != "" {
 		e.Mode = mode
 	}
-	client, err := a.dialOne(ctx, e.Server, chroot, conn.WithSessionTimeout(time.Hour)) // the server grants its longest
+	client, err := a.dialOne(ctx, e.Server, chroot, conn.WithSessionTimeout(time.Hour)) // the server grants its maximum
 	if err != nil {
 		e.Error = err.Error()
 		return
@@ -156,7 +158,8 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	e.Limits = fmt.Sprintf("up to %v", client.Status().Timeout)
 	if conf, err := a.word(ctx, e.Server, "conf"); err == nil {
 		e.TickTime = setting(conf, "tickTime")
-		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"), setting(conf, "maxSessionTimeout"), e.TickTime)
+		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"),
+			setting(conf, "maxSessionTimeout"), e.TickTime)
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -173,7 +176,7 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	}
 }
 
-// setting is the value in the line name=value of an answer.
+// setting returns the value of the line name=value in an answer.
 func setting(conf, name string) string {
 	for line := range strings.Lines(conf) {
 		if value, is := strings.CutPrefix(line, name+"="); is {
@@ -226,17 +229,19 @@ func (d *diagnosis) judgeServers() {
 		d.find("none of the servers leads: is the connect string complete?")
 	}
 	if leaders > 1 {
-		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed", leaders)
+		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed",
+			leaders)
 	}
 	if delete(versions, ""); len(versions) > 1 {
 		d.find("the servers have different versions: %s", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
 	if len(limits) > 1 {
-		d.find("the servers have different limits of the session timeout: %s", strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
+		d.find("the servers have different limits of the session timeout: %s",
+			strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
 	}
 }
 
-// old reports whether a version is known to be before containers.
+// old reports whether a version is known to predate containers.
 func old(version string) bool {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 || err != nil {
@@ -245,7 +250,7 @@ func old(version string) bool {
 	return slices.Compare([]int{major, minor, patch}, []int{3, 5, 3}) < 0
 }
 
-// compareClocks compares the clock of the leader with ours.
+// compareClocks compares the leader's clock with the local one.
 func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	clock, err := survey.CompareClocks(ctx, client)
 	if err != nil {
@@ -254,12 +259,12 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 	d.Clock = fmt.Sprintf("the leader's is %v ours, to within %v", clock, clock.Exact)
 	if clock.Certain() != 0 {
-		d.find("the leader's clock is %v ours: tables, --stuck and the page allow for that, times in -o json do not; locks do not depend on it", clock)
+		d.find("the leader's clock is %v ours: tables, --stuck and the page allow for that, times in -o json do not; locks "+
+			"do not depend on it", clock)
 	}
 }
 
-// judgeQueue finds what is wrong with a queue: contenders that only some servers have, and contenders of dead
-// sessions.
+// judgeQueue reports problems of a queue: contenders that only some servers have, and contenders of dead sessions.
 func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
@@ -274,7 +279,8 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 	a.compareServers(ctx, d, chroot)
 	known := a.sessions(ctx)
 	if !known.complete {
-		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow srvr and dump on the leader"
+		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow " +
+			"srvr and dump on the leader"
 	} else {
 		for _, c := range queue.Contenders() {
 			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
@@ -285,8 +291,8 @@ func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis,
 	return nil
 }
 
-// compareServers finds contenders that are not the same on all servers. What differs may have come or gone meanwhile, so all
-// servers are asked again for it.
+// compareServers finds contenders that differ between servers. Since a difference may stem from a contender that joined
+// or left in the meantime, compareServers queries all servers again before it reports one.
 func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 	nodes := map[string]*survey.Contender{}
 	for _, e := range d.Servers {
@@ -303,14 +309,17 @@ func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 		}
 		with, without := a.serversWith(ctx, d, chroot, nodes[node])
 		if len(with) > 0 && len(without) > 0 {
-			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data directory, one by one",
+			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data "+
+				"directory, one by one",
 				node, strings.Join(with, ", "), strings.Join(without, ", "))
 		}
 	}
 }
 
-// serversWith asks the servers that answer which of them have the contender, and which have not.
-func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *survey.Contender) (with, without []string) {
+// serversWith asks the reachable servers whether they have the contender.
+func (a *app) serversWith(
+	ctx context.Context, d *diagnosis, chroot string, c *survey.Contender,
+) (with, without []string) {
 	for _, e := range d.Servers {
 		if e.Error != "" {
 			continue
@@ -326,7 +335,7 @@ func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *s
 	return with, without
 }
 
-// tickTime is that of all servers, in milliseconds; "" if one did not report it, or they differ.
+// tickTime returns the tick time of the servers in milliseconds, or "" if one did not report it or they differ.
 func (d *diagnosis) tickTime() string {
 	tick := d.Servers[0].TickTime
 	if tick == "?" || slices.ContainsFunc(d.Servers, func(e *examination) bool { return e.TickTime != tick }) {

@@ -19,12 +19,13 @@ func TestDoctor_Well(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	status, out, errs := run(t, srv.Addrs(), "doctor", "/q")
 	require.Zero(t, status, out+errs)
-	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets .*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
+	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets `+
+		`.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
 	require.Empty(t, srv.Tree("/zkr-doctor"))
 	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
 }
 
-// TestDoctor_OneServer: what only one server does not report, or not have, is printed.
+// TestDoctor_OneServer: doctor prints what a single server fails to report or lacks.
 func TestDoctor_OneServer(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	status, out, errs := run(t, srv.Addr()+",127.0.0.1:1", "doctor")
@@ -33,7 +34,7 @@ func TestDoctor_OneServer(t *testing.T) {
 	require.Contains(t, out, "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
 }
 
-// TestDoctor_Unknown: doctor does not report that all is well when the servers have not listed the live sessions.
+// TestDoctor_Unknown: doctor does not report that all is well if the servers have not listed the live sessions.
 func TestDoctor_Unknown(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
 	status, out, errs := run(t, srv.Addr(), "doctor", "/q")
@@ -58,7 +59,7 @@ func TestDoctor_Ghost(t *testing.T) {
 	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
 }
 
-// TestDoctor_NoSession: without a session, doctor still prints what each server says.
+// TestDoctor_NoSession: without a session, doctor still prints what each server reports.
 func TestDoctor_NoSession(t *testing.T) {
 	status, out, errs := run(t, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
 	require.Equal(t, exit.Unreachable, status)
@@ -67,20 +68,22 @@ func TestDoctor_NoSession(t *testing.T) {
 	require.Contains(t, errs, "zkr: connect to 127.0.0.1:1,127.0.0.1:2: no session within")
 }
 
-// TestDoctor_NoMajority: a server that is cut off from the others answers words, and serves nothing.
+// TestDoctor_NoMajority: a server that is cut off from the others answers four-letter words but serves no requests.
 func TestDoctor_NoMajority(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	alone := srv.Fronts()[2]
 	alone.Isolate()
 	status, out, errs := run(t, srv.Addrs(), "doctor")
 	require.Equal(t, 1, status, errs)
-	require.Contains(t, out, alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
+	require.Contains(t, out,
+		alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
 	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
 	require.Equal(t, exit.Unreachable, status)
 	require.Contains(t, out, "not serving")
 }
 
-// TestDoctor_Access: who may delete contenders can take the lock away. If zkr shows an identity, an open list is a finding.
+// TestDoctor_Access: a client that may delete contenders can take the lock away. If zkr authenticates, an open ACL is a
+// finding.
 func TestDoctor_Access(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithSASLUsers(map[string]string{"bob": "secret", "eve": "other"}))
 	auth := filepath.Join(t.TempDir(), "auth")

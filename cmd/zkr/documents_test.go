@@ -16,7 +16,7 @@ var (
 	word    = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
 )
 
-// TestDocuments_FlagsAreThere parses each command that a document prints.
+// TestDocuments_FlagsAreThere parses every command printed in the documents.
 func TestDocuments_FlagsAreThere(t *testing.T) {
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/guides/*.md"} {
@@ -30,7 +30,7 @@ func TestDocuments_FlagsAreThere(t *testing.T) {
 		require.NoError(t, err)
 		for _, command := range printed.FindAllStringSubmatch(string(text), -1) {
 			line := command[1] + command[2]
-			line, _, _ = strings.Cut(line+" ", " -- ") // what follows is the program
+			line, _, _ = strings.Cut(line+" ", " -- ") // the program follows
 			line, _, _ = strings.Cut(line, " | ")
 			line, _, _ = strings.Cut(line, " #")
 			verb, rest, err := newApp(os.Stdin, os.Stdout, os.Stderr).newRoot().Find(word.FindAllString(line, -1))

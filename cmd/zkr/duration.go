@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// duration is a flag that takes 1m30s, and like flock(1) and timeout(1) a plain number of seconds: 0.5.
+// duration is a flag value such as 1m30s or, as for flock(1) and timeout(1), a plain number of seconds such as 0.5.
 type duration time.Duration
 
 func (d *duration) Set(text string) error {
@@ -28,5 +28,5 @@ func (d *duration) String() string {
 	return time.Duration(*d).String()
 }
 
-// Type is how help calls the value.
+// Type returns the name that help shows for the value.
 func (d *duration) Type() string { return "duration" }

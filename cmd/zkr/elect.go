@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// electFlags are what elect adds to the verbs that run a program.
+// electFlags are the flags that elect adds to those of the verbs that run a program.
 type electFlags struct {
 	once    bool
 	restart string
@@ -30,21 +30,23 @@ func newElect(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Annotations: map[string]string{service: ""},
-		Short:       "Run a program while this is the leader, again and again",
+		Short:       "Run a program whenever this candidate leads",
 		Example: `  zkr elect /app/leader -- serve --active
   zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active
   zkr elect --check http://127.0.0.1:8080/healthz /app/leader -- serve --active`,
-		Long: `elect stands for the election at PATH and runs the program while this candidate leads. When the leadership is lost, or
-another client has asked for it (--on-revoke term), elect stops the program and stands again. Each term has a new ZKR_TOKEN,
-larger than all before. When the program ends by itself, elect resigns; --restart says whether it stands again, after a
-pause that grows from 1 s to 1 min while terms end within a minute.
+		Long: `elect stands in the election at PATH and runs the program while this candidate leads. When the
+leadership is lost, or another client has requested it (--on-revoke term), elect stops the program and
+stands again. Each term has a new ZKR_TOKEN, larger than all before. When the program exits by itself,
+elect resigns; --restart controls whether it stands again, after a pause that grows from 1 s to 1 min
+while terms end within a minute.
 
-With --check, elect looks at the program while it leads. When the check has failed --check-failures times in a row, or has not passed
-within --check-start, elect stops the program as by --stop-timeout, by default the grace, resigns, and stands again after that
-pause, at the end of the queue. With --once it ends with 125. A check is one of
-  tcp://host:port   the port takes a connection
+With --check, elect checks the program while it leads. If the check fails --check-failures times in a
+row, or does not pass within --check-start, elect stops the program, subject to --stop-timeout
+(default: the grace), resigns, and stands again after that pause, at the end of the queue. With --once
+it exits with 125 instead. A check is one of
+  tcp://host:port   the port accepts a connection
   http://host/path  the URL answers with 200 to 399; also https
-  exec:line         a line by the shell ends with status 0`,
+  exec:line         a shell command line exits with status 0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -61,31 +63,34 @@ pause, at the end of the queue. With --once it ends with 125. A check is one of
 	}
 	f.add(cmd)
 	noEnv(cmd, "shell")
-	cmd.Flags().BoolVar(&e.once, "once", false, "end after one term")
-	cmd.Flags().StringVar(&e.restart, "restart", "never", "stand again when the program has ended by itself: never, on-failure or always")
-	e.check.add(cmd.Flags(), "none", "how to see whether the program is healthy while it leads: tcp://host:port, a URL, exec:line or none",
-		"stop the program and resign when so many checks in a row have failed")
-	cmd.Flags().Var(&e.start, "check-start", "the check has to pass for the first time within so long; 0 is never")
+	cmd.Flags().BoolVar(&e.once, "once", false, "exit after one term")
+	cmd.Flags().StringVar(&e.restart, "restart", "never",
+		"stand again when the program has exited by itself: never, on-failure or always")
+	e.check.add(cmd.Flags(), "none",
+		"how to check the health of the program while it leads: tcp://host:port, a URL, exec:line or none",
+		"stop the program and resign after this many consecutive failed checks")
+	cmd.Flags().Var(&e.start, "check-start", "time within which the check must pass for the first time; 0 means no limit")
 	e.layout.add(cmd)
 	return cmd
 }
 
-// layoutFlags say how candidates are named.
+// layoutFlags select how candidates are named.
 type layoutFlags struct {
 	name  string
 	kazoo bool
 }
 
 func (l *layoutFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.name, "layout", "latch", "how candidates are named: latch, or selector, which is also that of lock")
+	cmd.Flags().StringVar(&l.name, "layout", "latch", "how candidates are named: latch, or selector, which lock uses too")
 	addKazoo(cmd, &l.kazoo)
 }
 
 func addKazoo(cmd *cobra.Command, kazoo *bool) {
-	cmd.Flags().BoolVar(kazoo, "kazoo", false, "share the path with programs in Python that use kazoo; give it to all zkr on the path")
+	cmd.Flags().BoolVar(kazoo, "kazoo", false,
+		"share the path with Python programs that use kazoo; required for every zkr on the path")
 }
 
-// check returns what the flags say as options.
+// check validates the flags and returns them as options.
 func (l *layoutFlags) check() (options []election.Option, err error) {
 	layouts := map[string]election.Layout{"latch": election.Latch, "selector": election.Selector}
 	layout, known := layouts[l.name]
@@ -99,7 +104,7 @@ func (l *layoutFlags) check() (options []election.Option, err error) {
 	return options, nil
 }
 
-// election returns the election at a path.
+// election returns the election at path.
 func (l *layoutFlags) election(c *conn.Client, path string) (*election.Election, error) {
 	options, err := l.check()
 	if err != nil {
@@ -123,11 +128,11 @@ func (e *electFlags) verify() error {
 	return err
 }
 
-// probe is the check of the program; nil is none.
+// probe returns the health check of the program, or nil if there is none.
 func (e *electFlags) probe() *health.Probe {
 	probe, err := e.check.probe(0)
 	if err != nil || e.check.check == "none" {
-		return nil // verify has refused the first
+		return nil // verify has rejected invalid flags
 	}
 	probe.Start = time.Duration(e.start)
 	return probe
@@ -145,7 +150,7 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		}
 		return supervise.Single(term.Hold, nil)
 	}
-	// It is not possible to campaign without waiting. A check of the candidates decides.
+	// An election has no call that tries without waiting, so the list of candidates decides.
 	try := func(ctx context.Context) (*supervise.Grant, error) {
 		switch candidates, err := e.Queue(ctx); {
 		case err != nil:
@@ -153,14 +158,15 @@ func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Targ
 		case len(candidates) > 0:
 			return nil, &zkrecipes.BusyError{Path: path, Holder: candidates[0], Queue: len(candidates)}
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited) // another candidate may have come meanwhile
+		// Another candidate may have joined in the meantime.
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited)
 		defer cancel()
 		return campaign(ctx)
 	}
 	return &supervise.Target{Kind: "leader", Paths: []string{path}, Lock: campaign, Try: try, Queue: e.Queue}, nil
 }
 
-// elect serves one term after the other.
+// elect serves one term after another.
 func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string, program []string) error {
 	of := func(c *conn.Client) (*supervise.Target, error) {
 		t, err := candidacy(c, path, e.layout)
@@ -169,12 +175,13 @@ func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string,
 		}
 		return t, err
 	}
-	return a.runWith(cmd, f, program, of, func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
-		return r.Terms(ctx, t, e.another)
-	})
+	return a.runWith(cmd, f, program, of,
+		func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
+			return r.Terms(ctx, t, e.another)
+		})
 }
 
-// another reports whether there is another term after this one.
+// another reports whether to stand for another term after this one.
 func (e *electFlags) another(end supervise.Ending) bool {
 	switch {
 	case e.once, end.Asked, end.Unfinished:

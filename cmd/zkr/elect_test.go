@@ -18,11 +18,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestElect_ResignsWhenUnhealthy: another candidate leads when the program is gone, and this one stands again behind it.
+// TestElect_ResignsWhenUnhealthy: another candidate leads once the program is gone, and this one rejoins behind it.
 func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusOK)
-	z := start(t, srv, "a", "elect", "--check="+h.URL, "--check-interval=0.02", "/e", "--shell", `trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`)
+	z := start(t, srv, "a", "elect", "--check="+h.URL, "--check-interval=0.02", "/e", "--shell",
+		`trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`)
 	eventually(t, "the program is up", func() bool { return strings.Contains(z.out.String(), "up") })
 	e, err := election.New(dial(t, srv), "/e")
 	require.NoError(t, err)
@@ -49,36 +50,42 @@ func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	require.Equal(t, 0, z.status(t), z.err.String())
 }
 
-// TestElect_NeverHealthy: a program that does not come up, and hangs, leads for --check-start and the grace at most.
-// The line of a check is not part of the program.
+// TestElect_NeverHealthy: a program that hangs before it becomes healthy leads for at most --check-start and the grace.
+// The command of a check does not count as part of the program.
 func TestElect_NeverHealthy(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "elect", "--once", "--min-hold=1h", "--check=exec:sleep 0.05; exit 3", "--check-interval=0.01", "--check-start=0.5", "--grace=0.2",
+	z := start(t, zktest.Run(t), "a", "elect", "--once", "--min-hold=1h", "--check=exec:sleep 0.05; exit 3",
+		"--check-interval=0.01", "--check-start=0.5", "--grace=0.2",
 		"/e", "--shell", `trap '' TERM; while :; do sleep 0.02; done`)
 	require.Equal(t, exit.Failure, z.status(t), z.err.String())
-	require.Contains(t, z.err.String(), "the check fails: it has not passed within --check-start, 500ms: the check has ended with status 3")
+	require.Contains(t, z.err.String(),
+		"the check fails: it has not passed within --check-start, 500ms: the check has ended with status 3")
 	require.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	require.NotContains(t, z.err.String(), "left processes behind")
 }
 
-// TestElect_ProgramEndsDuringACheck: the line of a check is not among what the program has left behind.
+// TestElect_ProgramEndsDuringACheck: the command of a check does not count as a leftover of the program.
 func TestElect_ProgramEndsDuringACheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checked")
-	z := start(t, zktest.Run(t), "a", "elect", "--check=exec:touch "+file+"; sleep 300", "--check-timeout=1h", "/e", "--shell",
+	z := start(t, zktest.Run(t), "a", "elect", "--check=exec:touch "+file+"; sleep 300", "--check-timeout=1h", "/e",
+		"--shell",
 		`while ! test -e `+file+`; do sleep 0.02; done; exit 4`)
 	require.Equal(t, 4, z.status(t), z.err.String())
 	require.NotContains(t, z.err.String(), "left processes behind")
 }
 
-// TestElect_ChecksAreLookedAt: what cannot be checked is refused before any server is asked.
+// TestElect_ChecksAreLookedAt: an invalid check is rejected before any server is contacted.
 func TestElect_ChecksAreLookedAt(t *testing.T) {
-	for _, flag := range []string{"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0", "--check-interval=0"} {
+	for _, flag := range []string{
+		"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0",
+		"--check-interval=0",
+	} {
 		status, _, errs := run(t, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
 		require.Equal(t, exit.Usage, status, errs)
 		require.Contains(t, errs, strings.SplitN(flag, "=", 2)[0])
 	}
 }
 
-// TestElect_OneServerRefuses: a standby that one server refuses goes to another one, and keeps its place.
+// TestElect_OneServerRefuses: a standby that one server refuses connects to another one and keeps its place.
 func TestElect_OneServerRefuses(t *testing.T) {
 	srv := zktest.Run(t)
 	e, err := election.New(dial(t, srv), "/e")
@@ -87,7 +94,8 @@ func TestElect_OneServerRefuses(t *testing.T) {
 	require.NoError(t, err)
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
-	refuse := srv.Intercept(zktest.Match{From: zktest.Label("refuses"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+	refuse := srv.Intercept(zktest.Match{From: zktest.Label("refuses"), Op: zktest.OpAuth, Times: -1},
+		zktest.Fail(zktest.CodeAuthFailed))
 	servers := address(t, srv, "refuses") + "," + address(t, srv, "accepts")
 	z := start(t, srv, "a", "elect", "--servers", servers, "--auth-file", auth, "/e", "--", "sleep", "300")
 	eventually(t, "it stands", func() bool { return len(srv.Children("/e")) == 2 })

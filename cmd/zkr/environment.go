@@ -10,9 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 )
 
-// unknownVariables are those that look as if they set a flag of a verb, and set none. A misspelt one would do nothing, in silence.
+// unknownVariables returns the ZKR_ variables that no flag reads, so that a misspelled one is reported instead of being
+// ignored silently.
 func unknownVariables(root *cobra.Command, environment []string) (unknown []string) {
-	known := append([]string{"ZKR_LEADER"}, supervise.Variables...) // a hook of leader --exec has the first
+	known := append([]string{"ZKR_LEADER"}, supervise.Variables...) // leader --exec sets ZKR_LEADER for its hook
 	note := func(f *pflag.Flag) { known = append(known, envName(f)) }
 	root.PersistentFlags().VisitAll(note)
 	for _, verb := range root.Commands() {

@@ -15,8 +15,8 @@ import (
 
 func init() { exclusion.Main() }
 
-// TestExclusion shows for each fault that all which one program has started is gone before the next program starts.
-// The same runs on a real server in integration/zkr.
+// TestExclusion checks for each fault that everything one program has started is gone before the next program starts.
+// integration/zkr does the same against a real server.
 func TestExclusion(t *testing.T) {
 	t.Parallel()
 	exclusion.Run(t, func(t *testing.T, tick time.Duration) exclusion.Setting {

@@ -32,7 +32,8 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		return h.Token().String()
 	}
 	token := held("/held")
-	_, err := dial(t, srv, conn.WithAuth("digest", "bob:secret")).Create(t.Context(), "/private", nil, 0, zk.ACL{Perms: zk.PermAll, Scheme: "auth"})
+	_, err := dial(t, srv, conn.WithAuth("digest", "bob:secret")).Create(t.Context(), "/private", nil, 0,
+		zk.ACL{Perms: zk.PermAll, Scheme: "auth"})
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
@@ -58,8 +59,15 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"manual pages for nowhere", []string{"man"}, exit.Usage},
 		{"events to no descriptor", []string{"lock", "--events", "-2", "/p", "--", "true"}, exit.Usage},
 		{"too much grace", []string{"lock", "--grace", "30s", "/p", "--", "true"}, exit.Usage},
-		{"no server", []string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"}, exit.Unreachable},
-		{"no server of that name", []string{"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--", "true"}, exit.Unreachable},
+		{
+			"no server",
+			[]string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"},
+			exit.Unreachable,
+		},
+		{"no server of that name", []string{
+			"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--",
+			"true",
+		}, exit.Unreachable},
 		{"bad port", []string{"lock", "--servers", "127.0.0.1:abc", "/p", "--", "true"}, exit.Usage},
 		{"bad chroot", []string{"lock", "--servers", "127.0.0.1:2181/app/", "/p", "--", "true"}, exit.Usage},
 		{"bad session timeout", []string{"lock", "--session-timeout", "0", "/p", "--", "true"}, exit.Usage},
@@ -81,7 +89,11 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"no writer beside a reader", []string{"rlock", "/rw", "--shell", `"$ZKR" wlock --try /rw -- true`}, exit.Busy},
 		{"permit", []string{"sem", "-n", "2", "/s", "--", "sh", "-c", "exit 9"}, 9},
 		{"second permit", []string{"sem", "-n", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, 0},
-		{"no third permit", []string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, exit.Busy},
+		{
+			"no third permit",
+			[]string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`},
+			exit.Busy,
+		},
 		{"more permits than there are", []string{"sem", "-n", "2", "-k", "3", "/s", "--", "true"}, exit.Usage},
 		{"no limit", []string{"limit", "/limit"}, 1},
 		{"limit set", []string{"limit", "/limit", "2"}, 0},
@@ -90,7 +102,10 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"limit, access refused", []string{"limit", "/private/limit", "2"}, exit.NoAccess},
 		{"leader", []string{"elect", "/e", "--", "sh", "-c", "exit 4"}, 4},
 		{"shards, not found", []string{"shard", "--count=1", "/parts", "--", "no-such-program"}, exit.NotFound},
-		{"shards, no server", []string{"shard", "--count=1", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/parts", "--", "true"}, exit.Unreachable},
+		{"shards, no server", []string{
+			"shard", "--count=1", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/parts",
+			"--", "true",
+		}, exit.Unreachable},
 		{"shards, access refused", []string{"shard", "--count=1", "/private/parts", "--", "true"}, exit.NoAccess},
 		{"no leader", []string{"leader", "/e"}, 1},
 		{"there is a leader", []string{"leader", "--layout=selector", "/held"}, 0},
@@ -136,13 +151,21 @@ func TestEnvironment_SetsFlags(t *testing.T) {
 		want int
 	}{
 		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "300"}, exit.MaxRun},
-		{"what is typed goes first", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "--max-run=60s", "/p", "--", "sleep", "0.3"}, 0},
+		{"what is typed goes first", []string{"ZKR_MAX_RUN=0.1"}, []string{
+			"lock", "--max-run=60s", "/p", "--", "sleep",
+			"0.3",
+		}, 0},
 		{"a global flag", []string{"ZKR_OUTPUT=yaml"}, []string{"leader", "/p"}, exit.Usage},
 		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 		{"a grace that cannot be kept", []string{"ZKR_GRACE=1m"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 		{"the path of an outer zkr is none of lock", []string{"ZKR_PATH=/q"}, []string{"lock", "--", "true"}, exit.Usage},
 		{"the leader of a hook is none to wait for", []string{"ZKR_LEADER=web1"}, []string{"wait", "--wait=20", "/p"}, 0},
-		{"the other name of the servers", []string{"ZKR_SERVERS=", "ZOOKEEPER_SERVERS=" + srv.Addr()}, []string{"lock", "/p", "--", "true"}, 0},
+		{
+			"the other name of the servers",
+			[]string{"ZKR_SERVERS=", "ZOOKEEPER_SERVERS=" + srv.Addr()},
+			[]string{"lock", "/p", "--", "true"},
+			0,
+		},
 		{"no servers", []string{"ZKR_SERVERS="}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,8 +212,11 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 	status, _, errs := run(t, "", "man", dir)
 	require.Equal(t, 0, status, errs)
 	for name, wants := range map[string][]string{
-		"zkr":        {`.TP\n\fB69\fP`, "ZKR_TOKEN", `\fB75\fP`},
-		"zkr-lock":   {"min-hold", "ZKR_TOKEN", `\fB127\fP`, "These must be typed: \\-\\-once, \\-\\-path, \\-\\-shell.", `$TMPDIR/zkr\-*/state`, `\-\-metrics\-file`},
+		"zkr": {`.TP\n\fB69\fP`, "ZKR_TOKEN", `\fB75\fP`},
+		"zkr-lock": {
+			"min-hold", "ZKR_TOKEN", `\fB127\fP`, "These must be typed: \\-\\-once, \\-\\-path, \\-\\-shell.",
+			`$TMPDIR/zkr\-*/state`, `\-\-metrics\-file`,
+		},
 		"zkr-shard":  {"ZKR_SHARD", "whatever the status of its programs"},
 		"zkr-elect":  {"worker.service"},
 		"zkr-held":   {`\fB66\fP`, "ZKR_STATE"},
@@ -215,7 +241,8 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 	assert.NotZero(t, status, errs)
 }
 
-// Cron mails what a job prints. A refusal that is a failure says which process holds the lock, one that is none says nothing.
+// TestExit_BusyNamesTheHolder: cron mails what a job prints. A busy status that is a failure names the holder, one that
+// is not (--busy-ok) prints nothing.
 func TestExit_BusyNamesTheHolder(t *testing.T) {
 	srv := zktest.Run(t)
 	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
@@ -230,7 +257,7 @@ func TestExit_BusyNamesTheHolder(t *testing.T) {
 	require.Empty(t, errs)
 }
 
-// TestExit_OwnStatus: the statuses of zkr have other numbers, and the program's stay.
+// TestExit_OwnStatus: --own-status renumbers the statuses of zkr and leaves those of the program alone.
 func TestExit_OwnStatus(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, c := range []struct {

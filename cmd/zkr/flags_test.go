@@ -11,7 +11,8 @@ import (
 
 func TestDuration_TakesSecondsToo(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"0": 0, "5": 5 * time.Second, "0.25": 250 * time.Millisecond, "1m30s": 90 * time.Second, "15ms": 15 * time.Millisecond,
+		"0": 0, "5": 5 * time.Second, "0.25": 250 * time.Millisecond, "1m30s": 90 * time.Second,
+		"15ms": 15 * time.Millisecond,
 	} {
 		var d duration
 		require.NoError(t, d.Set(text), text)
@@ -31,7 +32,10 @@ func TestACL_IsWrittenAsForZkCli(t *testing.T) {
 		{Perms: zk.PermAll, Scheme: "digest", ID: "user:smGaoVKd/cQkjm7b88GyorAUz20="},
 		{Perms: zk.PermCreate | zk.PermDelete, Scheme: "auth", ID: ""},
 	}, list)
-	for _, text := range []string{"world", "world:anyone", "world:anyone:x", "world:anyone:", "digest:user:password:cdrwa", "digest::cdrwa", ""} {
+	for _, text := range []string{
+		"world", "world:anyone", "world:anyone:x", "world:anyone:", "digest:user:password:cdrwa",
+		"digest::cdrwa", "",
+	} {
 		_, err := parseACL(text)
 		require.Error(t, err, text)
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// flooded is a zkr serve with few descriptors, whose port strangers keep busy.
+// flooded is a zkr serve with few descriptors whose port is kept busy by strangers.
 type flooded struct {
 	*zkr
 	port   string
-	client *http.Client // of the port, with a connection for each request
+	client *http.Client // for the port, with a connection per request
 }
 
 func flood(t *testing.T, srv *zktest.Server, descriptors int, args ...string) *flooded {
@@ -51,7 +51,7 @@ func flood(t *testing.T, srv *zktest.Server, descriptors int, args ...string) *f
 	return f
 }
 
-// ask returns the status and the body of an answer; 0 for none.
+// ask returns the status and body of an answer, with status 0 if there was none.
 func (f *flooded) ask(t *testing.T, path string) (int, string) {
 	t.Helper()
 	answer, err := f.client.Get("http://" + f.port + path)
@@ -61,7 +61,8 @@ func (f *flooded) ask(t *testing.T, path string) (int, string) {
 	return read(t, answer)
 }
 
-// stay opens connections that ask once. It reads the first line of each answer, unless the peer hangs up, and no more.
+// stay opens connections that each send one request. It reads at most the first line of each answer, which is missing
+// if the peer hangs up.
 func (f *flooded) stay(t *testing.T, n int, path string) {
 	t.Helper()
 	for range n {
@@ -69,25 +70,27 @@ func (f *flooded) stay(t *testing.T, n int, path string) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
-		_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path) // it may have hung up
+		_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path) // the peer may have hung up
 		_, _ = bufio.NewReaderSize(c, 16).ReadSlice('\n')
 	}
 }
 
-// outlives resets the connection to ZooKeeper, and requires that the term lives on.
+// outlives resets the connection to ZooKeeper and requires that the term survives.
 func (f *flooded) outlives(t *testing.T, srv *zktest.Server) {
 	t.Helper()
 	token := regexp.MustCompile(`"token":(\d+)`)
 	_, before := f.ask(t, "/self")
 	require.Regexp(t, token, before)
 	srv.Cut(zktest.Label("sidecar"))
-	eventually(t, "it has connected again", func() bool { status, _ := f.ask(t, "/readyz"); return status == http.StatusOK })
+	eventually(t, "it has connected again",
+		func() bool { status, _ := f.ask(t, "/readyz"); return status == http.StatusOK })
 	status, after := f.ask(t, "/self")
 	require.Equal(t, http.StatusOK, status, f.err.String())
 	require.Equal(t, token.FindString(before), token.FindString(after))
 }
 
-// TestServe_StrangersDoNotTakeTheLeadershipAway: idle connections once used up the descriptors, and a reconnect got none.
+// TestServe_StrangersDoNotTakeTheLeadershipAway: idle connections once used up all descriptors, so that zkr could not
+// reconnect.
 func TestServe_StrangersDoNotTakeTheLeadershipAway(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -99,7 +102,7 @@ func TestServe_StrangersDoNotTakeTheLeadershipAway(t *testing.T) {
 	require.Contains(t, f.err.String(), "too many HTTP connections")
 }
 
-// TestServe_AFloodCostsLittle: many readers that read nothing share what they are sent, and are dropped.
+// TestServe_AFloodCostsLittle: many clients that never read share what is sent to them, and are dropped.
 func TestServe_AFloodCostsLittle(t *testing.T) {
 	need.Asked(t, "a quiet machine")
 	srv := zktest.Run(t)
@@ -110,7 +113,8 @@ func TestServe_AFloodCostsLittle(t *testing.T) {
 		path := fmt.Sprintf("/jobs/customer-%04d", i)
 		_, err := c.Create(t.Context(), path, nil, 0)
 		require.NoError(t, err)
-		_, err = c.Create(t.Context(), path+"/_c_2f1b9a3e-0c1d-4a7b-8e55-3d1f4c9a7b60-lock-", []byte("web1/42"), zk.FlagEphemeral|zk.FlagSequence)
+		_, err = c.Create(t.Context(), path+"/_c_2f1b9a3e-0c1d-4a7b-8e55-3d1f4c9a7b60-lock-", []byte("web1/42"),
+			zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 	}
 	f := flood(t, srv, 256)
@@ -137,10 +141,10 @@ func TestServe_AFloodCostsLittle(t *testing.T) {
 	require.LessOrEqual(t, kilobytes>>10, 120)
 }
 
-// eventsAt opens the stream of the page at a port.
+// eventsAt opens the event stream of the page at a port.
 func eventsAt(t *testing.T, port string) *bufio.Reader {
 	t.Helper()
-	answer, err := http.Get("http://" + port + "/ui/events") //nolint:noctx // it ends with the test
+	answer, err := http.Get("http://" + port + "/ui/events") //nolint:noctx // ends with the test
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	return bufio.NewReaderSize(io.Reader(answer.Body), 1<<20)

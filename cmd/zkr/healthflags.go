@@ -9,23 +9,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/health"
 )
 
-// checkFlags say how to see whether a program serves.
+// checkFlags are the flags of a health check.
 type checkFlags struct {
 	check             string
 	interval, timeout duration
 	failures          int
 }
 
-// add adds the flags. Their verb says what a check is, and what follows from failures.
+// add adds the flags. The verb describes what a check is and what follows when it fails.
 func (c *checkFlags) add(flags *pflag.FlagSet, check, is, follows string) {
 	c.interval, c.timeout = duration(time.Second), duration(2*time.Second)
 	flags.StringVar(&c.check, "check", check, is)
-	flags.Var(&c.interval, "check-interval", "time between two checks")
-	flags.Var(&c.timeout, "check-timeout", "a check that takes longer fails")
+	flags.Var(&c.interval, "check-interval", "time between checks")
+	flags.Var(&c.timeout, "check-timeout", "time after which a check fails")
 	flags.IntVar(&c.failures, "check-failures", 3, follows)
 }
 
-// probe returns the checked flags, for a program with a port; 0 is none that zkr knows.
+// probe validates the flags and returns the probe of a program that listens on port; port 0 means that zkr knows of
+// none.
 func (c *checkFlags) probe(port int) (*health.Probe, error) {
 	if c.failures < 1 || c.interval <= 0 || c.timeout <= 0 {
 		return nil, exit.Usagef("--check-failures, --check-interval and --check-timeout: want more than 0")
@@ -34,5 +35,8 @@ func (c *checkFlags) probe(port int) (*health.Probe, error) {
 	if err != nil {
 		return nil, exit.Usagef("--check %v", err)
 	}
-	return &health.Probe{Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout), Failures: c.failures}, nil
+	return &health.Probe{
+		Check: check, Interval: time.Duration(c.interval), Timeout: time.Duration(c.timeout),
+		Failures: c.failures,
+	}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestHeld_InACleanedDirectory: what cleans TMPDIR takes the file away, not the lock. zkr makes the file again.
+// TestHeld_InACleanedDirectory: a cleaner of TMPDIR removes the file, not the lock. zkr creates the file again.
 func TestHeld_InACleanedDirectory(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "lock", "/p", "--shell",
@@ -26,7 +26,7 @@ func TestHeld_InACleanedDirectory(t *testing.T) {
 	assert.Contains(t, z.err.String(), "zkr: cannot tell whether the lock is held")
 }
 
-// TestHeld_AKilledZkrLeavesNoFile: it stays if the guard is killed, too.
+// TestHeld_AKilledZkrLeavesNoFile: if the guard is killed too, the file remains.
 func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -40,7 +40,8 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 	})
 }
 
-// TestHeld_StaysLost: a program that has been told to stop does not see the lock as held again, even after a server answers.
+// TestHeld_StaysLost: a program that has been asked to stop does not see the lock as held again, even after a server
+// answers.
 func TestHeld_StaysLost(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asProcess1 makes zkr process 1 of a process namespace, as in a container, with its own /proc.
+// asProcess1 runs zkr as process 1 of a PID namespace with its own /proc, as in a container.
 func asProcess1(t *testing.T, z *zkr) {
 	t.Helper()
 	need.Asked(t, "a process namespace")
@@ -43,7 +43,8 @@ echo "zombies: $n"; exit 3`)
 }
 
 func TestProcess1_PassesSignalsOn(t *testing.T) {
-	z := command(t, zktest.Run(t).Addr(), "lock", "/p", "--shell", `trap 'echo stopped; exit 4' TERM; kill -TERM 1; while :; do sleep 0.02; done`)
+	z := command(t, zktest.Run(t).Addr(), "lock", "/p", "--shell",
+		`trap 'echo stopped; exit 4' TERM; kill -TERM 1; while :; do sleep 0.02; done`)
 	asProcess1(t, z)
 	require.NoError(t, z.Start())
 	assert.Equal(t, 4, z.status(t), z.err.String())

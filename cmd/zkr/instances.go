@@ -24,12 +24,13 @@ func newInstances(a *app) *cobra.Command {
   zkr instances -o value orders
   zkr instances --watch -o json orders | jq -r '.instances[].address'
   zkr instances`,
-		Long: `instances lists the instances of SERVICE, the oldest first; without SERVICE, the names of the services. The state of an
-instance is up, disabled, or error if its node does not decode. -o value prints host:port of those that are up, a line each.
+		Long: `instances lists the instances of SERVICE, oldest first, or without SERVICE the names of the services.
+The state of an instance is up, disabled, or error if its node cannot be decoded. -o value prints
+host:port of the instances that are up, one per line.
 
-With --watch it tells every change, until it is stopped: -o json a line each, else the whole list again, with an empty line
-behind it. While the connection is lost, the last list stays, since most instances are still there: -o json says that it is not
-current, and as of when it was.`,
+With --watch it prints every change until it is stopped: with -o json one line each, otherwise the
+whole list again, followed by an empty line. While the connection is lost, the last list stays, since
+most instances still exist: -o json then reports that the list is not current, and when it last was.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("want one SERVICE, got %q", args)
@@ -65,7 +66,7 @@ current, and as of when it was.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and tell every change")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running and print every change")
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func (a *app) followInstances(ctx context.Context, d *discovery.Discovery, servi
 	return context.Cause(ctx)
 }
 
-// instance is what -o json prints of an entry.
+// instance is the JSON form of an entry.
 type instance struct {
 	ID       string            `json:"id"`
 	Address  string            `json:"address"`
@@ -123,7 +124,8 @@ func (a *app) printInstances(view discovery.View) error {
 	t := table{header: []string{"ADDRESS", "STATE", "ID", "SINCE"}}
 	for _, e := range view.Entries {
 		i := instance{
-			ID: e.ID, Address: e.Address, Port: e.Port, TLSPort: e.TLSPort, State: "up", Metadata: e.Metadata, Payload: e.Payload, URI: e.URL(),
+			ID: e.ID, Address: e.Address, Port: e.Port, TLSPort: e.TLSPort, State: "up", Metadata: e.Metadata,
+			Payload: e.Payload, URI: e.URL(),
 			Since: e.Since.UTC(), Node: e.Path,
 		}
 		if e.Session != 0 {
@@ -143,7 +145,8 @@ func (a *app) printInstances(view discovery.View) error {
 		}
 	}
 	t.json = map[string]any{
-		"service": view.Service, "instances": list, "current": view.Current, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano), "zxid": view.Zxid,
+		"service": view.Service, "instances": list, "current": view.Current,
+		"as_of": view.AsOf.UTC().Format(time.RFC3339Nano), "zxid": view.Zxid,
 	}
 	return a.print(t)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// The tests in integration/library/secured show that it works. What is wrong with the flags is reported before
-// anything is requested.
+// TestKerberos_Flags: wrong flags are reported before any ticket is requested. The tests in integration/library/secured
+// show that authentication works.
 func TestKerberos_Flags(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "krb5.conf")
 	require.NoError(t, os.WriteFile(config, []byte("[libdefaults]\n default_realm = EXAMPLE.COM\n"), 0o600))

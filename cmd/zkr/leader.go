@@ -24,14 +24,14 @@ func newLeader(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "leader [flags] PATH",
-		Short:       "Tell which candidate leads",
+		Short:       "Print which candidate leads",
 		Example: `  zkr leader /app/leader
   zkr leader -o value /app/leader
   zkr leader --follow --exec 'reload-proxy "$ZKR_LEADER"' /app/leader`,
-		Long: `leader tells which candidate leads at this moment. Exit status: 0, or 1 if there is no candidate.
+		Long: `leader prints which candidate leads at this moment. Exit status: 0, or 1 if there is no candidate.
 
-With --follow it tells every change, until it is stopped: also that there is no leader ("none"), and that the connection was
-lost, so that the leader is not known ("unknown").`,
+With --follow it prints every change until it is stopped, including that there is no leader ("none"),
+and that the leader is unknown because the connection was lost ("unknown").`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := layout.check(); err != nil {
@@ -57,8 +57,9 @@ lost, so that the leader is not known ("unknown").`,
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, and tell every change")
-	cmd.Flags().StringVar(&hook, "exec", "", "run this `line` by the shell at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep running and print every change")
+	cmd.Flags().StringVar(&hook, "exec", "",
+		"run this shell command `line` at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
 	layout.add(cmd)
 	noEnv(cmd, "exec")
 	return cmd
@@ -86,7 +87,7 @@ func (a *app) followLeader(ctx context.Context, e *election.Election, hook strin
 	return context.Cause(ctx)
 }
 
-// leaderName is the name to print: an outdated view names no leader.
+// leaderName returns the name to print. An outdated view names no leader.
 func leaderName(view election.Leadership) string {
 	switch {
 	case !view.Current:
@@ -102,7 +103,8 @@ func (a *app) printLeader(view election.Leadership) error {
 	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
 	if view.Current && view.Exists {
-		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.UTC().Format(time.RFC3339)
+		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(),
+			p.Since.UTC().Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", uint64(p.Session)), p.Path
 		row = append(row, "token "+p.Token.String(), "since "+p.Since.UTC().Format(time.RFC3339))
 	}

@@ -19,16 +19,18 @@ import (
 func newLimit(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit PATH [N]",
-		Short: "Show or set the limit of a semaphore that is kept in ZooKeeper",
+		Short: "Show or set the limit of a semaphore whose limit is kept in ZooKeeper",
 		Example: `  zkr limit /gpu-limit
   zkr limit /gpu-limit 12`,
-		Long: `limit prints the number in the limit node at PATH, which programs name with --limit-node or semaphore.WithLimitNode. With N
-it sets the number, and creates the node if it is missing. Java's SharedCount reads and writes the same node.
+		Long: `limit prints the number in the limit node at PATH, which programs name by --limit-node or
+semaphore.WithLimitNode. With N it sets the number, and creates the node if it is missing. Java's
+SharedCount reads and writes the same node.
 
-Raising the limit lets waiters in at once. Lowering it takes no permit away: waiters wait until enough permits are
-released. With 0 nobody is let in.
+Raising the limit grants permits to waiters at once. Lowering it revokes no permit: waiters wait until
+enough permits are released. With 0 no permits are granted.
 
-The node holds four bytes, not text: zkr refuses to print a limit that was typed as text, and replaces it.
+The node holds four bytes, not text: zkr refuses to print a limit that was entered as text, and
+replaces it.
 
 Exit status: 1 if there is no such node to print.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -39,7 +41,8 @@ Exit status: 1 if there is no such node to print.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.connected(cmd, func(ctx context.Context, client *conn.Client) error { return a.limit(ctx, client, args[0]) })
+				return a.connected(cmd,
+					func(ctx context.Context, client *conn.Client) error { return a.limit(ctx, client, args[0]) })
 			}
 			n, err := strconv.ParseInt(args[1], 10, 32)
 			if err != nil || n < 0 {
@@ -52,7 +55,7 @@ Exit status: 1 if there is no such node to print.`,
 	}
 }
 
-// limitAt is a semaphore that follows the node. Its own path plays no part.
+// limitAt returns a semaphore that follows the node. The path of the semaphore itself is irrelevant.
 func limitAt(client *conn.Client, node string, n int) (*semaphore.Semaphore, error) {
 	s, err := semaphore.New(client, "/any", max(n, 1), semaphore.WithLimitNode(node))
 	if err != nil {
@@ -73,7 +76,7 @@ func (a *app) limit(ctx context.Context, client *conn.Client, node string) error
 	switch exists, _, err := client.Exists(ctx, node); {
 	case err != nil:
 		return err
-	case !exists: // and n is what a new semaphore would start with
+	case !exists: // then n is only the initial limit
 		return exit.With(1, fmt.Errorf("%s: there is no such node: zkr limit %s N creates it", node, node))
 	}
 	return a.print(table{rows: [][]string{{strconv.Itoa(n)}}, json: map[string]any{"path": node, "limit": n}})

@@ -38,7 +38,7 @@ func TestLimit_IsSetAndShown(t *testing.T) {
 	zkr(exit.Busy, "sem", "-n", "1", "-k", "3", "--limit-node", "/app/limit", "--try", "/gpu", "--", "true")
 	zkr(0, "sem", "-n", "1", "-k", "2", "--limit-node", "/app/limit", "--try", "/gpu", "--", "true")
 
-	require.NoError(t, srv.Set("/app/limit", []byte("1000"))) // as a person would in zkCli
+	require.NoError(t, srv.Set("/app/limit", []byte("1000"))) // as a user would in zkCli
 	_, errs = zkr(exit.Failure, "limit", "/app/limit")
 	assert.Contains(t, errs, `/app/limit holds the text "1000"`)
 	zkr(0, "limit", "/app/limit", "1000")

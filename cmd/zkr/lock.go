@@ -26,27 +26,30 @@ func newLock(a *app) *cobra.Command {
   zkr lock --try --busy-ok /jobs/cleanup -- cleanup
   zkr lock --once "$(date -u -d '12 hours ago' +%F)" /jobs/nightly -- nightly
   zkr lock --path /accounts/1 --path /accounts/2 -- transfer 1 2`,
-		Long: `lock takes the lock at PATH, runs the program, and releases the lock when the program and all that it has started
-have ended. With several paths it takes all locks or none.
+		Long: `lock acquires the lock at PATH, runs the program, and releases the lock when the program and everything
+that it has started have ended. With several paths it acquires all locks or none.
 
-The program gets ZKR_TOKEN, a number that grows with every holder: a resource that refuses smaller ones is safe from a
-program that was frozen and goes on too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, ZKR_KIND, ZKR_ID and ZKR_VALID_UNTIL tell the
-rest; with several paths, ZKR_PATH, ZKR_NODE and ZKR_TOKEN have a line for each. "zkr held" tells the program whether the
-lock is still proven, without the network, and "zkr check" asks the servers.
+The program gets ZKR_TOKEN, a number that grows with every holder: a resource that rejects smaller ones
+is safe from a program that was frozen and resumes too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, ZKR_KIND,
+ZKR_ID and ZKR_VALID_UNTIL describe the lock; with several paths, ZKR_PATH, ZKR_NODE and ZKR_TOKEN have
+a line for each. To check whether the lock is still proven, the program runs "zkr held", which needs no
+network, or "zkr check", which asks the servers.
 
-If the program itself runs zkr for the same lock, that one is refused with 64: it would wait for itself. With --wait its wait has an
-end, and --leftovers ignore does not wait for it: then it may wait.
+If the program itself runs zkr for the same lock, the inner zkr is refused with 64, since it would wait
+for itself. It may wait if --wait bounds the wait, or if --leftovers ignore lets the outer zkr end
+first.
 
-With --once, the last value whose run has succeeded is kept in a node beside the lock, PATH-done. It is written while the lock
-is held. If the node has the value already, zkr exits with 0. Values grow, compared as text, as dates in ISO 8601 do: a
-smaller one is refused with 125. A run that was asked to stop, by a signal or a revoke, is not recorded, also if it ends with 0.
---once takes one path.`,
+With --once, the last value for which a run has succeeded is kept in a node next to the lock,
+PATH-done. It is written while the lock is held. If the node already has the value, zkr exits with 0.
+Values must grow, compared as text, as dates in ISO 8601 do: a smaller one is refused with 125. A run
+that was asked to stop, by a signal or a revoke, is not recorded, even if it exits with 0. --once
+requires a single path.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
 				return err
 			}
-			paths := slices.Concat(before, more) // the program stands behind before in the same array
+			paths := slices.Concat(before, more) // Concat copies, because program follows before in the same array
 			if len(before) > 1 || len(paths) == 0 {
 				return exit.Usagef("want one PATH before --, or several with --path; got %s", words(before))
 			}
@@ -69,14 +72,15 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringArrayVar(&more, "path", nil, "another `path` to lock; may be repeated")
-	cmd.Flags().StringVar(&value, "once", "", "run the program only if no run with this `value` has succeeded, on any machine")
+	cmd.Flags().StringArrayVar(&more, "path", nil, "additional `path` to lock; may be repeated")
+	cmd.Flags().StringVar(&value, "once", "",
+		"run the program only if no run with this `value` has succeeded, on any machine")
 	addKazoo(cmd, &kazoo)
-	noEnv(cmd, "path", "shell", "once") // a nested zkr has ZKR_PATH of the outer one
+	noEnv(cmd, "path", "shell", "once") // the outer zkr sets ZKR_PATH for a nested one
 	return cmd
 }
 
-// mutexes is the target of one or several mutexes.
+// mutexes returns the target for one or several mutexes.
 func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
@@ -101,7 +105,8 @@ func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, err
 func lockAll(ctx context.Context, mutexes []*mutex.Mutex) (*supervise.Grant, error) {
 	var parts []zkrecipes.Part
 	for i, m := range mutexes {
-		if again := func(other *mutex.Mutex) bool { return other.Path() == m.Path() }; !slices.ContainsFunc(mutexes[:i], again) {
+		if again := func(other *mutex.Mutex) bool { return other.Path() == m.Path() }; !slices.ContainsFunc(mutexes[:i],
+			again) {
 			parts = append(parts, m.Part())
 		}
 	}
@@ -116,13 +121,13 @@ func lockAll(ctx context.Context, mutexes []*mutex.Mutex) (*supervise.Grant, err
 	return supervise.Several(all, holds), nil
 }
 
-// tryAll takes all locks without waiting, or none. Then it takes them once more, together: as the locks are reentrant, that
-// waits for nothing, and the first holds can go.
+// tryAll acquires all locks without waiting, or none. It then acquires them again as a group, which does not wait
+// because the locks are reentrant, and releases the first holds.
 func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	var taken []*zkrecipes.Hold
 	defer func() {
 		for _, h := range taken {
-			_ = h.Release(ctx) // it continues in the background
+			_ = h.Release(ctx) // continues in the background
 		}
 	}()
 	nested := ctx
@@ -132,7 +137,7 @@ func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 			return nil, err
 		}
 		taken = append(taken, h)
-		nested = h.Context() //nolint:fatcontext // a chain of as many as there are paths
+		nested = h.Context() //nolint:fatcontext // the chain has one link per path
 	}
 	return lockAll(nested, all)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// logged returns the first line of a log with all of the words.
+// logged returns the first line of the log that contains all words.
 func logged(z *zkr, words ...string) string {
 	for line := range strings.Lines(z.err.String()) {
 		all := true
@@ -30,7 +30,7 @@ func logged(z *zkr, words ...string) string {
 	return ""
 }
 
-// TestLog_OfAServiceTellsEachChange: there is no terminal, as below systemd.
+// TestLog_OfAServiceTellsEachChange runs zkr without a terminal, as systemd does.
 func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	srv := zktest.Run(t)
 	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "300")
@@ -47,7 +47,7 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="resigned at /app/leader"`))
 }
 
-// TestLog_OfALossNamesTheServer, and the reason once.
+// TestLog_OfALossNamesTheServer: the log names the server, and the reason once.
 func TestLog_OfALossNamesTheServer(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -68,7 +68,7 @@ func TestLog_OfALossNamesTheServer(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(line, "deadline"))
 }
 
-// TestLog_OfSidecar: a candidate logs its term, without a terminal too.
+// TestLog_OfSidecar: a candidate logs its term even without a terminal.
 func TestLog_OfSidecar(t *testing.T) {
 	srv := zktest.Run(t)
 	_, z := sidecarClient(t, address(t, srv, "a"), "--elect", "/app/leader")
@@ -81,7 +81,7 @@ func TestLog_OfSidecar(t *testing.T) {
 	assert.Equal(t, 143, z.status(t))
 }
 
-// TestLog_TheLastLineIsJSONToo: what reads a log of JSON need not know another form.
+// TestLog_TheLastLineIsJSONToo: a consumer of JSON logs need not handle any other format.
 func TestLog_TheLastLineIsJSONToo(t *testing.T) {
 	for _, args := range [][]string{
 		{"--log=json", "lock", "--connect-timeout=0.2", "/p", "--", "true"},

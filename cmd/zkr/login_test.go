@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// portOf starts zkr serve at a port of the loopback, and returns its host:port.
+// portOf starts zkr serve on a loopback port and returns its host:port.
 func portOf(t *testing.T, servers string, args ...string) (string, *zkr) {
 	t.Helper()
 	z := command(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
@@ -56,10 +56,13 @@ func TestServe_Token(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		require.Equal(t, http.StatusOK, get(path, nothing), path)
 	}
-	for _, path := range []string{"/", "/leader", "/self", "/events", "/metrics", "/ui/", "/ui/app.js", "/readyz/../leader"} {
+	for _, path := range []string{
+		"/", "/leader", "/self", "/events", "/metrics", "/ui/", "/ui/app.js",
+		"/readyz/../leader",
+	} {
 		require.Equal(t, http.StatusUnauthorized, get(path, nothing), path)
 	}
-	answer, err := http.Get("http://" + at + "/readyz") //nolint:noctx // it ends with the test
+	answer, err := http.Get("http://" + at + "/readyz") //nolint:noctx // ends with the test
 	require.NoError(t, err)
 	_, text := read(t, answer)
 	require.Equal(t, `{"state":"ready"}`+"\n", text, "who has no token learns no names of servers")

@@ -1,9 +1,9 @@
-// Command zkr runs any program under a lock in ZooKeeper, or as the leader. It stops the program before the lock can pass to
-// another holder.
+// Command zkr runs any program under a lock in ZooKeeper, or as the leader. It stops the program before another holder
+// can acquire the lock.
 //
 //	zkr lock /jobs/nightly -- /usr/local/bin/nightly --full
 //
-// The command help of each verb shows an example first.
+// The help of each verb starts with an example.
 package main
 
 import (

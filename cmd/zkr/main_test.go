@@ -26,7 +26,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asZkr in the environment makes the test binary zkr itself, and nameServer has it resolve names at an address.
+// The environment variable asZkr makes the test binary run as zkr itself; nameServer is the address of the name server
+// that it uses.
 const (
 	asZkr      = "ZKRECIPES_TEST_AS_ZKR"
 	nameServer = "ZKRECIPES_TEST_NAME_SERVER"
@@ -47,8 +48,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// stopIgnoring restores the default effect, in the processes that the tests start, of the signals that nohup, or the
-// & of a shell, has made the tests ignore. If the tests catch a signal, it has its default effect in those processes.
+// stopIgnoring restores the default disposition, in the processes that the tests start, of signals that nohup or the &
+// of a shell made the tests ignore: a signal that the tests catch is reset to its default in those processes.
 func stopIgnoring() {
 	for _, one := range signals.Handled {
 		if signal.Ignored(one) {
@@ -60,19 +61,19 @@ func stopIgnoring() {
 // asProgram as the first argument makes the test binary the program that counts interrupts.
 const asProgram = "__counts-interrupts"
 
-// zkr is zkr as another process, against an address of the server that faults find by the label.
+// zkr is a zkr process, connected to a server address whose label faults can select.
 type zkr struct {
 	*exec.Cmd
 	out, err bubble.Buffer
 }
 
-// address opens an address of the server, whose clients have the label.
+// address opens an address of the server whose clients carry the label.
 func address(t *testing.T, srv *zktest.Server, label string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = srv.ServeAs(label, l) }) // it returns when the server is closed
+	serving.Go(func() { _ = srv.ServeAs(label, l) }) // returns when the server is closed
 	t.Cleanup(func() {
 		srv.Close()
 		serving.Wait()
@@ -80,10 +81,10 @@ func address(t *testing.T, srv *zktest.Server, label string) string {
 	return l.Addr().String()
 }
 
-// command prepares zkr; the test may change it before it starts.
+// command prepares a zkr process, which the test may modify before starting it.
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // a zkr that hangs
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // kills a zkr that hangs
 	z := &zkr{Cmd: exec.CommandContext(ctx, os.Args[0], args...)}
 	t.Cleanup(func() {
 		cancel()
@@ -96,11 +97,11 @@ func command(t *testing.T, servers string, args ...string) *zkr {
 	})
 	z.Env = append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+servers)
 	z.Stdout, z.Stderr = &z.out, &z.err
-	z.WaitDelay = 5 * time.Second // a frozen one ends late as well
+	z.WaitDelay = 5 * time.Second // a frozen process ends late as well
 	return z
 }
 
-// status waits for the end, and returns the exit status.
+// status waits for the process to end and returns its exit status.
 func (z *zkr) status(t *testing.T) int {
 	t.Helper()
 	err := z.Wait()
@@ -115,7 +116,7 @@ func (z *zkr) status(t *testing.T) int {
 	return ended.ExitCode()
 }
 
-// run runs zkr to its end.
+// run runs zkr to completion.
 func run(t *testing.T, servers string, args ...string) (status int, out, errs string) {
 	t.Helper()
 	z := command(t, servers, args...)
@@ -124,13 +125,16 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	return status, z.out.String(), z.err.String()
 }
 
-// withLimit runs zkr with longer and longer limits, until its message has all words. With a short limit, a slow zkr
-// may not know the reason yet. It returns the limit.
-func withLimit(t *testing.T, flag string, want int, words []string, servers string, args ...string) (limit time.Duration, out, errs string) {
+// withLimit runs zkr with increasing limits until its message contains all words, because a slow zkr may not know the
+// reason yet when a short limit ends. It returns the limit.
+func withLimit(
+	t *testing.T, flag string, want int, words []string, servers string, args ...string,
+) (limit time.Duration, out, errs string) {
 	t.Helper()
 	for limit = 200 * time.Millisecond; ; limit *= 2 {
 		var status int
-		status, out, errs = run(t, servers, append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
+		status, out, errs = run(t, servers,
+			append(args[:1:1], append([]string{flag + "=" + limit.String()}, args[1:]...)...)...)
 		require.Equal(t, want, status, errs)
 		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(errs, word) })
 		if !missing || limit > 10*time.Second {
@@ -140,13 +144,13 @@ func withLimit(t *testing.T, flag string, want int, words []string, servers stri
 	}
 }
 
-// eventually waits for a condition, for less time than programs of the tests sleep.
+// eventually waits for a condition, for less time than the programs of the tests sleep.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, 50*time.Second, 20*time.Millisecond, what)
 }
 
-// gone reports whether a process has ended, even if its parent does not know yet.
+// gone reports whether a process has ended, even if its parent has not reaped it yet.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

@@ -36,7 +36,7 @@ func newMan(_ *app) *cobra.Command {
 	}
 }
 
-// writePages writes the page of a command, and those of the commands below it.
+// writePages writes the page of a command and, recursively, those of its subcommands.
 func writePages(cmd *cobra.Command, dir string) error {
 	for _, verb := range cmd.Commands() {
 		if verb.IsAvailableCommand() && !verb.IsAdditionalHelpTopicCommand() {
@@ -56,10 +56,10 @@ func writePages(cmd *cobra.Command, dir string) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"), []byte(text), 0o644)
 }
 
-// entry is a term and what it means.
+// entry is a term and its meaning.
 type entry struct{ term, meaning string }
 
-// manSections are the sections of a manual page that cobra does not write.
+// manSections returns the sections of a manual page that cobra does not write.
 func manSections(cmd *cobra.Command) string {
 	return section("EXIT STATUS", statuses(cmd)) + section("ENVIRONMENT", variables(cmd)) + section("FILES", files(cmd))
 }
@@ -78,23 +78,31 @@ func section(title string, entries []entry) string {
 	return text.String() + "\n"
 }
 
-// runsProgram reports whether a command runs a program, as zkr does as a whole; locks reports whether it does so under a lock.
+// runsProgram reports whether a command runs a program, which the root command counts as; locks reports whether it does
+// so under a lock.
 func runsProgram(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup("shell") != nil || !cmd.HasParent()
 }
 func locks(cmd *cobra.Command) bool { return runsProgram(cmd) && cmd.Name() != "register" }
 
-// ownStatuses are what some verbs end with beside what all do.
+// ownStatuses are the exit statuses of single verbs, in addition to those that all verbs share.
 var ownStatuses = map[string][]entry{
-	"held":   {{"0", "The lock is proven at this moment."}, {"66", "It cannot be told whether it is."}, {"79", "The lock is lost or not proven."}},
+	"held": {
+		{"0", "The lock is proven at this moment."},
+		{"66", "held cannot tell whether it is."},
+		{"79", "The lock is lost or not proven."},
+	},
 	"check":  {{"0", "The holder is there."}, {"79", "It has gone."}},
 	"status": {{"1", "With --stuck: a queue is shown."}},
-	"wait":   {{"75", "--wait is over."}},
+	"wait":   {{"75", "--wait has elapsed."}},
 	"leader": {{"1", "There is no candidate."}},
 	"limit":  {{"1", "There is no such node to print."}},
 	"revoke": {{"1", "There is no contender to ask."}},
-	"break":  {{"1", "There is no such contender, or the answer is no."}, {"125", "Refused for want of --alive or --foreign, or another failure of zkr."}},
-	"doctor": {{"1", "There is something to look at."}},
+	"break": {
+		{"1", "There is no such contender, or the answer is no."},
+		{"125", "--alive or --foreign is required, or any other failure of zkr."},
+	},
+	"doctor": {{"1", "There are findings."}},
 }
 
 func statuses(cmd *cobra.Command) []entry {
@@ -103,48 +111,56 @@ func statuses(cmd *cobra.Command) []entry {
 	case cmd.Name() == "shard":
 		all = append(all, entry{"0", "zkr has left, whatever the status of its programs."})
 	case runsProgram(cmd):
-		all = append(all, entry{"0-255", "That of the program, or 128+n if signal n has killed it; unless zkr ends with one of its own."})
+		all = append(all,
+			entry{"0-255", "The program's, or 128+n if signal n killed it, unless zkr exits with a status of its own."})
 	case len(all) == 0 || all[0].term != "0":
 		all = append([]entry{{"0", "Success."}}, all...)
 	}
 	all = append(all, entry{"64", "Wrong usage."}, entry{"69", "No server was reached within --connect-timeout."},
-		entry{"77", "The credentials are refused, or the access list forbids it."})
+		entry{"77", "The credentials were refused, or an ACL denies access."})
 	if locks(cmd) {
-		all = append(all, entry{"75", "Another holder is in the way: see --try, --wait and --busy-status."},
-			entry{"79", "The lock was lost, and the program stopped."}, entry{"124", "--max-run was over."})
+		all = append(all, entry{"75", "Another holder has the lock: see --try, --wait and --busy-status."},
+			entry{"79", "The lock was lost, and the program was stopped."}, entry{"124", "--max-run was exceeded."})
 	}
 	if runsProgram(cmd) {
 		all = append(all, entry{"126", "The program cannot be executed."}, entry{"127", "The program was not found."})
 	}
 	if !slices.ContainsFunc(all, func(e entry) bool { return e.term == "125" }) {
-		all = append(all, entry{"125", "Another failure of zkr."})
+		all = append(all, entry{"125", "Any other failure of zkr."})
 	}
-	all = append(all, entry{"128+n", "Signal n came before there was a result."})
+	all = append(all, entry{"128+n", "Signal n arrived before there was a result."})
 	slices.SortStableFunc(all, func(a, b entry) int { return a.number() - b.number() })
-	return append(all, entry{"--own-status", "gives those of zkr other numbers."})
+	return append(all, entry{"--own-status", "maps the statuses of zkr to other numbers."})
 }
 
-// number is that at the beginning of a status.
+// number returns the number at the start of a status.
 func (e entry) number() (n int) {
 	_, _ = fmt.Sscan(e.term, &n) // each has one
 	return n
 }
 
-// programVariables are what the program learns from.
+// programVariables are the variables that zkr sets for the program.
 var programVariables = []entry{
-	{"ZKR_TOKEN", "In the program: the token, which is larger than all before. A line for each path."},
-	{"ZKR_PATH, ZKR_NODE", "In the program: the path of the lock, and the node of this holder. A line for each path."},
+	{"ZKR_TOKEN", "In the program: the token, larger than all before. One line per path."},
+	{"ZKR_PATH, ZKR_NODE", "In the program: the path of the lock, and the node of this holder. One line per path."},
 	{"ZKR_KIND", "In the program: mutex, read, write, permit, leader or shard."},
 	{"ZKR_ID, ZKR_SESSION", "In the program: the name of this holder, and its session."},
-	{"ZKR_VALID_UNTIL", "In the program: until when the lock was proven at its start. zkr held tells the present state."},
-	{"ZKR_STATE, ZKR_OUTER, ZKR_DEPTH", "In the program: for zkr held, and for a zkr that runs below this one."},
-	{"TMPDIR", "Where the directory of ZKR_STATE is made."},
+	{
+		"ZKR_VALID_UNTIL",
+		"In the program: until when the lock was proven when the program started. zkr held reports the current state.",
+	},
+	{"ZKR_STATE, ZKR_OUTER, ZKR_DEPTH", "In the program: for zkr held, and for a zkr that the program runs."},
+	{"TMPDIR", "Where the directory of ZKR_STATE is created."},
 }
 
 func variables(cmd *cobra.Command) []entry {
 	all := []entry{
-		{"ZKR_...", "Sets the flag of that name: ZKR_SESSION_TIMEOUT sets --session-timeout. A flag that is typed goes first." + typed(cmd)},
-		{"ZOOKEEPER_SERVERS", "The servers, if neither --servers nor ZKR_SERVERS is given."},
+		{
+			"ZKR_...",
+			"Sets the flag of that name: ZKR_SESSION_TIMEOUT sets --session-timeout. The command line takes precedence." +
+				typed(cmd),
+		},
+		{"ZOOKEEPER_SERVERS", "The servers, if neither --servers nor ZKR_SERVERS is set."},
 		{"KRB5_CONFIG, KRB5CCNAME", "With --kerberos: the configuration, and the cache of the ticket."},
 	}
 	switch {
@@ -154,16 +170,16 @@ func variables(cmd *cobra.Command) []entry {
 			all = append(all, entry{"ZKR_SHARD", "In the program: the name of its shard."})
 		}
 	case cmd.Name() == "leader":
-		all = append(all, entry{"ZKR_LEADER, ZKR_TOKEN", "In the line of --exec: the leader, and its token."})
+		all = append(all, entry{"ZKR_LEADER, ZKR_TOKEN", "In the command of --exec: the leader and its token."})
 	case cmd.Name() == "held":
 		all = append(all, entry{"ZKR_STATE", "The file to read, which zkr sets for its program."})
 	case cmd.Name() == "check":
-		all = append(all, entry{"ZKR_PATH, ZKR_TOKEN", "What to ask for without --path and --token, as zkr sets it for its program."})
+		all = append(all, entry{"ZKR_PATH, ZKR_TOKEN", "The defaults of --path and --token, which zkr sets for its program."})
 	}
 	return all
 }
 
-// typed names the flags of a verb that the environment does not set.
+// typed names the flags of a verb that the environment cannot set.
 func typed(cmd *cobra.Command) string {
 	var names []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -179,23 +195,35 @@ func typed(cmd *cobra.Command) string {
 
 func files(cmd *cobra.Command) []entry {
 	all := []entry{
-		{"--auth-file", "A line scheme:credential for each credential; lines that begin with # do not count. Only the user of zkr should be able to read it."},
-		{"--tls-ca, --tls-cert, --tls-key, --kerberos-keytab", "They are read again for each connection, and may change while zkr runs."},
+		{"--auth-file", "One line scheme:credential per credential; lines that start with # are ignored. " +
+			"Only the user of zkr should be able to read it."},
+		{
+			"--tls-ca, --tls-cert, --tls-key, --kerberos-keytab",
+			"These are read again for each connection, and may change while zkr runs.",
+		},
 		{"/etc/krb5.conf", "With --kerberos: the configuration, unless KRB5_CONFIG names another."},
 	}
 	if locks(cmd) {
-		all = append(all, entry{"$TMPDIR/zkr-*/state", "Until when the lock is proven, for zkr held. Removed at the end."})
+		all = append(all,
+			entry{"$TMPDIR/zkr-*/state", "Until when the lock is proven, for zkr held. zkr removes it when it ends."})
 	}
 	if cmd.Flags().Lookup("metrics-file") != nil {
-		all = append(all, entry{"--metrics-file", "Metrics for the textfile collector of node_exporter; the next run keeps what it does not know better."})
+		all = append(all,
+			entry{
+				"--metrics-file",
+				"Metrics for the textfile collector of node_exporter; the next run keeps values that it does not update.",
+			})
 	}
 	switch cmd.Name() {
 	case "serve":
-		all = append(all, entry{"--history", "The changes of holders that the page shows, of one zkr serve alone."},
-			entry{"--break-key-file", "The key of --allow-break, new at each start, for its owner alone."},
-			entry{"--http-token-file, --http-cert, --http-key, --http-client-ca", "They are read again when they are needed."})
+		all = append(all, entry{"--history", "The changes of holders that the page shows. Use one file per zkr serve."},
+			entry{"--break-key-file", "The key of --allow-break, new at each start and readable only by its owner."},
+			entry{
+				"--http-token-file, --http-cert, --http-key, --http-client-ca",
+				"These are read again whenever they are needed.",
+			})
 	case "elect":
-		all = append(all, entry{"/usr/share/doc/zkr/examples/worker.service", "A unit of systemd, in the packages."})
+		all = append(all, entry{"/usr/share/doc/zkr/examples/worker.service", "A systemd unit, included in the packages."})
 	}
 	return all
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
-// metricsFlags say where a zkr that runs a program reports its metrics.
+// metricsFlags select where a zkr that runs a program reports its metrics.
 type metricsFlags struct {
 	addresses []string
 	file      string
@@ -26,22 +26,23 @@ type metricsFlags struct {
 }
 
 func (m *metricsFlags) add(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&m.addresses, "metrics-http", nil, "`address` at which to answer /metrics, /healthz and /readyz; unix:/path for a socket")
+	flags.StringSliceVar(&m.addresses, "metrics-http", nil,
+		"`address` on which to serve /metrics, /healthz and /readyz; unix:/path for a socket")
 }
 
 func (m *metricsFlags) check() error {
-	// node_exporter reads no other file, and does not say so.
+	// node_exporter silently ignores files of any other name.
 	if m.file != "" && filepath.Ext(m.file) != ".prom" {
 		return exit.Usagef("--metrics-file %s: want a name that ends in .prom: node_exporter reads no other file", m.file)
 	}
-	// To read a pipe takes for ever, and a directory cannot be replaced.
+	// Reading a pipe would block forever, and a directory cannot be replaced.
 	if info, err := os.Stat(m.file); m.file != "" && err == nil && !info.Mode().IsRegular() {
 		return exit.Usagef("--metrics-file %s: want a regular file, not %v", m.file, info.Mode())
 	}
 	return checkAddresses("metrics-http", m.addresses)
 }
 
-// checkAddresses refuses what is not an address to listen at.
+// checkAddresses rejects strings that are not addresses to listen on.
 func checkAddresses(flag string, addresses []string) error {
 	for _, address := range addresses {
 		if err := web.CheckAddress(address); err != nil {
@@ -51,7 +52,7 @@ func checkAddresses(flag string, addresses []string) error {
 	return nil
 }
 
-// newSite is a site with /healthz, /readyz and /metrics.
+// newSite returns a site with /healthz, /readyz and /metrics.
 func (a *app) newSite(client *conn.Client, metrics ...prometheus.Collector) *web.Site {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics...)
@@ -61,8 +62,11 @@ func (a *app) newSite(client *conn.Client, metrics ...prometheus.Collector) *web
 	return site
 }
 
-// tellMetrics answers requests for metrics until stop. An address that cannot be had does not keep the program from its work.
-func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client, metrics ...prometheus.Collector) (stop func()) {
+// tellMetrics serves metrics until stop is called. An address that is unavailable does not keep the program from
+// running.
+func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client,
+	metrics ...prometheus.Collector,
+) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	site := a.newSite(client, metrics...)
 	var running sync.WaitGroup
@@ -77,7 +81,7 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	}
 }
 
-// metricsName is the name of a lock in metrics: its path, or the end of a long one.
+// metricsName returns the name of a lock in metrics: its path, or the end of a long path.
 func metricsName(path string) string {
 	const most, cut = 100, "…"
 	if len(path) <= most {
@@ -90,7 +94,7 @@ func metricsName(path string) string {
 	return cut + end
 }
 
-// collect makes the collector if an address serves metrics.
+// collect creates the collector if an address serves metrics.
 func (m *metricsFlags) collect() (err error) {
 	if len(m.addresses) > 0 {
 		m.collector, err = zkprom.New()

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestMetrics_OfAJob: each machine reports how its last run ended, and when the job succeeded on any machine.
+// TestMetrics_OfAJob: each machine reports how its last run ended, and when the job last succeeded on any machine.
 func TestMetrics_OfAJob(t *testing.T) {
 	srv := zktest.Run(t)
 	run1 := func(file, value, line string, want int) string {
@@ -41,17 +41,18 @@ func TestMetrics_OfAJob(t *testing.T) {
 	run1(second, "22", `test -z "$ZKR_METRICS_FILE"`, 0)
 	text = run1(first, "22", "false", 0)
 	assert.Contains(t, text, `zkr_last_run_status{name="/jobs/nightly"} 3`)
-	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "the other machine has done it")
+	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`,
+		"the other machine has done it")
 }
 
-// throughSocket asks whoever listens at a socket.
+// throughSocket returns a client that connects to a socket.
 func throughSocket(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 }
 
-// TestMetrics_OfALeader: they name the election, and its address is no reason not to lead.
+// TestMetrics_OfALeader: metrics name the election. A metrics address that is taken does not prevent zkr from leading.
 func TestMetrics_OfALeader(t *testing.T) {
 	srv := zktest.Run(t)
 	socket := filepath.Join(t.TempDir(), "s")
@@ -90,7 +91,7 @@ func TestMetrics_Usage(t *testing.T) {
 	}
 }
 
-// TestMetrics_NamesAreShort: metrics have a name in each line, and the library takes 100 bytes.
+// TestMetrics_NamesAreShort: every line of the metrics contains a name, and the library accepts at most 100 bytes.
 func TestMetrics_NamesAreShort(t *testing.T) {
 	assert.Equal(t, "/p", metricsName("/p"))
 	long := metricsName("/" + strings.Repeat("ä", 60) + "/nightly")

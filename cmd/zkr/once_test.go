@@ -58,7 +58,7 @@ func TestOnce_AWaiterFindsItDone(t *testing.T) {
 	assert.Equal(t, 0, second.status(t))
 }
 
-// TestOnce_ARunThatWasAskedToStopIsNotRecorded: many programs end with 0 when they have obeyed SIGTERM.
+// TestOnce_ARunThatWasAskedToStopIsNotRecorded: many programs exit with 0 after SIGTERM.
 func TestOnce_ARunThatWasAskedToStopIsNotRecorded(t *testing.T) {
 	for name, ask := range map[string]func(t *testing.T, srv *zktest.Server, z *told){
 		"signal": func(t *testing.T, _ *zktest.Server, z *told) { require.NoError(t, z.Process.Signal(syscall.SIGTERM)) },
@@ -88,7 +88,7 @@ func TestOnce_TakesOnePath(t *testing.T) {
 	assert.Contains(t, errs, "--once with 2 paths")
 }
 
-// theWrite selects the transaction that writes the record.
+// theWrite matches the transaction that writes the record.
 var theWrite = zktest.Match{Op: zktest.OpMulti, Path: "^/p-done$"}
 
 func TestOnce_ALostLockWritesNoRecord(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestOutage_WhenTheProgramIsStopped prints the table in docs/guides/zkr-reference.md: how long after the loss of all servers the program is asked to
-// stop, and is killed. It goes by where in the rhythm of the pings the servers are lost.
+// TestOutage_WhenTheProgramIsStopped prints the table in docs/guides/zkr-reference.md: how long after the loss of all
+// servers the program is asked to stop, and is killed. Both depend on where between two pings the servers are lost.
 func TestOutage_WhenTheProgramIsStopped(t *testing.T) {
 	need.Asked(t, "a quiet machine")
 	const runs = 6
@@ -22,10 +22,14 @@ func TestOutage_WhenTheProgramIsStopped(t *testing.T) {
 		down    chan time.Time
 	}
 	var all []loss
-	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second} {
+	for _, timeout := range []time.Duration{
+		4 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second,
+		30 * time.Second,
+	} {
 		for i := range runs {
 			srv := zktest.Run(t)
-			z := start(t, srv, "a", "lock", "--session-timeout="+timeout.String(), "/p", "--", "sh", "-c", `trap "" TERM; sleep 300`)
+			z := start(t, srv, "a", "lock", "--session-timeout="+timeout.String(), "/p", "--", "sh", "-c",
+				`trap "" TERM; sleep 300`)
 			z.until(t, "started")
 			one := loss{z, timeout, make(chan time.Time, 1)}
 			time.AfterFunc(timeout/2+timeout*time.Duration(i)/(2*runs), func() {
@@ -50,7 +54,8 @@ func TestOutage_WhenTheProgramIsStopped(t *testing.T) {
 		least, most := extremes(asked[:])
 		first, last := extremes(killed[:])
 		t.Logf("| %v | %s to %s | %s to %s |", timeout, seconds(least), seconds(most), seconds(first), seconds(last))
-		require.Greater(t, least, timeout/5-timeout/20, "a healthy deadline is 0.45 of the timeout ahead, and a quarter of it is grace")
+		require.Greater(t, least, timeout/5-timeout/20,
+			"a healthy deadline is 0.45 of the timeout ahead, and a quarter of it is grace")
 		require.Less(t, last, timeout, "no server has ended the session")
 		all = all[runs:]
 	}

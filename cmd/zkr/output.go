@@ -19,24 +19,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
-// outputFlags say what to print, and how.
+// outputFlags select what to print, and in which format.
 type outputFlags struct {
 	format, log    string
 	quiet, verbose bool
 	own            statusMap
-	service        bool // the verb runs for long, so its messages go to a log
+	service        bool // the verb is long-running, so its messages go to a log
 }
 
 func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
-	flags.StringVar(&o.log, "log", "auto", "`format` of messages on standard error: text, json, or auto: plain sentences in a terminal")
-	flags.Var(&o.own, "own-status", "exit with other `statuses` where they are zkr's and not the program's: 64=193,79=194")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no messages but the last one of a failure")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
+	flags.StringVar(&o.log, "log", "auto",
+		"`format` of messages on standard error: text, json, or auto (text, but plain sentences in a terminal)")
+	flags.Var(&o.own, "own-status", "map exit `statuses` that are zkr's and not the program's to others: 64=193,79=194")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print no messages except the last one of a failure")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print more messages: every step, and the state of the connection")
 }
 
-// level is the least level of messages. In a log of a service each change counts. Otherwise there are only warnings
-// without a terminal: cron sends a mail for each message.
+// level returns the minimum level of messages. The log of a service records every change. Without a terminal, other
+// verbs only warn, because cron mails every message.
 func (o *outputFlags) level(terminal bool) slog.Level {
 	switch {
 	case o.verbose:
@@ -50,7 +51,7 @@ func (o *outputFlags) level(terminal bool) slog.Level {
 	}
 }
 
-// libraryLevel is the least level of what the connection logs.
+// libraryLevel returns the minimum level for messages of the connection.
 func (o *outputFlags) libraryLevel() slog.Level {
 	switch {
 	case o.verbose:
@@ -61,7 +62,7 @@ func (o *outputFlags) libraryLevel() slog.Level {
 	return slog.LevelWarn
 }
 
-// forOperators gives times a zone that all machines share, and errors the names of flags.
+// forOperators converts times to UTC and replaces names of options in errors by names of flags.
 func forOperators(_ []string, a slog.Attr) slog.Attr {
 	switch value := a.Value.Any().(type) {
 	case time.Time:
@@ -93,7 +94,7 @@ func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
 	return nil, exit.Usagef("--log %s: want text, json or auto", o.log)
 }
 
-// sentences prints messages for people in a terminal.
+// sentences is a handler that prints messages for people in a terminal.
 type sentences struct {
 	out   io.Writer
 	level slog.Level
@@ -103,8 +104,8 @@ type sentences struct {
 
 func (s *sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= s.level }
 
-// Handle prints the message, and its attributes if it is not an event. The sentence of an event has them, except the
-// reason.
+// Handle prints the message, followed by its attributes unless it is an event. The sentence of an event already
+// contains them, except for the reason.
 func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	line := "zkr: " + r.Message
 	var pairs []string
@@ -143,7 +144,7 @@ func (s *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (s *sentences) WithGroup(string) slog.Handler { return s }
 
-// louder passes on what has at least a level.
+// louder passes on records of at least the given level.
 type louder struct {
 	slog.Handler
 	least slog.Leveler
@@ -153,15 +154,16 @@ func (l *louder) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= l.least.Level() && l.Handler.Enabled(ctx, level)
 }
 
-// table is a result: what -o json prints, and rows for people. The first column of each row is what -o value prints, or the first ones.
+// table is a result: the value for -o json, and rows for people. -o value prints the first column of each row, or the
+// first values columns.
 type table struct {
-	values int      // how many columns -o value prints, with tabs between them; 0 is one
-	header []string // none if the rows speak for themselves
+	values int      // number of columns that -o value prints, separated by tabs; 0 means one
+	header []string // empty if the rows are self-explanatory
 	rows   [][]string
 	json   any
 }
 
-// print prints a result on standard output, in the format of --output.
+// print prints a result to standard output in the format of --output.
 func (a *app) print(t table) error {
 	switch a.output.format {
 	case "json":
@@ -181,7 +183,7 @@ func (a *app) print(t table) error {
 	}
 	columns := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	if len(t.header) > 0 {
-		_, _ = fmt.Fprintln(columns, strings.Join(t.header, "\t")) // Flush has the error
+		_, _ = fmt.Fprintln(columns, strings.Join(t.header, "\t")) // Flush returns the error
 	}
 	for _, row := range t.rows {
 		_, _ = fmt.Fprintln(columns, strings.Join(plainCells(row), "\t"))
@@ -208,5 +210,5 @@ func plainLines(text string) string {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
-// silent is for connections whose failures are results.
+// silent is for connections whose failures are reported as results.
 var silent = slog.New(slog.DiscardHandler)

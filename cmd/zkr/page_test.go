@@ -33,7 +33,7 @@ type seenChange struct {
 	Held        []string
 }
 
-// changesOf reads events until there are n changes.
+// changesOf reads events until it has seen n changes.
 func changesOf(t *testing.T, events *bufio.Reader, n int) (list []seenChange) {
 	t.Helper()
 	for len(list) < n {
@@ -45,7 +45,8 @@ func changesOf(t *testing.T, events *bufio.Reader, n int) (list []seenChange) {
 	return list
 }
 
-// TestPage_TellsWhatWasBeforeItWasOpened: a browser that comes later gets the changes that zkr has seen, and those after.
+// TestPage_TellsWhatWasBeforeItWasOpened: a browser that connects later gets the changes that zkr has seen before, and
+// all later ones.
 func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -91,14 +92,14 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	}
 }
 
-// TestPage_TellsLossesOfItsCandidate: zkr knows why its own candidate does not lead any more.
+// TestPage_TellsLossesOfItsCandidate: zkr knows why its own candidate no longer leads.
 func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 	srv := zktest.Run(t)
 	client, _ := sidecarClient(t, address(t, srv, "sidecar"), "--elect", "/app/leader", "--id", "pod-1")
 	events := eventsOf(t, client, "/ui/events")
 	nextEvent(t, events, "pod-1", `"current":true`)
 	for _, n := range srv.Tree("/app/leader") {
-		srv.LoseWatch(zktest.Label("sidecar"), n.Path) // or the server may report the deletion first
+		srv.LoseWatch(zktest.Label("sidecar"), n.Path) // or the server might report the deletion first
 	}
 	srv.Expire(srv.SessionOf("sidecar"))
 	for {
@@ -112,7 +113,8 @@ func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 	}
 }
 
-// TestPage_TellsWhenALockWasGranted: a node shows when its contender came, and zkr has seen when it was first.
+// TestPage_TellsWhenALockWasGranted: a node only shows when its contender joined, but zkr has seen when the contender
+// became the first.
 func TestPage_TellsWhenALockWasGranted(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -144,7 +146,7 @@ func TestPage_TellsWhenALockWasGranted(t *testing.T) {
 	require.Len(t, m.Changed[0].Granted, 1)
 }
 
-// TestPage_KeepsChangesInAFile: the next zkr shows what the last one has seen.
+// TestPage_KeepsChangesInAFile: the next zkr shows the changes that the previous one saw.
 func TestPage_KeepsChangesInAFile(t *testing.T) {
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "changes")

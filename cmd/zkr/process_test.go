@@ -36,14 +36,14 @@ func dial(t *testing.T, srv *zktest.Server, options ...conn.Option) *conn.Client
 	return c
 }
 
-// told is zkr that runs with the events of --events=3.
+// told is a zkr process that reports events by --events=3.
 type told struct {
 	*zkr
 	events *bufio.Scanner
-	late   float64 // seconds in which zkr did not run, as rest has read
+	late   float64 // seconds in which zkr did not run, as read by rest
 }
 
-// start starts zkr under a new label. It is killed if it outlives the test.
+// start starts zkr under a new label, and kills it if it outlives the test.
 func start(t *testing.T, srv *zktest.Server, label string, args ...string) *told {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -56,7 +56,7 @@ func start(t *testing.T, srv *zktest.Server, label string, args ...string) *told
 	return &told{zkr: z, events: bufio.NewScanner(read)}
 }
 
-// until waits for an event, and returns its keys.
+// until waits for an event and returns its keys.
 func (s *told) until(t *testing.T, event string) map[string]any {
 	t.Helper()
 	for s.events.Scan() {
@@ -72,7 +72,7 @@ func (s *told) until(t *testing.T, event string) map[string]any {
 	return nil
 }
 
-// rest returns the events up to the end, but those of a machine that is too busy.
+// rest returns the remaining events, except those that report a machine that is too busy.
 func (s *told) rest(t *testing.T) (seen []string) {
 	t.Helper()
 	for s.events.Scan() {
@@ -160,11 +160,12 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLoss_AsAFactWithGrace runs a shell whose child is a separate program by the time of the signal: until a forked
-// child has left the traps of its shell, the signal is lost on it.
+// TestLoss_AsAFactWithGrace runs a shell whose child has exec'd by the time of the signal: a forked child that has not
+// yet reset the traps of its shell would swallow the signal.
 func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
+	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c",
+		"trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 300' & wait")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Expire(srv.SessionOf("a"))
@@ -172,7 +173,7 @@ func TestLoss_AsAFactWithGrace(t *testing.T) {
 	assert.Equal(t, []string{"term", "lost", "exited"}, z.rest(t))
 }
 
-// TestLoss_KillsAfterTheGrace: what the signal did not end has the whole grace.
+// TestLoss_KillsAfterTheGrace: processes that the signal did not end have the whole grace.
 func TestLoss_KillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	const grace = time.Second
@@ -194,7 +195,7 @@ func TestLoss_KillsAfterTheGrace(t *testing.T) {
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
-// TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program another one.
+// TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program a second one.
 func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "a quiet machine")
@@ -213,7 +214,7 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	<-time.After(grace * 3 / 4)
 	require.NoError(t, z.Process.Signal(syscall.SIGSTOP))
 	eventually(t, "the guard kills the program", func() bool { return gone(pid) })
-	assert.Less(t, time.Since(lost), grace*13/8) // another grace would end after 14/8
+	assert.Less(t, time.Since(lost), grace*13/8) // a second grace would end after 14/8
 	require.NoError(t, z.Process.Signal(syscall.SIGCONT))
 	assert.Equal(t, exit.Lost, z.status(t))
 }
@@ -221,7 +222,8 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	srv := zktest.Run(t)
 	ready := filepath.Join(t.TempDir(), "ready")
-	z := start(t, srv, "a", "lock", "--on-loss=ignore", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
+	z := start(t, srv, "a", "lock", "--on-loss=ignore", "/p", "--", "sh", "-c",
+		"until test -e "+ready+"; do sleep 0.02; done")
 	z.until(t, "started")
 	srv.Expire(srv.SessionOf("a"))
 	z.until(t, "lost")
@@ -230,7 +232,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
-// TestPause_OfZkrEndsNothing: the program was stopped as soon as zkr resumed, although servers answered.
+// TestPause_OfZkrEndsNothing: zkr used to stop the program as soon as zkr resumed, although servers answered.
 func TestPause_OfZkrEndsNothing(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "a quiet machine")
@@ -251,7 +253,7 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 			t.Skipf("the machine is too busy: the pause took %v s", late)
 		}
 	}
-	<-time.After(timeout * 3 / 8) // contacts from after the pause count by then
+	<-time.After(timeout * 3 / 8) // by then, contacts from after the pause count
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	status, seen := z.status(t), z.rest(t)
 	if status != 143 && z.late > timeout.Seconds()/8 {
@@ -299,12 +301,14 @@ func TestLeftovers(t *testing.T) {
 		assert.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
 	})
 	t.Run("wait", func(t *testing.T) {
-		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c", "(sleep 0.3; echo last) & exit 3")
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c",
+			"(sleep 0.3; echo last) & exit 3")
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, "last\n", z.out.String())
 	})
 	t.Run("ignore", func(t *testing.T) {
-		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c", "sleep 1 >/dev/null 2>&1 3>&- & exit 3")
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c",
+			"sleep 1 >/dev/null 2>&1 3>&- & exit 3")
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
 	})
@@ -328,7 +332,8 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 137, z.status(t))
 
-	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
+	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		"trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	require.NoError(t, z.Process.Signal(syscall.SIGINT))
@@ -342,7 +347,8 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 }
 
 func TestForward_PassesSignalsOn(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		"trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
 	eventually(t, "the program runs", func() bool { return strings.Contains(z.err.String(), "ready") })
 	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
 	assert.Equal(t, 9, z.status(t))
@@ -362,7 +368,8 @@ func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
 func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 	srv := zktest.Run(t)
 	show := `echo "$ZKR_PATH $ZKR_KIND $ZKR_DEPTH $ZKR_TOKEN"; "$ZKR" held && "$ZKR" check && env | grep -c ^ZKR_TOKEN=`
-	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
+	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+
+		`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
 	require.Equal(t, 0, status, errs)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4, out)
@@ -374,7 +381,8 @@ func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
 }
 
 func TestEnvironment_OfSeveralPathsHasALineForEach(t *testing.T) {
-	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell", `echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
+	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell",
+		`echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, "/b\n/a\n2\n", out)
 }
@@ -393,7 +401,8 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 	assert.Equal(t, 143, z.status(t))
 }
 
-// TestElect_CredentialsRefused: a standby continues while the servers refuse it, and leads when they accept it again.
+// TestElect_CredentialsRefused: a standby keeps trying while the servers refuse its credentials, and leads once they
+// accept them again.
 func TestElect_CredentialsRefused(t *testing.T) {
 	srv := zktest.Run(t)
 	e, err := election.New(dial(t, srv), "/e")
@@ -404,7 +413,8 @@ func TestElect_CredentialsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
 	z := start(t, srv, "a", "elect", "--auth-file", auth, "/e", "--", "sleep", "300")
 	require.Eventually(t, func() bool { return len(srv.Children("/e")) == 2 }, 10*time.Second, 10*time.Millisecond)
-	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+	refuse := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpAuth, Times: -1},
+		zktest.Fail(zktest.CodeAuthFailed))
 	srv.Cut(zktest.Label("a"))
 	require.Eventually(t, func() bool { return refuse.Hits() >= 3 }, 10*time.Second, 10*time.Millisecond)
 	refuse.Remove()
@@ -418,23 +428,28 @@ func TestElect_CredentialsRefused(t *testing.T) {
 func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	t.Parallel()
 	count := filepath.Join(t.TempDir(), "count")
-	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
+	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c",
+		"echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))
-	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
+	assert.Equal(t, []string{
+		"acquired", "started", "exited", "released", "again", "acquired", "started", "exited",
+		"released",
+	}, z.rest(t))
 }
 
-// TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr, and then the group that zkr is in. That
-// counts as one signal.
+// TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr and then zkr's process group, which counts as
+// one signal.
 func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
-	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", `trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c",
+		`trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
 	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
-	for range 5 { // the kernel may make one of some
+	for range 5 { // the kernel may merge some of them
 		require.NoError(t, z.Process.Signal(os.Interrupt))
 	}
 	assert.Equal(t, 9, z.status(t))
 }
 
-// TestLeader_Asked: a request to release takes the place of the leader's name. It is not a name.
+// TestLeader_Asked: a request to release replaces the leader's name, and is not a name itself.
 func TestLeader_Asked(t *testing.T) {
 	srv := zktest.Run(t)
 	client := dial(t, srv)

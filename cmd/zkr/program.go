@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// split divides the arguments at the "--": the arguments of the verb come before it, and the program after it.
+// split divides the arguments at "--": the verb's arguments precede it, and the program follows it.
 func split(cmd *cobra.Command, args []string, shell string) (before, program []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
@@ -36,7 +36,7 @@ func shellCommand(line string) []string {
 	return []string{"/bin/sh", "-c", line}
 }
 
-// find looks the program up, before any lock is taken.
+// find resolves the program before any lock is acquired.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {

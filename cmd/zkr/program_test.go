@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// countInterrupts is a program for zkr to run. It reports each interrupt, until half a second after the first, and
-// exits with 5.
+// countInterrupts is a program for zkr to run. It reports each interrupt and exits with 5 half a second after the first
+// one.
 func countInterrupts() {
 	interrupts := make(chan os.Signal, 10)
 	signal.Notify(interrupts, os.Interrupt)

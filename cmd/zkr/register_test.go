@@ -23,7 +23,7 @@ import (
 
 const ordersNode = "/services/orders"
 
-// checked answers the checks of a program, and counts them.
+// checked answers the health checks of a program and counts them.
 type checked struct {
 	*httptest.Server
 	checks atomic.Int64
@@ -42,17 +42,18 @@ func newHealth(t *testing.T, status int) *checked {
 	return h
 }
 
-// pass lets some more checks happen.
+// pass waits for a few more checks.
 func (h *checked) pass(t *testing.T) {
 	t.Helper()
 	before := h.checks.Load()
 	eventually(t, "five checks", func() bool { return h.checks.Load() >= before+5 })
 }
 
-// registering starts zkr register with a line of the shell.
+// registering starts zkr register with a shell command line.
 func registering(t *testing.T, srv *zktest.Server, line string, flags ...string) *zkr {
 	t.Helper()
-	args := append([]string{"register", "--address=10.0.0.7", "--port=8080", "--check-interval=0.02", "--drain=0", "-v"}, flags...)
+	args := append([]string{"register", "--address=10.0.0.7", "--port=8080", "--check-interval=0.02", "--drain=0", "-v"},
+		flags...)
 	z := command(t, srv.Addr(), append(args, "--shell", line, "orders")...)
 	z.Env = append(z.Env, "OUT="+filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, z.Start())
@@ -61,12 +62,13 @@ func registering(t *testing.T, srv *zktest.Server, line string, flags ...string)
 
 func listed(srv *zktest.Server) bool { return len(srv.Children(ordersNode)) > 0 }
 
-// TestRegister_ListedWhileItServes: a program that is slow to start, and one whose check fails, is not listed. It is taken out before it
-// is asked to stop.
+// TestRegister_ListedWhileItServes: a program that is slow to start, or whose check fails, is not listed. It is taken
+// out before it is asked to stop.
 func TestRegister_ListedWhileItServes(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusServiceUnavailable)
-	z := registering(t, srv, `trap '"$ZKR" instances -o value orders >"$OUT"; echo told >>"$OUT"; exit 7' TERM; while :; do sleep 0.02; done`,
+	z := registering(t, srv,
+		`trap '"$ZKR" instances -o value orders >"$OUT"; echo told >>"$OUT"; exit 7' TERM; while :; do sleep 0.02; done`,
 		"--check="+h.URL, "--meta=zone=a", "--codec=spring")
 	h.pass(t)
 	require.False(t, listed(srv), "it does not serve yet")
@@ -96,7 +98,7 @@ func TestRegister_ListedWhileItServes(t *testing.T) {
 	}
 }
 
-// TestRegister_IgnoresTerm: the program is not listed while zkr waits for it, and is killed in the end.
+// TestRegister_IgnoresTerm: the program is not listed while zkr waits for it, and is eventually killed.
 func TestRegister_IgnoresTerm(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusOK)
@@ -108,7 +110,7 @@ func TestRegister_IgnoresTerm(t *testing.T) {
 	require.Contains(t, z.err.String(), "--stop-timeout is over")
 }
 
-// TestRegister_SecondSignal: it does not wait for the drain.
+// TestRegister_SecondSignal: a second signal does not wait for the drain.
 func TestRegister_SecondSignal(t *testing.T) {
 	srv := zktest.Run(t)
 	h := newHealth(t, http.StatusOK)
@@ -120,7 +122,7 @@ func TestRegister_SecondSignal(t *testing.T) {
 	require.Equal(t, 3, z.status(t), z.err.String())
 }
 
-// TestRegister_ProgramEnds: the status is the program's, it is taken out, and nothing of it is left.
+// TestRegister_ProgramEnds: zkr exits with the program's status, takes it out, and leaves no process behind.
 func TestRegister_ProgramEnds(t *testing.T) {
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "end")
@@ -131,11 +133,12 @@ func TestRegister_ProgramEnds(t *testing.T) {
 	require.False(t, listed(srv))
 }
 
-// TestRegister_PassesSignals: one that does not request a stop reaches the program at once, and the program stays
+// TestRegister_PassesSignals: a signal that does not request a stop reaches the program at once, and the program stays
 // listed.
 func TestRegister_PassesSignals(t *testing.T) {
 	srv := zktest.Run(t)
-	z := registering(t, srv, `trap 'echo reload' HUP; trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`, "--check=none")
+	z := registering(t, srv, `trap 'echo reload' HUP; trap 'exit 0' TERM; echo up; while :; do sleep 0.02; done`,
+		"--check=none")
 	eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
 	eventually(t, "reloaded", func() bool { return strings.Contains(z.out.String(), "reload") })
@@ -144,7 +147,7 @@ func TestRegister_PassesSignals(t *testing.T) {
 	require.Zero(t, z.status(t), z.err.String())
 }
 
-// TestRegister_IDIsTaken: the program runs, and is listed when the id is free.
+// TestRegister_IDIsTaken: the program runs, and is listed once the id is free.
 func TestRegister_IDIsTaken(t *testing.T) {
 	srv := zktest.Run(t)
 	d, err := discovery.New(dial(t, srv), "/services")
@@ -164,10 +167,10 @@ func TestRegister_IDIsTaken(t *testing.T) {
 	require.Zero(t, z.status(t), z.err.String())
 }
 
-// TestRegister_Checks: each kind of check fails at first, and passes then.
+// TestRegister_Checks: each kind of check first fails and then passes.
 func TestRegister_Checks(t *testing.T) {
 	srv := zktest.Run(t)
-	free := func() string { // a port at which nothing listens
+	free := func() string { // a port without a listener
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
@@ -176,7 +179,7 @@ func TestRegister_Checks(t *testing.T) {
 	listen := func(address string) {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() }) // it was only listened at
+		t.Cleanup(func() { _ = l.Close() }) // it only listened
 	}
 	file, address := filepath.Join(t.TempDir(), "ready"), free()
 	for check, passes := range map[string]func(){
@@ -218,7 +221,7 @@ func TestRegister_Usage(t *testing.T) {
 	require.False(t, listed(srv))
 }
 
-// TestInstances: as a table, as JSON, and as lines for scripts.
+// TestInstances: the list as a table, as JSON, and as lines for scripts.
 func TestInstances(t *testing.T) {
 	srv := zktest.Run(t)
 	d, err := discovery.New(dial(t, srv), "/services", discovery.WithCodec(discovery.Spring()))
@@ -245,7 +248,8 @@ func TestInstances(t *testing.T) {
 	_, out, _ = run(t, srv.Addr(), "instances", "--codec=spring", "-o", "value", "orders")
 	require.Equal(t, "10.0.0.7:8080\n", out)
 	_, out, _ = run(t, srv.Addr(), "instances", "--codec=spring", "-o", "json", "orders")
-	require.Contains(t, out, `"id":"a","address":"10.0.0.7","port":8080,"state":"up","metadata":{"instance_status":"UP","zone":"a"}`)
+	require.Contains(t, out,
+		`"id":"a","address":"10.0.0.7","port":8080,"state":"up","metadata":{"instance_status":"UP","zone":"a"}`)
 	require.Contains(t, out, `"current":false`)
 	_, out, _ = run(t, srv.Addr(), "instances")
 	require.Equal(t, "orders\n", out)
@@ -258,7 +262,7 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestInstances_Watch: each change is a list; a lost connection is reported in JSON.
+// TestInstances_Watch: each change yields a list; a lost connection is reported in JSON.
 func TestInstances_Watch(t *testing.T) {
 	srv := zktest.Run(t)
 	d, err := discovery.New(dial(t, srv), "/services")

@@ -23,12 +23,12 @@ func newRevoke(a *app) *cobra.Command {
 		Short: "Ask the holders of a lock to release it",
 		Example: `  zkr revoke /jobs/nightly
   zkr revoke --token 4294967311 /jobs/nightly && zkr wait /jobs/nightly`,
-		Long: `revoke asks all holders, or the contender with the token, to release. A holder decides what to do: a program that zkr runs is
-stopped by --on-revoke term, and other programs look at Hold.Revoked or Curator's RevocationListener. Programs that use kazoo
-cannot be asked.
+		Long: `revoke asks all holders, or the contender with the given token, to release. What follows is up to the
+holder: a program under zkr is stopped if --on-revoke term is set, and other programs watch
+Hold.Revoked or Curator's RevocationListener. Programs that use kazoo cannot be asked.
 
-Curator's rule is that the data of the node are the request alone. So the request takes the place of the ID, host and process:
-revoke prints them, and zkr status shows the session from then on.
+By Curator's convention, the request replaces the data of the node, and with it the ID, host and
+process: revoke prints them, and zkr status shows the session from then on.
 
 Exit status: 1 if there is no contender to ask.`,
 		Args: onePath,
@@ -41,7 +41,7 @@ Exit status: 1 if there is no contender to ask.`,
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&token, "token", 0, "`token` of the contender to ask; default all holders")
+	cmd.Flags().Int64Var(&token, "token", 0, "`token` of the contender to ask; default: all holders")
 	noEnv(cmd, "token")
 	return cmd
 }
@@ -75,7 +75,7 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	return a.print(t)
 }
 
-// askToRelease writes what Curator's Revoker writes. It reports false if the contender has left.
+// askToRelease writes the request of Curator's Revoker. It returns false if the contender has left.
 func askToRelease(ctx context.Context, client *conn.Client, c *survey.Contender) (bool, error) {
 	if c.Library != "curator" {
 		return false, fmt.Errorf("%s cannot be asked to release: it is a %s node", c.Node, c.Library)

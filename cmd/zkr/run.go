@@ -20,7 +20,9 @@ import (
 
 // open validates what it can before the lock is acquired, and connects. If a flag enables metrics, tell serves them
 // until stop is called.
-func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner, tell func(more ...prometheus.Collector) (stop func()), err error) {
+func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *supervise.Runner,
+	tell func(more ...prometheus.Collector) (stop func()), err error,
+) {
 	options, err := f.options(cmd)
 	if err != nil {
 		return nil, nil, err
@@ -54,13 +56,16 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (r *superv
 	}, err
 }
 
-// runOnce takes the lock, runs the program, and releases the lock.
-func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error)) error {
+// runOnce acquires the lock, runs the program, and releases the lock.
+func (a *app) runOnce(
+	cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
+) error {
 	return a.runWith(cmd, f, program, of, (*supervise.Runner).Term)
 }
 
-// runWith runs the program in one term, or in several, and gives the error for the exit status.
-func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
+// runWith runs the program for one or more terms and returns the error that determines the exit status.
+func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string,
+	of func(c *conn.Client) (*supervise.Target, error),
 	terms func(*supervise.Runner, context.Context, *supervise.Target) (supervise.Ending, error),
 ) error {
 	r, tell, err := a.open(cmd, f, program)
@@ -84,7 +89,7 @@ func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func
 	return exit.Program(end.Code)
 }
 
-// durationOf is a flag that was given; else it is negative.
+// durationOf returns the value of a flag that was set, and -1 otherwise.
 func durationOf(cmd *cobra.Command, name string, d duration) time.Duration {
 	if !cmd.Flags().Changed(name) {
 		return -1

@@ -37,37 +37,49 @@ type runFlags struct {
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.try, "try", false, "do not wait for other holders: exit with the busy status")
-	flags.VarP(&f.wait, "wait", "w", "wait so long at most, then exit with the busy status; 0 is --try; default without end")
-	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder is in the way")
-	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
-	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder, with host/pid behind it; default host/pid")
-	flags.StringVar(&f.data, "data", "", "`data` of the contender as they are, in place of --id")
-	flags.Var(&f.minHold, "min-hold", "hold the lock at least so long, also when the program has ended")
-	flags.Var(&f.maxRun, "max-run", "stop the program after so long, and exit with 124")
-	flags.StringVar(&f.onLoss, "on-loss", "kill", "when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal alone) or ignore; two may run but with kill")
-	flags.Var(&f.lossGrace, "loss-grace", "when the lock is lost already, grace before SIGKILL; two programs may run for so long")
-	flags.StringVar(&f.leftovers, "leftovers", "kill", "what the program has started and left running: kill, wait or ignore")
-	flags.StringVar(&f.onRevoke, "on-revoke", "ignore", "when another client asks for the lock: ignore, or term to stop the program")
-	flags.StringVar(&f.metrics.file, "metrics-file", "", "`file` for the textfile collector of node_exporter: the last run, its end, its status, the last success")
+	flags.BoolVar(&f.try, "try", false, "do not wait for other holders, but exit with the busy status")
+	flags.VarP(&f.wait, "wait", "w",
+		"maximum time to wait before exiting with the busy status; 0 means --try; default: no limit")
+	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder has the lock")
+	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder has the lock")
+	flags.StringVar(&f.id, "id", "", "`name` of this holder as shown to others, followed by host/pid; default: host/pid")
+	flags.StringVar(&f.data, "data", "", "verbatim `data` of the contender, instead of --id")
+	flags.Var(&f.minHold, "min-hold", "hold the lock for at least this long, even after the program has ended")
+	flags.Var(&f.maxRun, "max-run", "stop the program after this long, and exit with 124")
+	flags.StringVar(&f.onLoss, "on-loss", "kill",
+		"when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal only) or ignore; "+
+			"only kill prevents two holders from running at once")
+	flags.Var(&f.lossGrace, "loss-grace",
+		"grace before SIGKILL if the lock is already lost; two programs may run at once for this long")
+	flags.StringVar(&f.leftovers, "leftovers", "kill",
+		"what to do with processes that the program has left running: kill, wait or ignore")
+	flags.StringVar(&f.onRevoke, "on-revoke", "ignore",
+		"when another client requests the lock: ignore, or term to stop the program")
+	flags.StringVar(&f.metrics.file, "metrics-file", "",
+		"`file` for the textfile collector of node_exporter: last run, its end and status, last success")
 	f.addProgram(flags)
 }
 
-// addProgram adds those of shard, too, which runs several programs.
+// addProgram adds the flags shared with shard, which runs several programs.
 func (f *runFlags) addProgram(flags *pflag.FlagSet) {
-	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
-	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
+	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default: a quarter of the session timeout")
+	flags.Var(&f.lead, "kill-lead",
+		"time between SIGKILL and the deadline of the lock; default: 250ms plus a hundredth of the session timeout, "+
+			"at most a twentieth of it")
 	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
 	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
-	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
-	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
-	flags.BoolVar(&f.setuid, "allow-setuid", false, "let the program run set-user-id programs such as sudo, though zkr is not root; zkr cannot stop what runs as another user")
-	flags.BoolVar(&f.cgroup, "cgroup", false, "keep the program in a control group of its own, where Linux lets zkr make one; it then kills what runs as another user, too")
+	flags.Var(&f.stopTimeout, "stop-timeout", "time between a request to stop zkr and SIGKILL; default: no limit")
+	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, one line of JSON each")
+	flags.BoolVar(&f.setuid, "allow-setuid", false,
+		"allow the program to run set-user-id programs such as sudo although zkr is not root; "+
+			"zkr cannot stop processes of other users")
+	flags.BoolVar(&f.cgroup, "cgroup", false, "run the program in its own control group if zkr may create one on Linux; "+
+		"zkr then also kills processes of other users")
 	f.metrics.add(flags)
-	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
+	flags.StringVar(&f.shell, "shell", "", "run this shell command `line` instead of a program")
 }
 
-// check refuses values that no verb could use.
+// check rejects values that no verb accepts.
 func (f *runFlags) check() error {
 	for _, choice := range []struct {
 		flag, value string
@@ -87,7 +99,7 @@ func (f *runFlags) check() error {
 	return f.metrics.check()
 }
 
-// options are the checked flags, as they are after the environment was read.
+// options validates the flags, after the environment has been applied, and returns them as options.
 func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) {
 	if err := f.check(); err != nil {
 		return o, err
@@ -106,7 +118,7 @@ func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) 
 	return o, err
 }
 
-// signals returns the signal that asks the program to stop, and the signals that zkr passes on to the program.
+// signals returns the signal that asks the program to stop, and the signals to forward to the program.
 func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	soft, ok := signals.Named(f.signal)
 	if !ok {
@@ -121,7 +133,8 @@ func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	for name := range strings.SplitSeq(f.forward, ",") {
 		one, ok := signals.Named(name)
 		if !ok || !slices.Contains(signals.Handled, one) {
-			return nil, nil, exit.Usagef("--forward %s: want all, none, or names of signals that zkr can pass on, such as HUP,USR1", name)
+			return nil, nil,
+				exit.Usagef("--forward %s: want all, none, or names of signals that zkr can pass on, such as HUP,USR1", name)
 		}
 		forward = append(forward, one)
 	}

@@ -14,11 +14,12 @@ import (
 func newRLock(a *app) *cobra.Command {
 	return newLockOf(a, &cobra.Command{
 		Use:   "rlock [flags] PATH -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program beside other readers, while no writer runs",
+		Short: "Run a program while no writer runs, concurrently with other readers",
 		Example: `  zkr rlock /config -- deploy
   zkr rlock --wait 30s /config -- deploy`,
-		Long: `rlock takes the read-write lock at PATH for reading. Any number of readers hold it, or one writer. Readers and writers
-are let in in the order in which they came: a reader waits behind a writer that came before it.`,
+		Long: `rlock acquires the read-write lock at PATH for reading. Any number of readers can hold it, or one
+writer. Readers and writers are served in the order in which they arrive: a reader waits for a writer
+that came before it.`,
 	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
 		l, err := newRWLock(c, path, kazoo)
 		if err != nil {
@@ -38,7 +39,7 @@ func newWLock(a *app) *cobra.Command {
 		Use:     "wlock [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Short:   "Run a program while no reader and no other writer runs",
 		Example: `  zkr wlock /config -- edit-config`,
-		Long:    `wlock takes the read-write lock at PATH for writing: see rlock.`,
+		Long:    `wlock acquires the read-write lock at PATH for writing: see rlock.`,
 	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
 		l, err := newRWLock(c, path, kazoo)
 		if err != nil {
@@ -73,7 +74,9 @@ func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participa
 }
 
 // newLockOf completes a verb that runs a program under one lock.
-func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error)) *cobra.Command {
+func newLockOf(
+	a *app, cmd *cobra.Command, of func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error),
+) *cobra.Command {
 	var f runFlags
 	var kazoo bool
 	f.add(cmd)

@@ -38,7 +38,7 @@ func TestAuthFile_SASL(t *testing.T) {
 	}
 }
 
-// TestAccess_ServersThatRequireAuthentication: zkr named only SASL, and no flag, and ended with 125.
+// TestAccess_ServersThatRequireAuthentication: zkr used to name only SASL and no flag, and to exit with 125.
 func TestAccess_ServersThatRequireAuthentication(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithRequiredAuth("digest"))
 	for _, args := range [][]string{

@@ -16,11 +16,11 @@ func newSem(a *app) *cobra.Command {
 	var node string
 	cmd := newLockOf(a, &cobra.Command{
 		Use:   "sem -n LIMIT [flags] PATH -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program while fewer than a number of others run",
+		Short: "Run a program while fewer than a given number of others run",
 		Example: `  zkr sem -n 3 /rebuild -- rebuild-index
   zkr sem -n 8 -k 2 --try /gpu -- train`,
-		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
-the limit in ZooKeeper, where zkr limit changes it.`,
+		Long: `sem acquires permits of the semaphore at PATH. All callers must give the same limit, or the same
+--limit-node, which keeps the limit in ZooKeeper, where zkr limit changes it.`,
 	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
 		options := []semaphore.Option{semaphore.WithTracerName(metricsName(path))}
 		if node != "" {
@@ -51,8 +51,9 @@ the limit in ZooKeeper, where zkr limit changes it.`,
 		}
 		return nil
 	}
-	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "permits that there are")
-	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "permits to take, all or none")
-	cmd.Flags().StringVar(&node, "limit-node", "", "`path` of a node with the limit, which all callers follow; made with --limit if it is missing")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "total number of permits")
+	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "number of permits to acquire, all or none")
+	cmd.Flags().StringVar(&node, "limit-node", "",
+		"`path` of a node with the limit, which all callers follow; if missing, it is created with --limit")
 	return cmd
 }

@@ -31,14 +31,14 @@ func newServe(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{service: ""},
 		Use:         "serve [flags]",
-		Short:       "Tell over HTTP which candidate leads, and show all locks in a browser",
+		Short:       "Serve over HTTP which candidate leads, and show all locks in a browser",
 		Example: `  zkr serve --elect /app/leader --id "$POD_NAME"
   zkr serve --observe /app/leader
   zkr serve --elect /app/leader --http :4040 --http unix:/run/zkr/socket
   zkr serve --ui-root /jobs   # then open http://127.0.0.1:4040/ui/`,
-		Long: `serve answers HTTP requests. It only reads, but --elect makes it a candidate, and --allow-break lets the page delete contenders.
-It is for programs beside it, in any language: the default address is on the loopback, and reading needs no password
-unless --http-token-file asks for one.
+		Long: `serve answers HTTP requests. It only reads, except that --elect makes it a candidate, and --allow-break
+allows the page to delete contenders. It is a sidecar for programs in any language: the default address
+is on the loopback, and reading needs no password unless --http-token-file requires one.
 
   /         {"name": "..."} of the leader; 503 if it is not known
   /leader   leader, token, since, asOf; 404 if there is no candidate, 503 if the servers do not answer
@@ -48,31 +48,41 @@ unless --http-token-file asks for one.
   /metrics  for Prometheus                       /ui/      all locks and elections below --ui-root, live
   /resign   POST on a unix socket: this candidate resigns, and stands again at the end of the queue
 
-With --allow-break, serve makes a key at its start, and writes it to --break-key-file or shows it in the terminal. The page asks for
-it, shows the contender, and asks again before it deletes the contender, as zkr break does.`,
+With --allow-break, serve generates a key when it starts, and writes it to --break-key-file or shows it
+in the terminal. The page asks for the key, shows the contender, and asks for confirmation before it
+deletes the contender, as zkr break does.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), flags) },
 	}
-	cmd.Flags().StringSliceVar(&flags.addresses, "http", []string{"127.0.0.1:4040"}, "`address` to listen at, or several of them; unix:/path for a socket")
-	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "`name` that requests may give for this zkr, or several of them; addresses beyond the loopback then answer no others")
-	cmd.Flags().StringVar(&flags.tokenFile, "http-token-file", "", "answer at ports only who has the token in this `file`, as a bearer or a password; /healthz and /readyz answer everyone")
-	cmd.Flags().StringVar(&flags.encrypted.Cert, "http-cert", "", "serve TLS at ports, with the certificate in this PEM `file`; it may change")
+	cmd.Flags().StringSliceVar(&flags.addresses, "http", []string{"127.0.0.1:4040"},
+		"one or more `address`es to listen on; unix:/path for a socket")
+	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil,
+		"one or more host `name`s that requests may use for this zkr; "+
+			"addresses other than the loopback then answer no others")
+	cmd.Flags().StringVar(&flags.tokenFile, "http-token-file", "",
+		"`file` with the token that requests to TCP ports need, as a bearer token or password; "+
+			"/healthz and /readyz answer everyone")
+	cmd.Flags().StringVar(&flags.encrypted.Cert, "http-cert", "",
+		"serve TLS on TCP ports, with the certificate in this PEM `file`; it may change")
 	cmd.Flags().StringVar(&flags.encrypted.Key, "http-key", "", "PEM `file` with the key of --http-cert")
-	cmd.Flags().StringVar(&flags.encrypted.ClientCA, "http-client-ca", "", "answer only clients with a certificate by an authority in this PEM `file`")
-	cmd.Flags().StringVar(&flags.elect, "elect", "", "be a candidate at this `path`")
-	cmd.Flags().StringVar(&flags.observe, "observe", "", "tell which candidate leads at this `path`, and be none")
-	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default host/process")
+	cmd.Flags().StringVar(&flags.encrypted.ClientCA, "http-client-ca", "",
+		"answer only clients whose certificate is signed by an authority in this PEM `file`")
+	cmd.Flags().StringVar(&flags.elect, "elect", "", "be a candidate in the election at this `path`")
+	cmd.Flags().StringVar(&flags.observe, "observe", "", "report which candidate leads at this `path`, without being one")
+	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default: host/process")
 	cmd.Flags().StringVar(&flags.root, "ui-root", "/", "`path` of the subtree that the page shows; empty for no page")
-	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
-	cmd.Flags().StringVar(&flags.history, "history", "", "`file` that keeps the changes that the page shows")
-	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
-	cmd.Flags().StringVar(&flags.keyFile, "break-key-file", "", "`file` to which the key of --allow-break is written, for its owner alone; without it, the key is shown in the terminal")
+	cmd.Flags().Var(&flags.stuck, "stuck", "wait of the first waiter after which the page marks a queue")
+	cmd.Flags().StringVar(&flags.history, "history", "", "`file` in which to keep the changes that the page shows")
+	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "allow a browser that has the key to delete contenders")
+	cmd.Flags().StringVar(&flags.keyFile, "break-key-file", "",
+		"`file` for the key of --allow-break, readable only by its owner; "+
+			"default: show the key in the terminal")
 	noEnv(cmd, "allow-break")
 	flags.layout.add(cmd)
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that cannot be combined.
 func (f *serveFlags) check() error {
 	if f.elect != "" && f.observe != "" {
 		return exit.Usagef("--elect and --observe: want one of them")
@@ -112,7 +122,7 @@ func (f *serveFlags) check() error {
 	return err
 }
 
-// secure says who gets an answer of site, and whether others can read it.
+// secure sets who may use the site, and whether it is encrypted.
 func (f *serveFlags) secure(site *web.Site) error {
 	if f.tokenFile != "" {
 		if err := site.RequireToken(f.tokenFile); err != nil {
@@ -132,7 +142,8 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		return err
 	}
 	if flags.allowBreak && flags.keyFile == "" && !isTerminal(a.err) {
-		return exit.Usagef("--allow-break: standard error is no terminal, and a log must not have the key: give --break-key-file")
+		return exit.Usagef(
+			"--allow-break: standard error is no terminal, and a log must not have the key: give --break-key-file")
 	}
 	ctx, done := a.signals.Context(parent)
 	defer done()
@@ -180,7 +191,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	return site.Listen(ctx, flags.addresses)
 }
 
-// showQueues adds the page to site.
+// showQueues adds the page to the site.
 func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) error {
 	live, err := survey.Follow(client, flags.root)
 	if err != nil {

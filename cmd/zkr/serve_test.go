@@ -26,7 +26,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// sidecarClient runs zkr serve, and returns a client of its socket.
+// sidecarClient runs zkr serve and returns a client of its socket.
 func sidecarClient(t *testing.T, servers string, args ...string) (*http.Client, *zkr) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -49,7 +49,7 @@ func sidecarClient(t *testing.T, servers string, args ...string) (*http.Client, 
 	return client, z
 }
 
-// ask returns the status and the body of an answer.
+// ask returns the status and body of an answer.
 func ask(t *testing.T, client *http.Client, path string) (int, string) {
 	t.Helper()
 	answer, err := client.Get("http://zkr" + path)
@@ -57,16 +57,16 @@ func ask(t *testing.T, client *http.Client, path string) (int, string) {
 	return read(t, answer)
 }
 
-// read returns the status and the body of an answer.
+// read returns the status and body of an answer.
 func read(t *testing.T, answer *http.Response) (int, string) {
 	t.Helper()
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // read-only
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	return answer.StatusCode, string(text)
 }
 
-// nextEvent reads events until one has all of the words.
+// nextEvent reads events until one contains all words.
 func nextEvent(t *testing.T, events *bufio.Reader, words ...string) string {
 	t.Helper()
 	for {
@@ -94,14 +94,16 @@ func eventsOf(t *testing.T, client *http.Client, path string) *bufio.Reader {
 	return bufio.NewReaderSize(answer.Body, 1<<20)
 }
 
-// TestServe: a candidate leads, reports it in all ways, and resigns when it is stopped.
+// TestServe: a candidate leads, reports that in every way, and resigns when it is stopped.
 func TestServe(t *testing.T) {
 	srv := zktest.Run(t)
 	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1")
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	for path, want := range map[string]string{
 		"/": `{"name":"pod-1"}`, "/leader": `"leader":"pod-1"`, "/healthz": "alive", "/readyz": `"state":"connected"`,
-		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>", "/ui/app.js": "import", "/ui/style.css": "prefers-color-scheme",
+		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>",
+		"/ui/app.js": "import", "/ui/style.css": "prefers-color-scheme",
 	} {
 		status, text := ask(t, client, path)
 		require.Equal(t, http.StatusOK, status, path)
@@ -116,7 +118,7 @@ func TestServe(t *testing.T) {
 	require.Empty(t, srv.Children("/app/leader"))
 }
 
-// TestServe_StaleSocket: what a killed zkr has left is replaced, and the socket of a living one is not.
+// TestServe_StaleSocket: the socket that a killed zkr left behind is replaced, that of a running one is not.
 func TestServe_StaleSocket(t *testing.T) {
 	srv := zktest.Run(t)
 	at := "unix:" + filepath.Join(t.TempDir(), "s")
@@ -133,7 +135,7 @@ func TestServe_StaleSocket(t *testing.T) {
 	eventually(t, "it listens", func() bool { return strings.Contains(second.err.String(), "listening") })
 }
 
-// TestServe_Observe: it is not a candidate, reports changes, and names no leader once it is cut off.
+// TestServe_Observe: an observer is not a candidate, reports changes, and names no leader while it is cut off.
 func TestServe_Observe(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -176,7 +178,7 @@ func TestServe_Observe(t *testing.T) {
 	nextEvent(t, shown, `"gone":["/app/leader"]`, `"current":true`)
 }
 
-// TestServe_Forbidden: what may not be read hides nothing else, and the page says that it is not shown.
+// TestServe_Forbidden: an unreadable node hides nothing else, and the page reports that it is not shown.
 func TestServe_Forbidden(t *testing.T) {
 	srv := zktest.Run(t)
 	c := dial(t, srv, conn.WithIdentity("web1/42"))
@@ -191,17 +193,20 @@ func TestServe_Forbidden(t *testing.T) {
 	secret := zk.DigestACL(zk.PermAll, "joe", "secret")
 	_, err = c.Create(t.Context(), "/closed", nil, 0, secret...)
 	require.NoError(t, err)
-	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, secret...)
+	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil,
+		zk.FlagEphemeral|zk.FlagSequence, secret...)
 	require.NoError(t, err)
 
 	client, _ := sidecarClient(t, srv.Addr(), "--ui-root", "/")
-	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42", `"hidden":"2 nodes are not shown, such as /closed`)
+	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42",
+		`"hidden":"2 nodes are not shown, such as /closed`)
 	require.Contains(t, event, `"path":"/open"`)
 	require.NotContains(t, event, `"path":"/half"`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/half")
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"hidden":"1 node is not shown, /half/_c_`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/closed")
-	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`, `access list of /closed forbids read: see --auth-file`)
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`,
+		`access list of /closed forbids read: see --auth-file`)
 }
 
 func TestServe_Usage(t *testing.T) {
@@ -225,7 +230,7 @@ func TestServe_Usage(t *testing.T) {
 	}
 }
 
-// TestServe_Resign: the leader gives way to the next candidate, if a request comes by its socket.
+// TestServe_Resign: the leader gives way to the next candidate when a request arrives on its socket.
 func TestServe_Resign(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
@@ -235,7 +240,8 @@ func TestServe_Resign(t *testing.T) {
 		require.NoError(t, err)
 		return read(t, answer)
 	}
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	_, self := ask(t, client, "/self")
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("pod-2"), conn.WithLogger(silent))
 	require.NoError(t, err)
@@ -262,7 +268,8 @@ func TestServe_Resign(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status, text)
 	eventually(t, "it stands again", func() bool { return len(srv.Children("/app/leader")) == 2 })
 	require.NoError(t, term.Release(t.Context()))
-	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK },
+		30*time.Second, 10*time.Millisecond)
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, z.status(t), z.err.String())
 }

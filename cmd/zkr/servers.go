@@ -17,22 +17,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// each query of a server takes at most so long. What hangs is worth a line, not a minute.
+// serverPatience bounds each query of a server. A hanging server is worth a line of output, not a minute of waiting.
 const serverPatience = 5 * time.Second
 
-// connectString is what the user says of the ensemble.
+// connectString returns the connect string given by the user.
 func (a *app) connectString() string {
 	return cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
 }
 
-// servers are the addresses of the connect string, and the chroot behind them. SRV records are looked up.
+// servers returns the addresses in the connect string, resolving SRV records, and the chroot.
 func (a *app) servers(ctx context.Context) (addresses []string, chroot string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serverPatience, fmt.Errorf("no answer within %v", serverPatience))
 	defer cancel()
 	return conn.Servers(ctx, a.connectString())
 }
 
-// chroot is the path behind the servers.
+// chroot returns the path after the servers.
 func (a *app) chroot() string {
 	hosts := a.connectString()
 	if _, rest, ok := strings.Cut(hosts, "://"); ok {
@@ -42,7 +42,7 @@ func (a *app) chroot() string {
 	return "/" + path
 }
 
-// dialOne connects to one of the servers, and to no other.
+// dialOne connects to one server and to no other.
 func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.Option) (*conn.Client, error) {
 	options, err := a.connect.options()
 	if err != nil {
@@ -53,19 +53,20 @@ func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.O
 	return conn.Dial(ctx, server+chroot, append(append(options, conn.WithLogger(silent)), more...)...)
 }
 
-// What a server without a majority says to srvr, and what that means.
+// What a server without a majority answers to srvr, and what that means.
 const (
 	notServing = "not currently serving requests"
 	noMajority = "it does not serve: it is starting, or it has no contact with a majority of the servers"
 )
 
-// servesNot has a line for each server that says why it gives no session. What the error has said of a single one is left out.
+// servesNot returns a line for each server that explains why it grants no session. With a single server, it omits what
+// the error already contains.
 func (a *app) servesNot(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	addresses, _, err := a.servers(ctx)
 	if err != nil {
-		return "" // the error that led here says it
+		return "" // the original error covers it
 	}
 	lines := make([]string, len(addresses))
 	var asking sync.WaitGroup
@@ -93,7 +94,7 @@ func (a *app) servesNot(ctx context.Context) string {
 
 var errForbidden = errors.New("not allowed by 4lw.commands.whitelist")
 
-// word sends a four-letter word to a server, host:port, and returns the answer.
+// word sends a four-letter word to a server (host:port) and returns the answer.
 func (a *app) word(ctx context.Context, server, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -138,7 +139,7 @@ type sessions struct {
 	missing  error
 }
 
-// sessions asks all servers for their sessions. Only the leader knows all of them.
+// sessions asks every server for its sessions. Only the leader knows all of them.
 func (a *app) sessions(ctx context.Context) sessions {
 	s := sessions{known: map[int64]bool{}}
 	addresses, _, err := a.servers(ctx)
@@ -161,7 +162,8 @@ func (a *app) sessions(ctx context.Context) sessions {
 
 func leads(mode string) bool { return mode == "leader" || mode == "standalone" }
 
-// dumped are the sessions in an answer to dump. Below them it lists sessions with ephemeral nodes, which may be over.
+// dumped returns the sessions in an answer to dump. It stops before the list of ephemeral nodes, whose sessions may
+// have ended.
 func dumped(answer string) []int64 {
 	answer, _, _ = strings.Cut(answer, "ephemeral nodes dump:")
 	var ids []int64
@@ -175,7 +177,7 @@ func dumped(answer string) []int64 {
 	return ids
 }
 
-// field is the value in the line "name: value" of an answer.
+// field returns the value of the line "name: value" in an answer.
 func field(answer, name string) string {
 	for line := range strings.Lines(answer) {
 		if value, is := strings.CutPrefix(line, name+": "); is {

@@ -20,7 +20,7 @@ import (
 
 const srvName = "_zookeeper._tcp.example.com"
 
-// withSRV makes the fronts of a server known by SRV records, and returns how to run zkr with them.
+// withSRV publishes the fronts of a server as SRV records, and returns a function that runs zkr with them.
 func withSRV(t *testing.T, srv *zktest.Server) func(connect string, args ...string) *zkr {
 	t.Helper()
 	ns := names.Use(t)
@@ -43,7 +43,7 @@ func withSRV(t *testing.T, srv *zktest.Server) func(connect string, args ...stri
 	}
 }
 
-// TestSRV_EachVerbFindsTheServers: those that talk to each server by itself look up the records as well.
+// TestSRV_EachVerbFindsTheServers: verbs that contact each server individually look up the records as well.
 func TestSRV_EachVerbFindsTheServers(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	run := withSRV(t, srv)
@@ -52,7 +52,10 @@ func TestSRV_EachVerbFindsTheServers(t *testing.T) {
 		says string
 	}{
 		{[]string{"lock", "/q", "--", "true"}, ``},
-		{[]string{"doctor", "/q"}, `(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`},
+		{
+			[]string{"doctor", "/q"},
+			`(?s)\nzk1\.example\.com:\d+ .*\nzk2\.example\.com:\d+ .*\nzk3\.example\.com:\d+ .*all is well\n$`,
+		},
 		{[]string{"status", "-o", "value", "/q"}, `^free\n$`},
 	} {
 		z := run("dns-srv://"+srvName+"/app", x.args...)
@@ -79,13 +82,14 @@ func TestSRV_NoRecords(t *testing.T) {
 	require.Contains(t, z.err.String(), "want one name without a port, such as _zookeeper._tcp.example.com")
 }
 
-// TestEnsembleTracking_ServersReplaced: with the flag, zkr continues under its lock when the servers that it was
-// given are gone.
+// TestEnsembleTracking_ServersReplaced: with the flag, zkr keeps its lock after all servers that it was given are gone.
 func TestEnsembleTracking_ServersReplaced(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(5))
-	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m", "/leader", "--", "sleep", "1000")
+	z := command(t, srv.Fronts()[0].Addr()+","+srv.Fronts()[1].Addr(), "elect", "--ensemble-tracking", "--rebalance=1m",
+		"/leader", "--", "sleep", "1000")
 	require.NoError(t, z.Start())
-	eventually(t, "it knows the servers", func() bool { return strings.Contains(z.err.String(), "source=/zookeeper/config") })
+	eventually(t, "it knows the servers",
+		func() bool { return strings.Contains(z.err.String(), "source=/zookeeper/config") })
 	eventually(t, "it leads", func() bool { return strings.Contains(z.err.String(), "elected at /leader") })
 	leader := srv.Children("/leader")
 	srv.Fronts()[0].Stop()

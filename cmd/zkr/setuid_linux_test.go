@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// asRoot as the first argument makes the test binary a program that becomes root, as sudo does, if it may.
+// asRoot as the first argument makes the test binary a program that becomes root if it may, as sudo does.
 const asRoot = "__becomes-root"
 
 func init() {
@@ -30,7 +30,8 @@ func init() {
 	os.Exit(0)
 }
 
-// TestSetuid runs zkr as a user. Nothing used to report a program that had become root and could not be stopped.
+// TestSetuid runs zkr as an unprivileged user. A program that had become root and could not be stopped used to go
+// unreported.
 func TestSetuid(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
@@ -46,7 +47,7 @@ func TestSetuid(t *testing.T) {
 	}
 	srv := zktest.Run(t)
 	const told = "runs as another user, so zkr cannot stop it"
-	// as runs zkr as a user. If the program becomes root, it ends when zkr has reported it.
+	// as runs zkr as a user. A program that becomes root ends once zkr has reported it.
 	as := func(caps []uintptr, args ...string) (status int, errs string) {
 		z := command(t, srv.Addr(), append(append([]string{"lock", "--cgroup=false"}, args...), asRoot)...)
 		z.Path, z.Dir = program, "/"
@@ -78,7 +79,7 @@ func TestSetuid(t *testing.T) {
 	}
 	status, errs := as(nil, "/p", "--", root)
 	assert.Equal(t, 3, status, "it may not become root: %s", errs)
-	// A container may lack the capability. Reporting it needs no other privileges.
+	// A container may lack the capability. Reporting needs no other privileges.
 	status, errs = as([]uintptr{unix.CAP_SETUID}, "/p", "--", program)
 	assert.Contains(t, []int{0, 3}, status, errs)
 	status, errs = as(nil, "--allow-setuid", "/p", "--", root)

@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// shardFlags are what shard adds to the flags of a program.
+// shardFlags are the flags that shard adds to those of a program.
 type shardFlags struct {
 	names          []string
 	count          int
@@ -39,28 +39,32 @@ func newShard(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "shard [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Annotations: map[string]string{service: ""},
-		Short:       "Run a program for each shard that this machine has, and divide the shards among machines",
+		Short:       "Divide shards among machines, and run a program for each shard of this machine",
 		Example: `  zkr shard --count 12 /app/partitions -- consume --partition {}
   zkr shard --shards eu,us,asia /app/regions -- sync-region {}
   zkr shard --count 12 --id "$(hostname)" --return-grace 60 /app/partitions -- consume --partition {}`,
-		Long: `shard makes this machine a member at PATH. The members divide the shards, and each runs the program once for each shard
-that it has, under the lock of that shard and with the guarantees of "zkr lock": if the lock is about to be lost, or zkr is
-killed or stopped, the program and all that it has started is killed before another machine can have the shard.
+		Long: `shard makes this machine a member at PATH. The members divide the shards, and each runs the program
+once for each shard that it owns, under the lock of that shard and with the guarantees of "zkr lock":
+if the lock is about to be lost, or zkr is killed or stopped, the program and everything that it has
+started are killed before another machine can own the shard.
 
-{} in an argument stands for the name of the shard. So does ZKR_SHARD in the environment, also for --shell, where {} stays as it
-is. ZKR_TOKEN and the other variables are those of "zkr lock". All machines have the same shards: one of --shards, --count
-(0 to N-1, with as many digits each) or --shards-node, the node PATH/shards with a list of names in JSON, which may change.
+{} in an argument is replaced by the name of the shard, which is also in ZKR_SHARD. --shell replaces no
+{}, so use ZKR_SHARD there. ZKR_TOKEN and the other variables are those of "zkr lock". All machines
+must have the same shards: one of --shards, --count (0 to N-1, all with the same number of digits) or
+--shards-node, the node PATH/shards with a list of names in JSON, which may change.
 
-When a shard moves, --signal asks its program to stop, and SIGKILL follows after --stop-timeout. The next machine starts its
-own when all has ended. A program that ends by itself is started again after a pause: 0.1 s, twice as long after each further
-time, 30 s at most. A run of a minute starts the pauses anew. After --give-up failures in a row the shard goes to another machine.
+When a shard moves, --signal asks its program to stop, and SIGKILL follows after --stop-timeout. The
+next machine starts its program when all processes have ended. A program that exits by itself is
+restarted after a pause: 0.1 s at first, doubling each time, up to 30 s. A run of a minute resets the
+pauses. After --give-up failures in a row the shard moves to another machine.
 
-INT, TERM or QUIT makes zkr leave: it stops its programs one after the other, and the next owners start. After a session
-timeout, or a second signal, it stops all that still run together. With --return-grace, it stops all programs together, and
-their shards wait for this machine to return. Other signals are passed on to all programs. Programs read nothing: their
-standard input is empty.
+INT, TERM or QUIT makes zkr leave: it stops its programs one after another, and the next owners start.
+After a session timeout, or a second signal, it stops all remaining programs together. With
+--return-grace, it stops all programs together, and their shards wait for this machine to return. Other
+signals are passed on to all programs. The standard input of programs is empty.
 
-Exit status: 0 after it has left, whatever the status of its programs. A lock that is lost ends its program, not zkr.`,
+Exit status: 0 after it has left, whatever the status of its programs. A lost lock ends its program,
+not zkr.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -74,20 +78,22 @@ Exit status: 0 after it has left, whatever the status of its programs. A lock th
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.names, "shards", nil, "`names` of the shards")
-	flags.IntVar(&s.count, "count", 0, "so many shards, named by `number`")
-	flags.BoolVar(&s.node, "shards-node", false, "the shards are in the node PATH/shards, as a list of names in JSON")
-	flags.StringVar(&s.member, "id", "", "`name` of this member, one for each machine; default host-pid and random letters")
-	flags.IntVar(&s.weight, "weight", 1, "how much this member gets beside the others")
-	flags.IntVar(&s.giveUp, "give-up", 5, "after so many `failures` in a row, give the shard away")
-	flags.Var(&s.settle, "settle", "how long members must not have changed before shards move for balance alone")
-	flags.Var(&s.returnGrace, "return-grace", "after INT or TERM, shards wait so long for this member to return; needs --id")
+	flags.IntVar(&s.count, "count", 0, "`number` of shards, which are named by numbers")
+	flags.BoolVar(&s.node, "shards-node", false, "read the shards from the node PATH/shards, a list of names in JSON")
+	flags.StringVar(&s.member, "id", "",
+		"`name` of this member, unique to each machine; default: host-pid and random letters")
+	flags.IntVar(&s.weight, "weight", 1, "share of this member relative to the others")
+	flags.IntVar(&s.giveUp, "give-up", 5, "number of consecutive `failures` after which the shard is given away")
+	flags.Var(&s.settle, "settle", "how long members must be unchanged before shards move only for balance")
+	flags.Var(&s.returnGrace, "return-grace",
+		"how long shards wait for this member to return after INT or TERM; requires --id")
 	f.addProgram(flags)
-	flags.Lookup("stop-timeout").Usage = "after a program was asked to stop, wait so long before SIGKILL; default --grace"
+	flags.Lookup("stop-timeout").Usage = "time between asking a program to stop and SIGKILL; default: --grace"
 	noEnv(cmd, "shell", "shards", "count", "shards-node")
 	return cmd
 }
 
-// source is the set of shards.
+// source returns the set of shards.
 func (s *shardFlags) source() (shard.Source, error) {
 	given := 0
 	for _, is := range []bool{len(s.names) > 0, s.count != 0, s.node} {
@@ -106,7 +112,8 @@ func (s *shardFlags) source() (shard.Source, error) {
 		return shard.List(numbered(s.count)...), nil
 	}
 	for i, name := range s.names {
-		if strings.Contains(name, "/") || conn.ValidatePath("/"+name) != nil || name == "" || slices.Contains(s.names[:i], name) {
+		if strings.Contains(name, "/") || conn.ValidatePath("/"+name) != nil || name == "" ||
+			slices.Contains(s.names[:i], name) {
 			return shard.Source{}, exit.Usagef("--shards %s: want names without a slash, each once", name)
 		}
 	}
@@ -116,7 +123,7 @@ func (s *shardFlags) source() (shard.Source, error) {
 // maxCount is far above what fits into a plan.
 const maxCount = 1_000_000
 
-// numbered are the names of n shards, all of one length.
+// numbered returns the names of n shards, all of the same length.
 func numbered(n int) []string {
 	names, digits := make([]string, n), len(strconv.Itoa(n-1))
 	for i := range names {
@@ -128,10 +135,11 @@ func numbered(n int) []string {
 func (s *shardFlags) options(path string) []shard.Option {
 	options := []shard.Option{
 		shard.WithWeight(s.weight), shard.WithGiveUp(s.giveUp), shard.WithTracerName(metricsName(path)),
-		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)), shard.WithReturnGrace(time.Duration(s.returnGrace)),
+		shard.WithSettle(time.Duration(s.settle), 10*time.Duration(s.settle)),
+		shard.WithReturnGrace(time.Duration(s.returnGrace)),
 	}
 	if os.Getenv("ZKR_DEPTH") != "" && s.member == os.Getenv("ZKR_ID") {
-		s.member = "" // an outer zkr has set its own name
+		s.member = "" // an outer zkr set its own name
 	}
 	if s.member != "" {
 		options = append(options, shard.WithID(s.member))
@@ -139,7 +147,7 @@ func (s *shardFlags) options(path string) []shard.Option {
 	return options
 }
 
-// shard is a member until it is asked to stop.
+// shard runs a member until it is asked to stop.
 func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, program []string) error {
 	source, err := s.source()
 	if err != nil {
@@ -170,35 +178,37 @@ func (a *app) shard(cmd *cobra.Command, f *runFlags, s *shardFlags, at string, p
 	if err != nil {
 		return err
 	}
-	defer null.Close() //nolint:errcheck // it was only read
+	defer null.Close() //nolint:errcheck // read-only
 	_, forward, err := f.signals()
 	if err != nil {
 		return err
 	}
 	m := &shardMember{
-		app: a, runner: r, all: all, literal: f.shell != "", forward: forward, running: map[chan os.Signal]bool{}, command: r.Command(),
+		app: a, runner: r, all: all, literal: f.shell != "", forward: forward, running: map[chan os.Signal]bool{},
+		command: r.Command(),
 	}
 	m.command.Files, m.command.Terminal = []*os.File{null, a.out, a.err}, false
 	return m.run(cmd.Context(), source, patience)
 }
 
-// shardMember runs a program for each shard that it has.
+// shardMember runs a program for each shard that it owns.
 type shardMember struct {
 	*app
 	runner  *supervise.Runner
 	all     *shard.Shards
 	command child.Command
-	literal bool // {} stays as it is
+	literal bool // {} is not replaced
 	forward []os.Signal
 
 	mu      sync.Mutex
-	running map[chan os.Signal]bool // what takes the signals for each program
+	running map[chan os.Signal]bool // the channels that deliver signals to each program
 }
 
 var errAsked = errors.New("asked to stop")
 
-// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for it. After patience, all
-// programs that still run are asked together: no server may have answered, or the signal came before the member was there.
+// run serves shards until the member has left. The first signal makes it leave, unless its shards wait for its return.
+// After patience, all programs that still run are asked to stop together: perhaps no server answers, or the signal
+// arrived before the member had joined.
 func (m *shardMember) run(ctx context.Context, source shard.Source, patience time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -221,9 +231,9 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 			case !stopsMember(one, terminal):
 				m.pass(one)
 				continue
-			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr, and then its group
+			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr and then its group
 			case asked.IsZero() && patience > 0:
-				go func() { _ = m.all.Leave(ctx) }() // it ends with ctx, and Run reports its end
+				go func() { _ = m.all.Leave(ctx) }() // ends with ctx, and Run reports the result
 				late = time.After(patience)
 			default:
 				stop(errAsked)
@@ -233,13 +243,13 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 	}
 }
 
-// stopsMember reports whether a signal asks a member to stop. The end of a terminal does, but without one SIGHUP asks many programs to
-// read their configuration again.
+// stopsMember reports whether a signal asks a member to stop. SIGHUP does if zkr runs in a terminal, which has then
+// closed; without a terminal, SIGHUP asks many programs to reload their configuration.
 func stopsMember(one os.Signal, terminal bool) bool {
 	return one == os.Interrupt || one == syscall.SIGTERM || one == syscall.SIGQUIT || one == syscall.SIGHUP && terminal
 }
 
-// pass passes a signal on to all programs.
+// pass forwards a signal to all programs.
 func (m *shardMember) pass(one os.Signal) {
 	if !slices.Contains(m.forward, one) {
 		return
@@ -249,7 +259,7 @@ func (m *shardMember) pass(one os.Signal) {
 	for arrived := range m.running {
 		select {
 		case arrived <- one:
-		default: // as many wait as the kernel would keep
+		default: // as many are pending as the kernel would queue
 		}
 	}
 }
@@ -269,7 +279,8 @@ func (m *shardMember) serve(ctx context.Context, s *shard.Shard) error {
 	end, err := m.runner.Under(ctx, &supervise.Target{
 		Kind: "shard", Paths: []string{path.Dir(s.Path())},
 		Program: &supervise.Program{
-			Command: m.commandFor(s.Name), Env: []string{"ZKR_SHARD=" + s.Name}, Arrived: arrived, Tell: map[string]any{"shard": s.Name},
+			Command: m.commandFor(s.Name), Env: []string{"ZKR_SHARD=" + s.Name}, Arrived: arrived,
+			Tell: map[string]any{"shard": s.Name},
 		},
 	}, grant)
 	if err == nil && !end.Asked && !end.Lost && end.Code != 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// shardStage is a directory in which the programs of shards say that they run.
+// shardStage is a directory in which the programs of shards record that they run.
 type shardStage struct {
 	*testing.T
 	srv *zktest.Server
@@ -39,8 +39,8 @@ func newShardStage(t *testing.T) *shardStage {
 	return s
 }
 
-// shardProgram records its process, and each process of the owner before it that still runs. It starts another
-// process. Both ignore SIGTERM, so they run until SIGKILL.
+// shardProgram records its process, and any process of the previous owner that still runs. It starts another process.
+// Both ignore SIGTERM, so they run until SIGKILL.
 const shardProgram = `
 trap '' TERM
 old=$(cat "$DIR/$1.pid" 2>/dev/null)
@@ -52,7 +52,7 @@ echo "$$ $!" >"$DIR/$1.new" && mv "$DIR/$1.new" "$DIR/$1.pid"
 echo "$1 $ZKR_SHARD $WHO $ZKR_TOKEN $ZKR_PATH" >>"$DIR/log"
 wait`
 
-// long is for tests in which no member may lose its session, even if the machine stands still for a while.
+// long is for tests in which no member may lose its session, even if the machine stalls for a while.
 const long = "--session-timeout=30"
 
 // start starts a member under a new label.
@@ -66,15 +66,15 @@ func (s *shardStage) start(who string, flags ...string) *zkr {
 	return z
 }
 
-// pid is the process that works on a shard; 0 if none ever did.
+// pid returns the process that works on a shard, or 0 if there has been none.
 func (s *shardStage) pid(name string) int {
-	text, _ := os.ReadFile(filepath.Join(s.dir, name+".pid")) // none is 0
+	text, _ := os.ReadFile(filepath.Join(s.dir, name+".pid")) // 0 if there is none
 	first, _, _ := strings.Cut(string(text), " ")
 	pid, _ := strconv.Atoi(first)
 	return pid
 }
 
-// owners returns who works on which shard now.
+// owners returns which member currently works on each shard.
 func (s *shardStage) owners() map[string]string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	owners := map[string]string{}
@@ -87,7 +87,7 @@ func (s *shardStage) owners() map[string]string {
 	return owners
 }
 
-// served waits until the members have so many shards each.
+// served waits until each member serves the given number of shards.
 func (s *shardStage) served(want map[string]int) {
 	s.Helper()
 	eventually(s.T, fmt.Sprint(want), func() bool {
@@ -100,7 +100,7 @@ func (s *shardStage) served(want map[string]int) {
 	s.alone()
 }
 
-// alone requires that no program has begun beside another one of its shard.
+// alone requires that no program has started while another one of its shard was running.
 func (s *shardStage) alone() {
 	s.Helper()
 	text, _ := os.ReadFile(filepath.Join(s.dir, "overlap"))
@@ -147,7 +147,7 @@ func TestShard_DividesAndHandsOver(t *testing.T) {
 	}
 }
 
-// TestShard_Exclusion: the programs of a member that is held up have ended before those of the next one begin. It
+// TestShard_Exclusion: the programs of a member that is held up end before those of the next one begin. The member then
 // returns.
 func TestShard_Exclusion(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestShard_ReturnGrace(t *testing.T) {
 	require.Equal(t, before, s.owners())
 }
 
-// TestShard_AskedWhileNoServerAnswers: zkr ends when its programs have.
+// TestShard_AskedWhileNoServerAnswers: zkr ends once its programs have.
 func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
@@ -202,8 +202,8 @@ func TestShard_AskedWhileNoServerAnswers(t *testing.T) {
 	require.Empty(t, s.owners())
 }
 
-// TestShard_GuardKilled: what the guard of one program has left is killed, and the programs of the other shards
-// continue.
+// TestShard_GuardKilled: processes left behind by the killed guard of one program are killed, and the programs of the
+// other shards continue.
 func TestShard_GuardKilled(t *testing.T) {
 	t.Parallel()
 	s := newShardStage(t)
@@ -215,7 +215,8 @@ func TestShard_GuardKilled(t *testing.T) {
 	guard, err := strconv.Atoi(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[1])
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	eventually(t, "it is started again", func() bool { return gone(before[0]) && s.pid("0") != before[0] && !gone(s.pid("0")) })
+	eventually(t, "it is started again",
+		func() bool { return gone(before[0]) && s.pid("0") != before[0] && !gone(s.pid("0")) })
 	s.alone()
 	require.Equal(t, before[1:], s.pids()[1:])
 	for _, pid := range before[1:] {
@@ -223,7 +224,7 @@ func TestShard_GuardKilled(t *testing.T) {
 	}
 }
 
-// TestShard_GivesAway: a shard whose program fails goes to another machine.
+// TestShard_GivesAway: a shard whose program fails moves to another machine.
 func TestShard_GivesAway(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "shard", "--shards=a,b", "--give-up=1", "--settle=0", "--id=m1", "/p", "--",
@@ -242,11 +243,13 @@ func TestShard_GivesAway(t *testing.T) {
 	assert.Equal(t, 0, z.status(t))
 }
 
-// TestShard_Signals: zkr passes on a signal that does not stop it. At the first other signal zkr asks its programs to stop. SIGKILL follows.
+// TestShard_Signals: zkr forwards a signal that does not stop it. At the first one that does, zkr asks its programs to
+// stop, followed by SIGKILL.
 func TestShard_Signals(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=2", "--settle=0", "/p", "--",
-		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`, "sh", "{}")
+		"sh", "-c", `trap 'echo "usr1 $1"' USR1; trap 'echo "term $1"' TERM; echo "ready $1"; while :; do sleep 0.05; done`,
+		"sh", "{}")
 	require.NoError(t, z.Start())
 	says := func(words ...string) {
 		eventually(t, fmt.Sprint(words), func() bool {
@@ -261,12 +264,13 @@ func TestShard_Signals(t *testing.T) {
 	says("term 0", "term 1")
 }
 
-// TestShard_Hangup: SIGHUP asks programs to read their configuration again. --stop-timeout does not count from it, and a program that fails
-// after it has failed.
+// TestShard_Hangup: SIGHUP asks programs to reload their configuration. It does not start --stop-timeout, and a program
+// that fails after it has failed.
 func TestShard_Hangup(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "shard", "--count=1", "--settle=0", "--stop-timeout=0.1", "/p", "--",
-		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; i=$((i+n)); done; echo lasted; exit 3`)
+		"sh", "-c", `trap 'echo hup; n=$((n+1))' HUP; n=0; i=0; echo ready; while test $i -lt 20; do sleep 0.05; `+
+			`i=$((i+n)); done; echo lasted; exit 3`)
 	require.NoError(t, z.Start())
 	eventually(t, "it is ready", func() bool { return strings.Contains(z.out.String(), "ready\n") })
 	require.NoError(t, z.Process.Signal(syscall.SIGHUP))
@@ -297,11 +301,13 @@ func TestShard_WrongUsage(t *testing.T) {
 	assert.Equal(t, []string{"0"}, numbered(1))
 }
 
-// TestShard_BelowOtherZkr: the name of an outer zkr is none of a member. A zkr below a program of a shard leaves the name of the shard.
+// TestShard_BelowOtherZkr: a member does not take the name of an outer zkr. A zkr below the program of a shard keeps
+// the name of the shard.
 func TestShard_BelowOtherZkr(t *testing.T) {
 	t.Parallel()
 	z := command(t, zktest.Run(t).Addr(), "lock", "/outer", "--shell",
-		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo \"second \$ZKR_SHARD\""; exec sleep 300'`)
+		`exec "$ZKR" shard --shards=a --settle=0 /p --shell 'echo "first $ZKR_SHARD"; "$ZKR" lock /inner --shell "echo `+
+			`\"second \$ZKR_SHARD\""; exec sleep 300'`)
 	require.NoError(t, z.Start())
 	eventually(t, "the inner programs run", func() bool {
 		return strings.Contains(z.out.String(), "first a\n") && strings.Contains(z.out.String(), "second a\n")

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestStart_APassingFailureIsNotFinal: a unit of systemd is not started again after 126 and 127.
+// TestStart_APassingFailureIsNotFinal: the systemd unit is not restarted after 126 or 127, so a temporary failure must
+// yield neither.
 func TestStart_APassingFailureIsNotFinal(t *testing.T) {
 	srv := zktest.Run(t)
 	program := filepath.Join(t.TempDir(), "worker")
@@ -29,7 +30,7 @@ func TestStart_APassingFailureIsNotFinal(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestGuard_IsNotCalledZkr: pkill takes a part of a name for the name, and killed both processes.
+// TestGuard_IsNotCalledZkr: pkill matches parts of names, and used to kill both processes.
 func TestGuard_IsNotCalledZkr(t *testing.T) {
 	srv := zktest.Run(t)
 	status, out, errs := run(t, srv.Addr(), "lock", "/p", "--shell", "cat /proc/$PPID/comm")

@@ -26,7 +26,7 @@ type statusFlags struct {
 	recursive, watch bool
 	stuck, interval  duration
 	sent             *atomic.Int64 // requests of the client
-	ahead            time.Duration // of our clock is that of the servers
+	ahead            time.Duration // how far the servers' clock is ahead of the local one
 }
 
 func newStatus(a *app) *cobra.Command {
@@ -35,7 +35,7 @@ func newStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "status [flags] PATH...",
-		Short:       "Show which process holds a lock or a shard, which ones wait, and what is in their way",
+		Short:       "Show who holds a lock or a shard, who waits, and what blocks them",
 		Example: `  zkr status /jobs/nightly
   zkr status -r /
   zkr status -r --stuck 10m / || alert
@@ -43,29 +43,32 @@ func newStatus(a *app) *cobra.Command {
   zkr status /app/partitions
   zkr status -o value -r /   # path, tab, verdict
   zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
-		Long: `status shows the contenders at PATH, or with -r a line for each queue at PATH and below it that has contenders. It recognizes
-mutexes, read-write locks, semaphores and elections, in the layouts of Curator and kazoo as well.
+		Long: `status shows the contenders at PATH, or with -r one line for each queue at and below PATH that has
+contenders. It recognizes mutexes, read-write locks, semaphores and elections, including those in the
+layouts of Curator and kazoo.
 
-If PATH has the shards of recipes/shard, status shows the owner of each shard and the members, or with -r one line for all of them. The
-lock of a shard has a line of its own only if it is in trouble. A shard is
-  owned      its member has its lock           moving    another one than the plan says has it, and is to stop
-  waiting    no member has its lock, and the one that the plan names is about to take it
-  away       it waits for its member, which restarts
+If PATH has shards of recipes/shard, status shows the owner of each shard and the members, or with -r
+one line for all of them. The lock of a shard only has a line of its own if there is a problem with it.
+A shard is
+  owned      its member has its lock           moving    a member other than the planned one has it, and will stop
+  waiting    no member has its lock, and the planned one is about to acquire it
+  away       it waits for its member, which is restarting
   nobody     there is no member for it
 The verdict is that of the shard in the worst state, from "nobody" down to "owned", or "no plan".
 
-Ages count from when a contender joined the queue: a holder may have waited for a part of it. To allow for a clock of the servers that
-differs from that of this machine, status creates an ephemeral node /zkr-clock-... and deletes it, if zkr may; with -o json and
--o value only if --stuck is given, so that a script that polls only reads. Verdicts are
+Ages count from when a contender joined the queue: a holder may have waited for part of that time. To
+allow for a difference between the clocks of the servers and of this machine, status creates an
+ephemeral node /zkr-clock-... and deletes it, if zkr may; with -o json and -o value it does so only if
+--stuck is given, so that a script that polls only reads. Verdicts are
   held          a contender holds it          free   there is no contender
   stuck behind  see --stuck                   ghost  a contender that does not leave when its process ends
   foreign node  of no recipe that zkr knows   mixed  recipes that do not exclude each other share the path
   revoke asked  the holder was asked to release it
   exhausted     the sequence numbers have run out
 
-With -r, what the access lists forbid to read is left out, and standard error says so.
-With --stuck the exit status is 1 if there is a queue to show.
-With -o value, one PATH prints its verdict; several, or -r, print path, tab and verdict for each queue.`,
+With -r, nodes that ACLs make unreadable are left out, and standard error reports them. With --stuck
+the exit status is 1 if there is a queue to show. With -o value, a single PATH prints its verdict;
+several, or -r, print path, tab and verdict for each queue.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Usagef("want a PATH")
@@ -83,10 +86,10 @@ With -o value, one PATH prints its verdict; several, or -r, print path, tab and 
 			}, conn.WithTracer(counts))
 		},
 	}
-	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well, a line each")
-	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, and show it again and again")
-	cmd.Flags().Var(&flags.interval, "interval", "with --watch, the pause between two views")
-	cmd.Flags().Var(&flags.stuck, "stuck", "show only queues whose first waiter has waited for so long")
+	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "also show the queues below PATH, one line each")
+	cmd.Flags().BoolVar(&flags.watch, "watch", false, "keep running and refresh the view")
+	cmd.Flags().Var(&flags.interval, "interval", "pause between two views with --watch")
+	cmd.Flags().Var(&flags.stuck, "stuck", "only show queues whose first waiter has waited this long")
 	return cmd
 }
 
@@ -96,7 +99,7 @@ type snapshot struct {
 	Requests int64           `json:"requests"`
 	Queues   []*survey.Queue `json:"queues"`
 	Shards   []shardsView    `json:"shards,omitempty"`
-	// Forbidden are the nodes that -r left out, because this client may not read them.
+	// Forbidden are the nodes that -r left out because the client may not read them.
 	Forbidden []string `json:"forbidden,omitempty"`
 }
 
@@ -128,7 +131,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			}
 			return nil
 		}
-		// A large subtree is read a tenth of the time at most, so that the servers stay free for others.
+		// Reading a large subtree takes at most a tenth of the time, so that the servers stay available to others.
 		pause := time.NewTimer(max(time.Duration(flags.interval), 9*time.Since(start)))
 		select {
 		case <-pause.C:
@@ -139,7 +142,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 	}
 }
 
-// tellNothing reports that there is nothing to show. With --stuck that is good news, and only logged.
+// tellNothing reports that there is nothing to show. With --stuck that is good news, and is only logged.
 func (a *app) tellNothing(paths []string, flags statusFlags) error {
 	where := "at " + strings.Join(paths, ", ")
 	if flags.recursive {
@@ -195,7 +198,8 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 
 func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error {
 	if n := len(view.Forbidden); n > 0 {
-		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)], "of", n)
+		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)],
+			"of", n)
 	}
 	if a.output.format != "table" {
 		t := table{json: view}
@@ -217,7 +221,7 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	var text bytes.Buffer
 	if flags.watch {
 		if isTerminal(a.out) {
-			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
+			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // home the cursor and clear the screen
 		}
 		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues)+len(view.Shards))
 	}
@@ -244,13 +248,14 @@ func (a *app) printStatus(view snapshot, flags statusFlags, several bool) error 
 	return err
 }
 
-// writeLines writes a line for each queue: its holder and waiters, and other remarks.
+// writeLines writes a line for each queue: its holder, its waiters and other findings.
 func (v *snapshot) writeLines(w io.Writer) {
 	if len(v.Queues)+len(v.Shards) == 0 {
 		return
 	}
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "PATH\tKIND\tVERDICT\tHOLDER\tAGE\tWAITING\tLONGEST\tFINDINGS") // into a buffer, as below
+	// Errors are ignored here and below, because w is a buffer.
+	_, _ = fmt.Fprintln(columns, "PATH\tKIND\tVERDICT\tHOLDER\tAGE\tWAITING\tLONGEST\tFINDINGS")
 	for _, q := range v.Queues {
 		holder, age, longest := "-", "-", "-"
 		if len(q.Holders) > 0 {
@@ -264,7 +269,8 @@ func (v *snapshot) writeLines(w io.Writer) {
 		}
 		var said []string
 		for _, f := range q.Findings {
-			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck { // those that the other columns show
+			// The other columns show those.
+			if f.Verdict != survey.Held && f.Verdict != survey.Free && f.Verdict != survey.Stuck {
 				said = append(said, f.Words)
 			}
 		}
@@ -281,7 +287,7 @@ func (v *snapshot) writeLines(w io.Writer) {
 	_ = columns.Flush()
 }
 
-// kindOf is the kind of a queue, and whose layout it has unless that is Curator's.
+// kindOf returns the kind of a queue, and its layout unless that is Curator's.
 func kindOf(q *survey.Queue) string {
 	if q.Layout != "" && q.Layout != "curator" {
 		return q.Kind + " of " + q.Layout
@@ -289,7 +295,7 @@ func kindOf(q *survey.Queue) string {
 	return q.Kind
 }
 
-// writeQueue writes a queue for people: the remarks, then a line for each contender.
+// writeQueue writes a queue for people: the findings, then a line for each contender.
 func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_, _ = fmt.Fprintln(w, headline(q))
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -302,7 +308,7 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	_ = columns.Flush() // into a buffer
 }
 
-// headline is the remarks on a queue.
+// headline summarizes the findings of a queue.
 func headline(q *survey.Queue) string {
 	what := ""
 	if q.Kind != "unknown" {
@@ -316,14 +322,14 @@ func headline(q *survey.Queue) string {
 	for _, f := range q.Findings {
 		said = append(said, f.Words)
 	}
-	// Many ghosts would be said one by one: the first ones will do.
+	// There may be many ghosts, each with a finding: the first five are enough.
 	if more := len(said) - 5; more > 0 {
 		said = append(said[:5], fmt.Sprintf("and %d more findings, see -o json", more))
 	}
 	return fmt.Sprintf("%s%s: %s%s", q.Path, what, strings.Join(said, "; "), waiting)
 }
 
-// contenderRow is the line of a contender: its place, its mode and so on.
+// contenderRow returns the row of a contender: its place, its mode and so on.
 func contenderRow(c *survey.Contender, now time.Time) []string {
 	place := "holds"
 	switch {

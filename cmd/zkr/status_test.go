@@ -22,13 +22,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestStatus: while a program runs under a lock, its holder is shown, for people and for scripts.
+// TestStatus: while a program runs under a lock, status shows its holder, for people and for scripts.
 func TestStatus(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
+	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell",
+		"$ZKR status /jobs/nightly; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /jobs")
 	require.Zero(t, status, errs)
-	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
-		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`, out)
+	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST\s+PROCESS  `+
+		`AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
+		`  holds  mutex  web1/42  \S+\s+\d+\s+\S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\n/jobs/nightly\theld\n/jobs\tfree\n$`,
+		out)
 	var view snapshot
 	start := len(out) - len("/jobs/nightly\theld\n/jobs\tfree\n")
 	begin := 0
@@ -46,7 +49,7 @@ func TestStatus(t *testing.T) {
 	assert.Positive(t, view.Queues[0].Holders[0].Token)
 }
 
-// TestStatus_Recursive: each queue has a line, with what is wrong at its end. Scripts get path and verdict.
+// TestStatus_Recursive: each queue has a line that ends with its problems. Scripts get the path and the verdict.
 func TestStatus_Recursive(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, path := range []string{"/a", "/a/lock-0000000001", "/a/lock-0000000002"} {
@@ -63,7 +66,8 @@ func TestStatus_Recursive(t *testing.T) {
 		`/a\tghost\n/b/leader\theld\n/sem\theld\n$`, out)
 }
 
-// TestStatus_ComparesClocks: whatever shows ages queries the time of the servers. A script that polls only reads.
+// TestStatus_ComparesClocks: output that shows ages queries the time of the servers. For a script that polls, status
+// only reads.
 func TestStatus_ComparesClocks(t *testing.T) {
 	srv := zktest.Run(t)
 	writes := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
@@ -80,7 +84,7 @@ func TestStatus_ComparesClocks(t *testing.T) {
 	require.Equal(t, []string{"zookeeper"}, srv.Children("/"))
 }
 
-// TestStatus_AClockThatIsBehind: the ages of contenders and of shards are those by the clock of the servers.
+// TestStatus_AClockThatIsBehind: the ages of contenders and shards follow the clock of the servers.
 func TestStatus_AClockThatIsBehind(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0", "/q"} {
@@ -104,7 +108,7 @@ func TestStatus_AClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestStatus_NothingBelow: people see that there was an answer, also in a pipe. Scripts, and cron, get nothing.
+// TestStatus_NothingBelow: people see that there was an answer, even in a pipe. Scripts and cron get no output.
 func TestStatus_NothingBelow(t *testing.T) {
 	srv := zktest.Run(t)
 	x := inTerminal(t, command(t, srv.Addr(), "status", "-r", "/jobs"))
@@ -123,7 +127,7 @@ func TestStatus_NothingBelow(t *testing.T) {
 	}
 }
 
-// TestStatus_Stuck: the exit status says whether a queue is shown.
+// TestStatus_Stuck: the exit status reports whether a queue is shown.
 func TestStatus_Stuck(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, number := range []string{"0000000001", "0000000002"} {
@@ -144,7 +148,7 @@ func TestStatus_Stuck(t *testing.T) {
 	require.Contains(t, out, "stuck behind web/1")
 }
 
-// TestStatus_Forbidden: one node that may not be read hides no other queue.
+// TestStatus_Forbidden: an unreadable node hides no other queue.
 func TestStatus_Forbidden(t *testing.T) {
 	srv := zktest.Run(t)
 	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -166,7 +170,7 @@ func TestStatus_Forbidden(t *testing.T) {
 	require.Contains(t, errs, "--auth-file")
 }
 
-// TestStatus_Watch: it runs until it is stopped.
+// TestStatus_Watch: status runs until it is stopped.
 func TestStatus_Watch(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "status", "--watch", "--interval", "0.01", "/q")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// statusMap has other numbers for exit statuses.
+// statusMap maps exit statuses to other numbers.
 type statusMap map[int]int
 
 func (m *statusMap) Set(text string) error {
@@ -25,7 +25,7 @@ func (m *statusMap) Set(text string) error {
 	return nil
 }
 
-// ownStatus finds the map in a command line that has other faults, before the --, or in the environment.
+// ownStatus extracts the map from the environment, or from a command line that is otherwise invalid, up to the "--".
 func ownStatus(args []string) (m statusMap) {
 	text := os.Getenv("ZKR_OWN_STATUS")
 	for i, arg := range args {
@@ -38,11 +38,11 @@ func ownStatus(args []string) (m statusMap) {
 			text = args[i+1]
 		}
 	}
-	_ = m.Set(text) // a wrong one maps nothing
+	_ = m.Set(text) // an invalid value maps nothing
 	return m
 }
 
 func (m *statusMap) String() string { return "" }
 
-// Type is how help calls the value.
+// Type returns the name that help shows for the value.
 func (m *statusMap) Type() string { return "statuses" }

@@ -16,8 +16,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// serveShards makes the test itself a member, until stop. Its functions run until finish is closed.
-func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{}, opts ...shard.Option) (all *shard.Shards, stop func()) {
+// serveShards makes the test itself a member until stop is called. Its functions run until finish is closed.
+func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan struct{},
+	opts ...shard.Option,
+) (all *shard.Shards, stop func()) {
 	t.Helper()
 	all, err := shard.New(dial(t, srv), "/app/parts", append(opts, shard.WithID(id), shard.WithSettle(0, 0))...)
 	require.NoError(t, err)
@@ -38,7 +40,7 @@ func serveShards(t *testing.T, srv *zktest.Server, id string, finish <-chan stru
 	return all, stop
 }
 
-// TestStatus_Shards: while a shard moves, status shows its old and its new owner.
+// TestStatus_Shards: while a shard moves, status shows its old and new owner.
 func TestStatus_Shards(t *testing.T) {
 	srv := zktest.Run(t)
 	finish := make(chan struct{})
@@ -63,7 +65,8 @@ func TestStatus_Shards(t *testing.T) {
 	out = becomes("moving", "/app/parts")
 	assert.Regexp(t, `  p\d     moving  second  first `, out, "the function of the first member goes on")
 	assert.Contains(t, out, "2 owned")
-	require.Regexp(t, `^PATH .*\n/app/parts  shards  moving   -  .*3 shards, 2 members, .*2 owned\n$`, becomes("moving", "/", "-r"),
+	require.Regexp(t, `^PATH .*\n/app/parts  shards  moving   -  .*3 shards, 2 members, .*2 owned\n$`,
+		becomes("moving", "/", "-r"),
 		"with -r, it stands for its queues")
 
 	status, text, errs := run(t, srv.Addr(), "status", "-o=json", "/app/parts")
@@ -89,7 +92,7 @@ func TestStatus_Shards(t *testing.T) {
 	assert.Contains(t, becomes("nobody", "/app/parts"), "3 shards, 0 members, 3 nobody")
 }
 
-// TestPage_Shards: shards are one row, whose holders change with them. The changes of their locks are still reported.
+// TestPage_Shards: shards are one row, whose holders change with them. Changes of their locks are still reported.
 func TestPage_Shards(t *testing.T) {
 	srv := zktest.Run(t)
 	finish := make(chan struct{})
@@ -109,7 +112,8 @@ func TestPage_Shards(t *testing.T) {
 	nextEvent(t, events, `"path":"/app/parts/own/p0","kind":"mutex","layout":"curator","verdict":"ghost"`)
 }
 
-// TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is shown if its view does not say all.
+// TestStatus_ShardsSomethingInTheWay: with -r, the lock of a shard is listed if the view of the shards does not cover
+// it.
 func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, path := range []string{"/s", "/s/members", "/s/election", "/s/own", "/s/own/p0"} {
@@ -119,7 +123,8 @@ func TestStatus_ShardsSomethingInTheWay(t *testing.T) {
 	_, err := srv.Create("/s/plan", []byte(`{"owners":{"w1":["p0"]},"away":{"w1":1000}}`), zktest.Persistent)
 	require.NoError(t, err)
 	_, out, _ := run(t, srv.Addr(), "status", "/s")
-	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     away   w1      -       -    -      -\n", out)
+	require.Equal(t, "/s: 1 shards, 0 members, 1 away\n  SHARD  STATE  MEMBER  HOLDER  AGE  SINCE  TOKEN\n  p0     "+
+		"away   w1      -       -    -      -\n", out)
 	_, err = srv.Create("/s/own/p0/lock-0000000001", []byte("web/1"), zktest.Persistent)
 	require.NoError(t, err)
 	_, out, _ = run(t, srv.Addr(), "status", "-r", "-o=value", "/")

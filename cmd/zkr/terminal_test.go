@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// terminal is a program that runs in a terminal, and what has been seen there.
+// terminal is a program that runs in a terminal, together with the output seen there.
 type terminal struct {
 	*zkr
 	keyboard *os.File
@@ -81,7 +81,7 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// pid waits until the program has printed its number.
+// pid waits until the program has printed its process ID.
 func (x *terminal) pid(t *testing.T) int {
 	t.Helper()
 	number := regexp.MustCompile(`pid:(\d+):`)
@@ -103,11 +103,12 @@ func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 
 func TestTerminal_TwoInterruptsKill(t *testing.T) {
 	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap 'echo first' INT; echo ready; while :; do sleep 0.05; done`))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c",
+		`trap 'echo first' INT; echo ready; while :; do sleep 0.05; done`))
 	x.shows(t, "ready")
 	ended := make(chan struct{})
 	var pressing sync.WaitGroup
-	pressing.Go(func() { // as a person does; two keys at once may be one signal
+	pressing.Go(func() { // as a person does; two key presses at once may be one signal
 		for {
 			_, _ = x.keyboard.WriteString(ctrlC) // the terminal may have ended
 			select {
@@ -122,14 +123,14 @@ func TestTerminal_TwoInterruptsKill(t *testing.T) {
 	pressing.Wait()
 }
 
-// TestTerminal_Closed: ssh -t runs zkr without a shell, and the connection breaks. The kernel only reports that to
-// zkr.
+// TestTerminal_Closed: ssh -t runs zkr without a shell, and the connection breaks. The kernel only reports that to zkr.
 func TestTerminal_Closed(t *testing.T) {
 	srv := zktest.Run(t)
 	end := filepath.Join(t.TempDir(), "end")
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap ': >"$0"; exit 7' HUP; while :; do echo ready 2>&- || :; sleep 0.05; done`, end))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c",
+		`trap ': >"$0"; exit 7' HUP; while :; do echo ready 2>&- || :; sleep 0.05; done`, end))
 	x.shows(t, "ready")
-	require.NoError(t, x.keyboard.Close()) // it is closed when the next line has been read
+	require.NoError(t, x.keyboard.Close()) // takes effect once the next line has been read
 	assert.Equal(t, 7, x.status(t))
 	assert.FileExists(t, end)
 }
@@ -150,7 +151,8 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	pid := x.pid(t)
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148") // stopped by SIGTSTP
-	eventually(t, "the program is stopped, else it may take the first of the next keys", func() bool { return stopped(pid) })
+	eventually(t, "the program is stopped, else it may take the first of the next keys",
+		func() bool { return stopped(pid) })
 	x.presses(t, "fg\n")
 	x.presses(t, "hello\n")
 	x.shows(t, "got hello")
@@ -160,17 +162,17 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	x.status(t)
 }
 
-// stopped reports whether a process has stopped. A bare system has no ps, and macOS has no /proc.
+// stopped reports whether a process is stopped. Minimal systems lack ps, and macOS lacks /proc.
 func stopped(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		return bytes.Contains(stat, []byte(") T "))
 	}
-	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
+	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // ends at once
 	return bytes.HasPrefix(state, []byte("T"))
 }
 
-// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and resumes it. The program,
-// which is stopped as well, is dead before the session ends: it cannot resume together with zkr.
+// TestTerminal_StoppedForTooLong stops zkr from the keyboard until its session has ended, and resumes it. The program,
+// which is stopped as well, is dead before the session ends, so it cannot resume together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
@@ -202,12 +204,13 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	x := inTerminal(t, command(t, "127.0.0.1:1", "status", "/p"))
-	x.shows(t, "zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
+	x.shows(t,
+		"zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
 }
 
-// TestTerminal_ShowsIDsOfOthersAsText: any client can write an ID that would give orders to the terminal of a person.
+// TestTerminal_ShowsIDsOfOthersAsText: any client can create an ID that contains terminal escape sequences.
 func TestTerminal_ShowsIDsOfOthersAsText(t *testing.T) {
 	srv := zktest.Run(t)
 	orders := regexp.MustCompile("[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]")

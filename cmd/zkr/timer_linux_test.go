@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestGuard_RunsWithoutATimer: without one, the program was not run.
+// TestGuard_RunsWithoutATimer: if no timer was available, zkr used not to run the program.
 func TestGuard_RunsWithoutATimer(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", "exit 3")

@@ -21,13 +21,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// renew writes a certificate that signs itself, and its key, to two files. It returns them.
+// renew writes a self-signed certificate and its key to two files, and returns the pair.
 func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -43,7 +44,7 @@ func renew(t *testing.T, certFile, keyFile string) *tls.Certificate {
 	return &pair
 }
 
-// TestTLS_FilesChange: each connection takes what is in the files then, of the authority and of the client.
+// TestTLS_FilesChange: each connection uses the current contents of the files, for both the authority and the client.
 func TestTLS_FilesChange(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -55,7 +56,8 @@ func TestTLS_FilesChange(t *testing.T) {
 			trusted := x509.NewCertPool()
 			trusted.AddCert(now.Load().Leaf)
 			return &tls.Config{
-				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.Load()}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert,
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.Load()}, ClientCAs: trusted,
+				ClientAuth: tls.RequireAndVerifyClientCert,
 			}, nil
 		},
 	}))

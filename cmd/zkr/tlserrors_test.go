@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// authority signs certificates, which it writes to files.
+// authority signs certificates and writes them to files.
 type authority struct {
 	ca   string // its file
 	cert *x509.Certificate
@@ -37,14 +37,17 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// issue signs a certificate for 127.0.0.1; the first one signs itself.
-func (a *authority) issue(t *testing.T, name string, edit func(*x509.Certificate)) (certFile, keyFile string, pair tls.Certificate) {
+// issue signs a certificate for 127.0.0.1; the first one is self-signed.
+func (a *authority) issue(
+	t *testing.T, name string, edit func(*x509.Certificate),
+) (certFile, keyFile string, pair tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	edit(template)
 	parent := a.cert
@@ -69,7 +72,7 @@ func (a *authority) issue(t *testing.T, name string, edit func(*x509.Certificate
 	return certFile, keyFile, pair
 }
 
-// TestTLS_ErrorsNameTheFlag: what the guide has in its table is what zkr says, with the flag that mends it.
+// TestTLS_ErrorsNameTheFlag: zkr prints the errors in the guide's table, each with the flag that fixes it.
 func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guides/zkr-reference.md")
@@ -79,7 +82,10 @@ func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 	trusted.AddCert(a.cert)
 	serve := func(auth tls.ClientAuthType, edit func(*x509.Certificate), more ...zktest.Option) string {
 		_, _, pair := a.issue(t, "server", edit)
-		config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: auth, MinVersion: tls.VersionTLS12}
+		config := &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: auth,
+			MinVersion: tls.VersionTLS12,
+		}
 		return zktest.Run(t, append(more, zktest.WithTLS(config))...).Addr()
 	}
 	good := func(*x509.Certificate) {}
@@ -104,11 +110,14 @@ func TestTLS_ErrorsNameTheFlag(t *testing.T) {
 		"the certificate has not the name in --servers or --tls-server-name": {
 			serve(anyone, named("zk1.example.com")), a.ca, []string{"--tls-server-name=zk9.example.com"}, exit.Unreachable,
 		},
-		"because it doesn't contain any IP SANs: see --tls-server-name": {serve(anyone, named("zk1.example.com")), a.ca, nil, exit.Unreachable},
-		"the server requires a certificate: give --tls-cert":            {serve(both, good), a.ca, nil, exit.Unreachable},
-		"the server refused the certificate of --tls-cert":              {serve(both, good), a.ca, shown(a, expired), exit.Unreachable},
-		"a port without TLS? see --tls-ca":                              {zktest.Run(t).Addr(), a.ca, nil, exit.Unreachable},
-		"is this a TLS port? see --tls-ca":                              {serve(anyone, good), "", nil, exit.Unreachable},
+		"because it doesn't contain any IP SANs: see --tls-server-name": {
+			serve(anyone, named("zk1.example.com")), a.ca, nil,
+			exit.Unreachable,
+		},
+		"the server requires a certificate: give --tls-cert": {serve(both, good), a.ca, nil, exit.Unreachable},
+		"the server refused the certificate of --tls-cert":   {serve(both, good), a.ca, shown(a, expired), exit.Unreachable},
+		"a port without TLS? see --tls-ca":                   {zktest.Run(t).Addr(), a.ca, nil, exit.Unreachable},
+		"is this a TLS port? see --tls-ca":                   {serve(anyone, good), "", nil, exit.Unreachable},
 		"the servers require authentication": {
 			serve(tls.VerifyClientCertIfGiven, good, enforced...), a.ca, nil, exit.NoAccess,
 		},

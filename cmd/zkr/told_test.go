@@ -18,13 +18,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestLock_BelowItselfIsToldAtOnce, also with another lock between the two. Others may wait.
+// TestLock_BelowItselfIsToldAtOnce holds even with another lock between the two. Any other nested zkr may wait.
 func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 	srv := zktest.Run(t)
 	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
 		status, _, errs := run(t, srv.Addr(), "lock", "/n", "--shell", line)
 		assert.Equal(t, exit.Usage, status, errs)
-		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program without zkr, or end the wait by --wait")
+		assert.Contains(t, errs, "runs below the one that holds /n, and would wait for it for ever: run the inner program "+
+			"without zkr, or end the wait by --wait")
 	}
 	status, _, errs := run(t, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
 	assert.Equal(t, exit.Usage, status, errs)
@@ -46,7 +47,7 @@ func TestLock_BelowOneThatDoesNotWaitForItIsNoMistake(t *testing.T) {
 	})
 }
 
-// TestEnvironment_AMisspeltNameIsTold. What zkr itself sets for programs is none.
+// TestEnvironment_AMisspeltNameIsTold: variables that zkr itself sets for programs do not count as misspelled.
 func TestEnvironment_AMisspeltNameIsTold(t *testing.T) {
 	srv := zktest.Run(t)
 	z := command(t, srv.Addr(), "lock", "/p", "--", "true")
@@ -59,7 +60,7 @@ func TestEnvironment_AMisspeltNameIsTold(t *testing.T) {
 	assert.Empty(t, errs)
 }
 
-// TestHints_NameFlags, not options of the library. The flag does what its hint says.
+// TestHints_NameFlags: hints name flags, not options of the library, and the flag does what its hint says.
 func TestHints_NameFlags(t *testing.T) {
 	srv := zktest.Run(t)
 	c := dial(t, srv, conn.WithIdentity("web1"))
@@ -69,7 +70,12 @@ func TestHints_NameFlags(t *testing.T) {
 	status, _, errs := run(t, srv.Addr(), "lock", "/k", "--", "true")
 	assert.Equal(t, exit.Failure, status)
 	assert.Contains(t, errs, "share the path by --kazoo")
-	for _, verb := range [][]string{{"lock", "--kazoo"}, {"rlock", "--kazoo"}, {"wlock", "--kazoo"}, {"elect", "--kazoo"}} {
+	for _, verb := range [][]string{
+		{"lock", "--kazoo"},
+		{"rlock", "--kazoo"},
+		{"wlock", "--kazoo"},
+		{"elect", "--kazoo"},
+	} {
 		status, _, errs = run(t, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
 		assert.Equal(t, exit.Busy, status, errs)
 	}
@@ -81,7 +87,8 @@ func TestHints_NameFlags(t *testing.T) {
 	assert.Contains(t, errs, "share the path by zkr elect")
 }
 
-// TestMisuse_IsToldBeforeServersAreAsked, and each message says what to do next. A slip in a path looked like an outage.
+// TestMisuse_IsToldBeforeServersAreAsked: each message says what to do next. A typo in a path used to look like an
+// outage.
 func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
 	for line, want := range map[string]string{
 		"lock":                            "put it at the end, after --: zkr lock PATH",
@@ -114,7 +121,7 @@ func TestMisuse_IsToldBeforeServersAreAsked(t *testing.T) {
 	assert.Contains(t, errs, "see zkr doctor")
 }
 
-// TestFree_IsNotUnknown: a path with a typing error is not a free lock.
+// TestFree_IsNotUnknown: the output distinguishes a free lock from a mistyped path.
 func TestFree_IsNotUnknown(t *testing.T) {
 	srv := zktest.Run(t)
 	_, err := srv.Create("/free", nil, zktest.Persistent)

@@ -27,12 +27,12 @@ func newWait(a *app) *cobra.Command {
 	limit := duration(-1)
 	cmd := &cobra.Command{
 		Use:   "wait [flags] PATH",
-		Short: "Wait until a lock is free, without taking it",
+		Short: "Wait until a lock is free, without acquiring it",
 		Example: `  zkr wait /jobs/nightly
   zkr wait --queue 5 /jobs/nightly
   zkr wait --leader db1 --wait 1m /app/leader`,
-		Long: `wait returns when no contender is left at PATH, or when its condition holds. It takes nothing: another caller may have
-the lock by the time wait returns.`,
+		Long: `wait returns when there is no contender left at PATH, or when its condition holds. It acquires nothing:
+another caller may have the lock by the time wait returns.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if most < 0 {
@@ -47,7 +47,10 @@ the lock by the time wait returns.`,
 					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), supervise.ErrWaited)
 					defer cancel()
 				}
-				w := waiting{client: client, log: a.log, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
+				w := waiting{
+					client: client, log: a.log, path: args[0], most: most, leader: leader,
+					named: cmd.Flags().Changed("leader"),
+				}
 				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
 					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
 						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))
@@ -59,28 +62,28 @@ the lock by the time wait returns.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most so many holders and waiters")
+	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most this many holders and waiters")
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
-	noEnv(cmd, "leader") // a hook of leader --exec has ZKR_LEADER
-	cmd.Flags().VarP(&limit, "wait", "w", "wait so long at most, then exit with 75; default without end")
+	noEnv(cmd, "leader") // leader --exec sets ZKR_LEADER for its hook
+	cmd.Flags().VarP(&limit, "wait", "w", "maximum time to wait before exiting with 75; default: no limit")
 	return cmd
 }
 
-// waiting looks at a queue, and again whenever it changes.
+// waiting checks a queue, and checks it again after each change.
 type waiting struct {
 	client *conn.Client
 	path   string
 	most   int
 	leader string
-	named  bool // it waits for the leader
+	named  bool // it waits for a particular leader
 	log    *slog.Logger
 	seen   string // the obstacle at the last check
 
-	missing bool // there was no node at the last check
+	missing bool // the node did not exist at the last check
 }
 
 func (w *waiting) run(ctx context.Context) error {
-	// The first view is as new as the call. What follows comes from one server, in order.
+	// Sync makes the first view as recent as the call. All later views come from the same server, in order.
 	if err := w.client.Sync(ctx, w.path); err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (w *waiting) run(ctx context.Context) error {
 	}
 }
 
-// look reports whether the condition holds, and what reports the next change if it does not.
+// look reports whether the condition holds and, if not, returns the watches that report the next change.
 func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []<-chan struct{}, err error) {
 	names, changes, err := children(ctx, session, w.path, nil)
 	if err != nil {
@@ -145,8 +148,10 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
 }
 
-// children lists a node and adds a watch for its next change. The list of a node that is not there is nil.
-func children(ctx context.Context, session *conn.Session, path string, watches []<-chan struct{}) ([]string, []<-chan struct{}, error) {
+// children lists a node and adds a watch for its next change. The list is nil if the node does not exist.
+func children(
+	ctx context.Context, session *conn.Session, path string, watches []<-chan struct{},
+) ([]string, []<-chan struct{}, error) {
 	for {
 		names, watch, err := session.ChildrenW(ctx, path)
 		if err == nil {

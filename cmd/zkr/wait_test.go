@@ -30,7 +30,8 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 		{[]string{"--leader=web2", "/held"}, ": the first in the queue is web1/42"},
 		{[]string{"--leader=web2", "/free"}, ": the queue is empty"},
 	} {
-		limit, out, errs := withLimit(t, "--wait", exit.Busy, []string{c.says}, srv.Addr(), append([]string{"wait"}, c.args...)...)
+		limit, out, errs := withLimit(t, "--wait", exit.Busy, []string{c.says}, srv.Addr(),
+			append([]string{"wait"}, c.args...)...)
 		assert.Contains(t, errs, fmt.Sprintf("%s: gave up after %v%s", c.args[len(c.args)-1], limit, c.says))
 		assert.Empty(t, out)
 		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// command is something that a line can ask for. Its arguments are named in args: those in brackets may be left out, and
-// the last may be repeated if it ends in dots.
+// command is something that a line can request. Its arguments are named in args: those in brackets are optional, and
+// the last one may be repeated if it ends with dots.
 type command struct {
 	name, args, help string
 	run              func(c *call) error
@@ -26,7 +26,7 @@ const where = `
   request; pings and handshakes only if the operation is ping or connect. create stands for all kinds of it.
   A word with blanks or control characters is written as a string of Go: "a b", "\x00".`
 
-// call is a command that is being carried out.
+// call is a running command.
 type call struct {
 	*daemon
 	line  string
@@ -34,7 +34,7 @@ type call struct {
 	reply func(any) // adds a line to the answer: JSON, or text
 }
 
-// arg returns an argument, or its default if it was left out.
+// arg returns an argument, or its default if it was omitted.
 func (c *call) arg(i int, otherwise string) string {
 	if i < len(c.args) {
 		return c.args[i]
@@ -44,7 +44,7 @@ func (c *call) arg(i int, otherwise string) string {
 
 var commands []command
 
-func init() { // help lists them
+func init() { // in init, because help lists the commands
 	commands = []command{
 		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
 		{"start", "[LABEL|FRONT]", "listen again, on the same port; every session gets its full timeout", startAgain},
@@ -65,7 +65,10 @@ func init() { // help lists them
 		{"refuse", "[LABEL]", "close new connections at once", aimed((*zktest.Server).Refuse)},
 		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
 
-		{"drop-reply", "[RULE...]", "apply a request and close the connection without an answer", ruled(plain(zktest.DropReply()))},
+		{
+			"drop-reply", "[RULE...]", "apply a request and close the connection without an answer",
+			ruled(plain(zktest.DropReply())),
+		},
 		{"drop-request", "[RULE...]", "close the connection before a request is applied", ruled(plain(zktest.DropRequest()))},
 		{"ignore", "[RULE...]", "neither apply nor answer a request", ruled(plain(zktest.Ignore()))},
 		{"forbid", "[RULE...]", "serve a request and report a violation", ruled(plain(zktest.Forbid()))},
@@ -100,7 +103,7 @@ func init() { // help lists them
 	}
 }
 
-// do carries out a line.
+// do runs the command in a line.
 func (d *daemon) do(line string, reply func(any)) error {
 	words, err := split(line)
 	if err != nil || len(words) == 0 {
@@ -118,7 +121,7 @@ func (d *daemon) do(line string, reply func(any)) error {
 	return c.run(&call{d, line, words[1:], reply})
 }
 
-// arity returns how many arguments a command takes at least and at most.
+// arity returns the minimum and maximum number of arguments of a command.
 func (c command) arity() (least, most int) {
 	for arg := range strings.FieldsSeq(c.args) {
 		most++
@@ -132,7 +135,7 @@ func (c command) arity() (least, most int) {
 	return least, most
 }
 
-// split returns the words of a line. A word may be quoted as a string of Go: "a b", "\x00".
+// split returns the words of a line. A word may be quoted as a Go string: "a b", "\x00".
 func split(line string) ([]string, error) {
 	var words []string
 	for rest := strings.TrimSpace(line); rest != ""; rest = strings.TrimSpace(rest) {
@@ -157,7 +160,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// who reads all, a label, or the id of a session.
+// who parses all, a label, or the id of a session.
 func (d *daemon) who(word string) (zktest.Who, error) {
 	if word == "all" {
 		return zktest.Everyone, nil
@@ -169,7 +172,7 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 		return zktest.Label(word), nil
 	}
 	number, err := strconv.ParseUint(word, 0, 64)
-	id := int64(number) //nolint:gosec // ids above 2^63 are negative here
+	id := int64(number) //nolint:gosec // ids of 2^63 and more are negative as int64
 	if err != nil {
 		return zktest.Who{}, noLabel(word)
 	}
@@ -179,7 +182,7 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 	return zktest.Session(id), nil
 }
 
-// hex is how ids and zxids are written.
+// hex formats an id or zxid.
 func hex(n int64) string { return fmt.Sprintf("%#x", uint64(n)) }
 
 // help lists the commands.
@@ -191,7 +194,7 @@ func help(c *call) error {
 	return nil
 }
 
-// quit ends the program after its answer.
+// quit ends the program after the answer to it.
 func quit(c *call) error {
 	c.last.Store(true)
 	return nil

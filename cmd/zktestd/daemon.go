@@ -22,20 +22,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// daemon is a server with its addresses and the rules that commands have made.
+// daemon is a server with its addresses, and the rules that commands have created.
 type daemon struct {
 	srv   *zktest.Server
 	addrs string      // what clients connect to: the first door, or the fronts
-	tls   *tls.Config // nil is plain TCP
+	tls   *tls.Config // nil means plain TCP
 	quit  chan struct{}
 	end   func()      // closes quit
-	last  atomic.Bool // the command quit was given: its answer is the last
+	last  atomic.Bool // the command quit was given; its answer is the last
 	wg    sync.WaitGroup
 	http  *http.Server
-	url   string // of the HTTP endpoint, empty for none
+	url   string // of the HTTP endpoint; may be empty
 
 	mu    sync.Mutex // guards what follows
-	doors []*door    // the first has no label, unless there are fronts
+	doors []*door    // the first one has no label, unless there are fronts
 	rules []*rule
 }
 
@@ -81,7 +81,7 @@ func start(c config, errs io.Writer) (*daemon, error) {
 	return d, nil
 }
 
-// ready is the line that says where the server listens.
+// ready returns the line that announces where the server listens.
 func (d *daemon) ready() string {
 	line := "ready " + d.addrs
 	if d.url != "" {
@@ -92,8 +92,9 @@ func (d *daemon) ready() string {
 
 func (d *daemon) close() {
 	if d.http != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // the end of everything
-		_ = d.http.Shutdown(ctx)                                              // commands that take longer end with the process
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // shutting down
+		// Commands that take longer end with the process.
+		_ = d.http.Shutdown(ctx)
 		cancel()
 	}
 	d.srv.Close()
@@ -115,7 +116,7 @@ func (d *daemon) listen(label, addr string) (*door, error) {
 	return x, nil
 }
 
-// listening says whether the door is open. A listener that fails ends. The caller holds mu.
+// listening reports whether the door is open, which ends when its listener fails. The caller holds mu.
 func (x *door) listening() bool {
 	if x.listener == nil {
 		return false
@@ -128,7 +129,7 @@ func (x *door) listening() bool {
 	}
 }
 
-// open starts to listen on the address, unless it is listened on already. The caller holds mu.
+// open listens on the address unless the door is already open. The caller holds mu.
 func (d *daemon) open(x *door) error {
 	if x.listening() {
 		return nil
@@ -137,7 +138,7 @@ func (d *daemon) open(x *door) error {
 	if err != nil {
 		return err
 	}
-	x.addr = l.Addr().String() // the next time it is the same port
+	x.addr = l.Addr().String() // the next time, use the same port
 	if d.tls != nil {
 		l = tls.NewListener(l, d.tls)
 	}
@@ -150,11 +151,11 @@ func (d *daemon) open(x *door) error {
 	return nil
 }
 
-// shut refuses and ends the connections of a door. The caller holds mu.
+// shut closes a door: it refuses new connections and ends the existing ones. The caller holds mu.
 func (d *daemon) shut(x *door) {
 	if x.listener != nil {
-		_ = x.listener.Close() // Serve reports it
-		<-x.done               // now no connection can come in any more
+		_ = x.listener.Close() // Serve reports the error
+		<-x.done               // from now on no connection can be accepted
 		x.listener = nil
 	}
 	if x.label != "" {
@@ -201,7 +202,7 @@ func (d *daemon) setDoor(x *door, opened bool) error {
 	return nil
 }
 
-// set opens or shuts what the word names: everything without one, a front by its number, or a label.
+// set opens or shuts what the word names: a front by its number, a label, or everything if the word is empty.
 func (d *daemon) set(word string, opened bool) error {
 	if word == "" {
 		return d.setAll(opened)
@@ -222,7 +223,7 @@ func (d *daemon) set(word string, opened bool) error {
 	return d.setDoor(d.doors[i], opened)
 }
 
-// front returns a front by its number, from 1.
+// front returns a front by its number, counting from 1.
 func (d *daemon) front(word string) (*zktest.Front, error) {
 	fronts := d.srv.Fronts()
 	n, err := strconv.Atoi(word)
@@ -236,10 +237,10 @@ func noLabel(label string) error {
 	return fmt.Errorf("no listener is called %q: the command listen opens one", label)
 }
 
-// converse carries out the commands of in until it ends, and answers them on out.
+// converse runs the commands read from in until it ends, and writes their answers to out.
 func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 8<<20) // the data of a node may be a megabyte, and is written with escapes
+	lines.Buffer(nil, 8<<20) // the data of a node may be a megabyte, plus escapes
 	for lines.Scan() {
 		answer, err := d.answer(lines.Text())
 		failed = failed || err != nil
@@ -258,7 +259,7 @@ func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 	return failed
 }
 
-// answer carries out a line. The error is in the answer, too.
+// answer runs the command in a line. The answer includes the error.
 func (d *daemon) answer(line string) ([]byte, error) {
 	var answer bytes.Buffer
 	values := json.NewEncoder(&answer)
@@ -268,7 +269,7 @@ func (d *daemon) answer(line string) ([]byte, error) {
 			fmt.Fprintln(&answer, t)
 			return
 		}
-		_ = values.Encode(v) // a buffer takes everything
+		_ = values.Encode(v) // a buffer accepts everything
 	})
 	if err != nil {
 		fmt.Fprintf(&answer, "error: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -278,25 +279,27 @@ func (d *daemon) answer(line string) ([]byte, error) {
 	return answer.Bytes(), err
 }
 
-// ours serves requests that name this machine: by a name or an address of the loopback, the name of the flag, or a
-// listening address. If an attacker's name resolves to this machine, a browser sends that name.
+// ours serves requests whose Host names this machine: a name or address of the loopback, the name in the flag, or a
+// listening address. If an attacker's name resolves to this machine, a browser sends that name instead.
 func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
-	listens, _, _ := net.SplitHostPort(listener.String()) // an address of TCP always has a port
+	listens, _, _ := net.SplitHostPort(listener.String()) // a TCP address always has a port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostname(r.Host)
 		ip := net.ParseIP(host)
 		switch own := net.ParseIP(listens); {
-		case host == "localhost", host == hostname(flag), ip.IsLoopback(), ip != nil && (own.IsUnspecified() || own.Equal(ip)):
+		case host == "localhost", host == hostname(flag), ip.IsLoopback(),
+			ip != nil && (own.IsUnspecified() || own.Equal(ip)):
 			handler.ServeHTTP(w, r)
 		default:
-			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, an address, or the name in -http", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, an address, or the name in -http",
+				r.Host), http.StatusForbidden)
 		}
 	})
 }
 
 func hostname(hostport string) string { return (&url.URL{Host: hostport}).Hostname() }
 
-// serveHTTP carries out the commands that are posted.
+// serveHTTP runs the commands that are posted.
 func (d *daemon) serveHTTP(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -314,11 +317,12 @@ func (d *daemon) serveHTTP(addr string) error {
 		if failed {
 			w.WriteHeader(http.StatusBadRequest)
 		}
-		_, _ = w.Write(answer.Bytes()) // the caller is gone
+		_, _ = w.Write(answer.Bytes()) // the client may be gone
 	})
 	d.http = &http.Server{
-		Handler:           http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr)),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, // a command may take as long as its argument says
+		Handler: http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr)),
+		// A command may take as long as its argument specifies.
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute,
 		ConnState: (&visitors{}).note,
 	}
 	d.wg.Go(func() { _ = d.http.Serve(l) }) // ends with close

@@ -72,7 +72,10 @@ func stall(c *call) error {
 	if err != nil {
 		return err
 	}
-	directions := map[string]zktest.Direction{"both": zktest.Both, "to-server": zktest.ToServer, "from-server": zktest.FromServer}
+	directions := map[string]zktest.Direction{
+		"both": zktest.Both, "to-server": zktest.ToServer,
+		"from-server": zktest.FromServer,
+	}
 	direction, ok := directions[c.arg(1, "both")]
 	if !ok {
 		return fmt.Errorf("direction %q: want to-server, from-server or both", c.args[1])
@@ -81,7 +84,7 @@ func stall(c *call) error {
 	return nil
 }
 
-// aimed is what is done to all, to a label or to a session.
+// aimed returns a command that affects all clients, a label or a session.
 func aimed(do func(*zktest.Server, zktest.Who)) func(*call) error {
 	return func(c *call) error {
 		who, err := c.who(c.arg(0, "all"))

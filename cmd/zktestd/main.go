@@ -1,5 +1,5 @@
-// Command zktestd is the ZooKeeper of package zktest as a program: for tests that are not written in Go, and for a look
-// by hand. It keeps everything in memory and breaks on command.
+// Command zktestd runs the ZooKeeper server of package zktest as a program, for tests that are not written in Go and
+// for experiments by hand. It keeps everything in memory and breaks on command.
 //
 //	$ zktestd
 //	ready 127.0.0.1:40017
@@ -9,11 +9,11 @@
 //	expire all
 //	ok
 //
-// The first line says where it listens. Then each line of standard input is a command. Its answer is any number of
-// lines of JSON, and then "ok" or "error: " with the reason. The command help lists the commands. With -http they can
-// be posted, too. It ends with its standard input, at SIGTERM or at an interrupt.
+// The first line announces where it listens. After that, each line of standard input is a command. Its answer is any
+// number of lines of JSON, followed by "ok" or by "error: " and the reason. The command help lists the commands. With
+// -http, commands can also be posted. The program ends with its standard input, on SIGTERM, or on an interrupt.
 //
-// What the server finds wrong goes to standard error when it happens; the command violations lists it.
+// Violations that the server finds are printed to standard error as they happen; the command violations lists them.
 package main
 
 import (
@@ -60,7 +60,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, signals))
 }
 
-// run is the program; it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer, signals <-chan os.Signal) int {
 	c, err := parse(args, out)
 	switch {
@@ -81,7 +81,7 @@ func run(args []string, in io.Reader, out, errs io.Writer, signals <-chan os.Sig
 		return 1
 	}
 	ended := make(chan struct{})
-	go func() { // nothing can end a read of standard input: if a signal comes, it ends with the process
+	go func() { // nothing can interrupt a read of standard input, so after a signal this ends with the process
 		d.converse(in, out)
 		if !c.detached {
 			close(ended)
@@ -97,18 +97,19 @@ func run(args []string, in io.Reader, out, errs io.Writer, signals <-chan os.Sig
 
 // say writes a message for people.
 func say(errs io.Writer, format string, args ...any) {
-	_, _ = fmt.Fprintf(errs, "zktestd: "+format+"\n", args...) // there is nowhere else to say it
+	_, _ = fmt.Fprintf(errs, "zktestd: "+format+"\n", args...) // there is nowhere else to report a failure
 }
 
 func parse(args []string, out io.Writer) (config, error) {
 	c := config{}
 	flags := flag.NewFlagSet("zktestd", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // one clear line says it better
+	flags.SetOutput(io.Discard) // a single clear line is better
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
 	flags.StringVar(&c.http, "http", "", "`address` on which commands can be posted over HTTP; none by default")
 	flags.BoolVar(&c.detached, "detached", false, "go on when standard input ends")
 	flags.DurationVar(&c.tick, "tick", 2*time.Second, "unit of session expiry: sessions get 2 to 20 ticks")
-	flags.StringVar(&c.release, "release", string(zktest.Release39), "`release` of ZooKeeper to be: 3.8, 3.9 or a number such as 3.9.2")
+	flags.StringVar(&c.release, "release", string(zktest.Release39),
+		"`release` of ZooKeeper to be: 3.8, 3.9 or a number such as 3.9.2")
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
 	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
 	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
@@ -116,15 +117,17 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
-	flags.StringVar(&c.requiredAuth, "require-auth", "", "`scheme` in which clients must authenticate: digest, sasl or x509; or several, separated by commas")
+	flags.StringVar(&c.requiredAuth, "require-auth", "",
+		"`scheme` in which clients must authenticate: digest, sasl or x509; or several, separated by commas")
 	flags.BoolVar(&c.noACLs, "no-acls", false, "let all clients do everything, as zookeeper.skipACL")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
-	flags.StringVar(&c.clientCA, "tls-client-ca", "", "PEM `file` with authorities: all clients must show a certificate, and are its subject in the scheme x509")
+	flags.StringVar(&c.clientCA, "tls-client-ca", "",
+		"PEM `file` with authorities: all clients must show a certificate, and are its subject in the scheme x509")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = io.WriteString(out, example) // there is nowhere else to say it
+		_, _ = io.WriteString(out, example) // there is nowhere else to report a failure
 		flags.SetOutput(out)
 		flags.PrintDefaults()
 	case err == nil && flags.NArg() > 0:
@@ -140,13 +143,13 @@ func parse(args []string, out io.Writer) (config, error) {
 	return c, err
 }
 
-// options are those of the server.
+// options returns the options of the server.
 func (c config) options() ([]zktest.Option, error) {
 	list := []zktest.Option{zktest.WithTickTime(c.tick), zktest.WithRelease(zktest.Release(c.release))}
 	if c.fronts > 1 {
 		list = append(list, zktest.WithFronts(c.fronts), zktest.WithListener(c.addr), zktest.WithReadOnlyMode())
 	} else {
-		list = append(list, zktest.InMemory()) // the doors listen: they have labels, and are shut one by one
+		list = append(list, zktest.InMemory()) // the doors listen: they have labels, and are shut individually
 	}
 	if c.ttl {
 		list = append(list, zktest.WithExtendedTypes())
@@ -182,10 +185,10 @@ func (c config) options() ([]zktest.Option, error) {
 	return list, nil
 }
 
-// tls returns the configuration of the listeners; nil is plain TCP.
+// tls returns the configuration of the listeners, or nil for plain TCP.
 func (c config) tls() (*tls.Config, error) {
 	if c.cert == "" {
-		return nil, nil //nolint:nilnil // no configuration is one: plain TCP
+		return nil, nil //nolint:nilnil // nil means plain TCP
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {

@@ -25,14 +25,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is zktestd in the test process.
+// program is a zktestd in the test process.
 type program struct {
 	t       *testing.T
 	addr    string
 	url     string
 	in      *io.PipeWriter
 	out     *bufio.Scanner
-	errs    *bytes.Buffer // to be read after the end
+	errs    *bytes.Buffer // read only after the program has ended
 	signals chan os.Signal
 	status  chan int
 }
@@ -60,7 +60,7 @@ func launch(t *testing.T, args ...string) *program {
 	return p
 }
 
-// say sends a line, and returns the lines of the answer. The last line is "ok" or an error.
+// say sends a line and returns the lines of the answer, the last of which is "ok" or an error.
 func (p *program) say(line string) []string {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in, line)
@@ -98,7 +98,7 @@ func (p *program) fails(line, why string) {
 	assert.Contains(p.t, lines[0], why)
 }
 
-// end closes standard input, and returns the exit status.
+// end closes standard input and returns the exit status.
 func (p *program) end() int {
 	p.t.Helper()
 	require.NoError(p.t, p.in.Close())
@@ -282,7 +282,7 @@ func TestStop_RefusesAndKeepsDataAndSessions(t *testing.T) {
 	_, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", p.addr)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	assert.Equal(t, false, p.do("addresses")[0]["listening"])
-	p.do("stop") // again does nothing
+	p.do("stop") // a repetition is a no-op
 	p.do("start")
 	expect(t, events, zk.StateHasSession)
 	assert.Equal(t, session, c.SessionID())
@@ -338,7 +338,7 @@ func TestRules(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Create("/a", nil, 0, open)
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
-	expect(t, events, zk.StateHasSession) // on the way there the client refuses requests
+	expect(t, events, zk.StateHasSession) // until then the client refuses requests
 	p.do("await 1")
 	p.do("get /a") // it was applied
 
@@ -491,7 +491,8 @@ func TestFronts_AreStoppedOneByOne(t *testing.T) {
 
 func TestFlags_ReachTheServer(t *testing.T) {
 	t.Parallel()
-	p := launch(t, "-max-buffer", "1000", "-super", "root:secret", "-ttl", "-quotas", "-reconfig", "-sasl", "joe:x", "-release", "3.8.4")
+	p := launch(t, "-max-buffer", "1000", "-super", "root:secret", "-ttl", "-quotas", "-reconfig", "-sasl", "joe:x",
+		"-release", "3.8.4")
 	nc, err := net.Dial("tcp", p.addr)
 	require.NoError(t, err)
 	_, err = io.WriteString(nc, "srvr")
@@ -562,7 +563,7 @@ func TestHTTP_IdleConnectionsMakeWay(t *testing.T) {
 	for i := range open {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 		require.NoError(t, err)
-		defer c.Close() //nolint:errcheck // the server may have done so
+		defer c.Close() //nolint:errcheck // the server may have closed it
 		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.NoError(t, err)
 		line, err := bufio.NewReader(c).ReadString('\n')
@@ -576,7 +577,8 @@ func TestHTTP_IdleConnectionsMakeWay(t *testing.T) {
 	}
 }
 
-// A page in a browser can post to this machine, by the page's name or by ours. Neither may command the server.
+// TestHTTP_RefusesForeignHostAndOrigin: a page in a browser can post to this machine, by the page's name or by ours.
+// Neither may command the server.
 func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 	p := launch(t, "-http", "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/"))
@@ -606,7 +608,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 			answer, err := http.DefaultClient.Do(r)
 			require.NoError(t, err)
 			require.NoError(t, answer.Body.Close())
-			if method == http.MethodPost || c.origin == "" { // help may be read from anywhere
+			if method == http.MethodPost || c.origin == "" { // help may be read from any origin
 				require.Equal(t, c.status, answer.StatusCode, "%s %+v", method, c)
 			}
 		}
@@ -616,7 +618,7 @@ func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	web := httptest.NewTLSServer(nil) // it has a certificate for tests
+	web := httptest.NewTLSServer(nil) // has a certificate for tests
 	defer web.Close()
 	pair := web.TLS.Certificates[0]
 	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -632,7 +634,10 @@ func TestTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(web.Certificate())
 	dialer := func(network, addr string, timeout time.Duration) (net.Conn, error) {
-		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: timeout}, Config: &tls.Config{RootCAs: roots, ServerName: "example.com"}}
+		d := tls.Dialer{
+			NetDialer: &net.Dialer{Timeout: timeout},
+			Config:    &tls.Config{RootCAs: roots, ServerName: "example.com"},
+		}
 		return d.DialContext(t.Context(), network, addr)
 	}
 	c, events, err := zk.Connect([]string{p.addr}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(dialer))
@@ -642,9 +647,9 @@ func TestTLS(t *testing.T) {
 
 	p = launch(t, "-tls-cert", cert, "-tls-key", key, "-tls-client-ca", cert, "-require-auth", "x509")
 	stranger, err := dialer("tcp", p.addr, 10*time.Second)
-	if err == nil { // in TLS 1.3 the refusal comes after the handshake
+	if err == nil { // in TLS 1.3 the refusal follows the handshake
 		_, err = stranger.Read(make([]byte, 1))
-		_ = stranger.Close() // it is refused
+		_ = stranger.Close() // refused
 	}
 	require.ErrorContains(t, err, "certificate required")
 }

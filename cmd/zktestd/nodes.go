@@ -51,11 +51,11 @@ func tree(c *call) error {
 	return nil
 }
 
-// node is how a node is shown.
+// node is the JSON form of a node.
 type node struct {
 	Path      string `json:"path"`
 	Data      string `json:"data"`             // empty if it is not UTF-8
-	Base64    []byte `json:"base64,omitempty"` // the data that is not UTF-8
+	Base64    []byte `json:"base64,omitempty"` // data that is not UTF-8
 	Version   int32  `json:"version"`
 	Czxid     string `json:"czxid"`
 	Owner     string `json:"owner,omitempty"` // session of an ephemeral node
@@ -63,7 +63,7 @@ type node struct {
 	TTL       string `json:"ttl,omitempty"`
 }
 
-// show is n as it is shown.
+// show returns the JSON form of n.
 func show(n zktest.Node) node {
 	x := node{Path: n.Path, Version: n.Stat.Version, Czxid: hex(n.Stat.Czxid), Container: n.Container}
 	if utf8.Valid(n.Data) {

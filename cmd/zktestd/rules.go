@@ -12,13 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// rule is a rule of the server with the command that created it.
+// rule is a rule of the server together with the command that created it.
 type rule struct {
 	*zktest.Rule
 	text string
 }
 
-// action reads what comes before the RULE, and returns the rest of the words.
+// action parses the arguments before the RULE and returns the remaining words.
 type action func(args []string) (a zktest.Action, rest []string, err error)
 
 func plain(a zktest.Action) action {
@@ -45,7 +45,7 @@ func failure(args []string) (zktest.Action, []string, error) {
 	return zktest.Fail(code), args[1:], err
 }
 
-// readCode reads an error code: its number, or its name with dashes.
+// readCode parses an error code: its number, or its name with dashes.
 func readCode(word string) (zktest.Code, error) {
 	if n, err := strconv.ParseInt(word, 10, 32); err == nil && n < 0 {
 		return zktest.Code(n), nil
@@ -64,7 +64,7 @@ func readCode(word string) (zktest.Code, error) {
 	return 0, fmt.Errorf("code %q: want a number below 0, or one of %s", word, strings.Join(known, ", "))
 }
 
-// ruled makes a command of an action: the words after it say which requests it is for.
+// ruled turns an action into a command whose further words select the requests.
 func ruled(of action) func(*call) error {
 	return func(c *call) error {
 		a, rest, err := of(c.args)
@@ -83,7 +83,7 @@ func ruled(of action) func(*call) error {
 	}
 }
 
-// match reads which requests a rule is for: create path=^/a from=LABEL skip=1 times=2.
+// match parses which requests a rule is for: create path=^/a from=LABEL skip=1 times=2.
 func (d *daemon) match(words []string) (m zktest.Match, err error) {
 	for i, word := range words {
 		key, value, set := strings.Cut(word, "=")
@@ -121,14 +121,14 @@ func number(word string) (int, error) {
 	return n, nil
 }
 
-// families are operations that a client chooses between by what else it wants to know: a test means them all.
+// families are operations among which a client chooses by what else it wants to know; tests mean all of them.
 var families = map[zktest.Op][]zktest.Op{
 	zktest.OpCreate:      {zktest.OpCreate2, zktest.OpCreateContainer, zktest.OpCreateTTL},
 	zktest.OpGetChildren: {zktest.OpGetChildren2},
 	zktest.OpSetWatches:  {zktest.OpSetWatches2},
 }
 
-// matchOp reads an operation, named as in ZooKeeper's sources in any case, and adds it to the match.
+// matchOp parses the name of an operation as in ZooKeeper's sources, ignoring case, and adds it to the match.
 func matchOp(m *zktest.Match, word string) error {
 	var known []string
 	for n := zktest.OpCloseSession; n < 200; n++ {
@@ -159,7 +159,7 @@ func listRules(c *call) error {
 	return nil
 }
 
-// over says that a rule is no longer in force.
+// over reports whether a rule is no longer in effect.
 func (r *rule) over() bool {
 	select {
 	case <-r.Done():

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// visitors are the connections over which commands can be posted. Those of the server need descriptors, too: so there are few, and one
-// without a request makes way for a new one.
+// visitors are the connections over which commands can be posted. Since the server's connections need descriptors, too,
+// visitors are few, and one without a request in progress gives way to a new one.
 type visitors struct {
 	mu  sync.Mutex
-	all []visitor // the one whose state has not changed for longest comes first
+	all []visitor // sorted by when their state last changed, oldest first
 }
 
 type visitor struct {
@@ -21,7 +21,7 @@ type visitor struct {
 
 const mostVisitors = 32
 
-// note is the ConnState of the HTTP server.
+// note is the ConnState hook of the HTTP server.
 func (v *visitors) note(c net.Conn, state http.ConnState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

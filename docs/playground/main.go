@@ -1,7 +1,7 @@
 //go:build !js
 
-// Command playground is the program in the page of docs/playground: real recipes on a ZooKeeper in the page. On other systems than
-// js it serves the page that build.sh has put together.
+// Command playground is the program in the page of docs/playground: real recipes against a ZooKeeper inside the page.
+// On systems other than js it serves the page that build.sh has assembled.
 //
 //	go run ./docs/playground bin/playground
 package main

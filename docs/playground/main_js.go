@@ -1,5 +1,5 @@
-// Command playground is the program in the page of docs/playground: real recipes on a ZooKeeper in the page. On other systems than
-// js it serves the page that build.sh has put together.
+// Command playground is the program in the page of docs/playground: real recipes against a ZooKeeper inside the page.
+// On systems other than js it serves the page that build.sh has assembled.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/docs/playground/internal/world"
 )
 
-// main begins the world of the link in playgroundLink, and hands it to the page: the function playgroundReady gets an object with
-// the methods view, act and version. It gets the error as text instead if the link is wrong.
+// main creates the world of the link in playgroundLink and passes it to the page's function playgroundReady, as an
+// object with the methods view, act and version. If the link is wrong, the function gets the error as text instead.
 func main() {
 	ready := js.Global().Get("playgroundReady")
 	setting, err := world.Parse(js.Global().Get("playgroundLink").String())
@@ -40,5 +40,5 @@ func main() {
 		}),
 		"version": js.FuncOf(func(js.Value, []js.Value) any { return w.Version() }),
 	})
-	select {} // the page calls from now on
+	select {} // from here on the page calls
 }

@@ -46,7 +46,7 @@ func (s *story) play() error {
 	err := s.Perform([]demo.Step{
 		{Say: "three members join", Do: s.enter("anna", "ben", "cleo"), Working: []string{"anna", "ben", "cleo"}},
 		{
-			Say: "dora joins: some partitions move to it, and the others go on", Do: s.enter("dora"),
+			Say: "dora joins: some partitions move to it, and the others continue", Do: s.enter("dora"),
 			Working: []string{"anna", "ben", "cleo", "dora"},
 		},
 		{

@@ -16,16 +16,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// ticks are in a session timeout.
+// ticks is the number of ticks in a session timeout.
 const ticks = 6
 
-// The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
-// some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
-// CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
-// With CHAOS_EAGER=true, mutex and election are made WithEagerHandOver.
-// CHAOS_SESSION is the session timeout: a busy machine needs a longer one than three seconds.
-// CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
-// grants fall into the time between. With CHAOS_KERBEROS=true, the servers want Kerberos: see realm.
+// The long form is `make chaos DURATION=30m SEED=1`. The environment configures it:
+//
+//	CHAOS_KINDS     selects some kinds of faults
+//	CHAOS_RECIPES   selects some recipes
+//	CHAOS_CLIENTS   number of clients of each recipe
+//	CHAOS_SECTION   longest section of a lock
+//	CHAOS_MATES     number of callers in addition to the one that reports: with many clients and short
+//	                sections, a run is mostly hand-overs
+//	CHAOS_EAGER     true: mutex and election use WithHandOver(HandOverEager)
+//	CHAOS_SESSION   session timeout: a busy machine needs more than three seconds
+//	CHAOS_PEACE     time between the end of a fault and the next one. A fault lasts for seconds, and its
+//	                victims keep their locks, so most grants fall between faults
+//	CHAOS_KERBEROS  true: the servers require Kerberos; see realm
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -121,8 +127,9 @@ func configure(t *testing.T) chaos.Config {
 	return cfg
 }
 
-// realm starts a key distribution center, and returns the options of servers that want a ticket of each client. There are three
-// principals of clients, whose tickets end after 30 s. Only these use what they make, and so does the operator, who is a superuser.
+// realm starts a key distribution center, and returns the options of servers that require a ticket from each client.
+// The clients share three principals, whose tickets expire after 30 s. What they create is accessible only to these
+// principals and to the operator, who is a superuser.
 func realm(t *testing.T) (*chaos.Kerberos, []zkserver.Option) {
 	t.Helper()
 	k := kdc.Start(t)
@@ -140,7 +147,7 @@ func realm(t *testing.T) (*chaos.Kerberos, []zkserver.Option) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = operator.Close() }) // never fails
+	t.Cleanup(func() { _ = operator.Close() }) // it never fails
 	who.Operator = operator
 	return who, []zkserver.Option{
 		zkserver.WithProperty("java.security.auth.login.config", k.JAAS("Server", k.Keytab("zk.keytab", servers), servers)),
@@ -151,7 +158,7 @@ func realm(t *testing.T) (*chaos.Kerberos, []zkserver.Option) {
 	}
 }
 
-// env sets what a variable of the environment says, if there is one.
+// env sets value from an environment variable, if it is set.
 func env[T any](t *testing.T, name string, value *T, parse func(string) (T, error)) {
 	t.Helper()
 	text := os.Getenv(name)

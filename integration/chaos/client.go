@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// A client is one place in a group. One process at a time takes it: a killed process is replaced. Its network path to
-// each server is its own.
+// A client is one place in a group, occupied by one process at a time: a killed process is replaced. It has its own
+// network path to each server.
 type client struct {
 	group   Group
 	place   int
@@ -27,7 +27,7 @@ type client struct {
 	id          string
 	process     *exec.Cmd
 	orders      io.WriteCloser
-	ended       chan struct{} // closed when the process has ended and its journal is read
+	ended       chan struct{} // closed when the process has ended and its journal has been read
 }
 
 // start runs the next process in this place.
@@ -51,13 +51,14 @@ func (c *client) start() error {
 	go func() {
 		defer close(ended)
 		c.history.read(c.group.Recipe, id, out)
-		_ = p.Wait() // an error says that it was killed, which is expected
+		_ = p.Wait() // fails if it was killed, which is expected
 	}()
 	c.process, c.ended = p, ended
 	return nil
 }
 
-// path is where the client's recipe works. The clients of a group share it, but nodes that do not contend have one each.
+// path returns where the client's recipe works. The clients of a group share it, but nodes that do not contend have one
+// each.
 func (c *client) path() string {
 	path := Root + "/" + c.group.Recipe
 	switch c.group.Recipe {
@@ -87,7 +88,7 @@ func (c *client) order(word string) error {
 	return err
 }
 
-// kill ends the process at once.
+// kill kills the process.
 func (c *client) kill() error {
 	c.history.act(c.id, killed)
 	if err := c.process.Process.Kill(); err != nil {
@@ -107,7 +108,7 @@ func (c *client) resume() error {
 	return c.process.Process.Signal(syscall.SIGCONT)
 }
 
-// leave ends the process in order.
+// leave ends the process gracefully.
 func (c *client) leave(limit time.Duration) error {
 	_ = c.orders.Close()
 	select {

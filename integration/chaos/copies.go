@@ -10,11 +10,11 @@ import (
 )
 
 // copies judges caches. What a cache shows has existed, and each path only moves forward. A node that was deleted and
-// created again is reported as deleted and created. When the cache reports that it is current, it has reported all
-// that its server had then. After Sync it has at least all that was committed before.
+// recreated is reported as deleted and created. When the cache reports that it is current, it has reported everything
+// that its server had at that point. After Sync it has at least everything that was committed before.
 func (t *trial) copies(g Group) {
 	path := Root + "/" + g.Recipe + "/tree"
-	paths := append(t.past.below(path), path) // of all that the servers did, they are a small part
+	paths := append(t.past.below(path), path) // a small part of everything that the servers did
 	for _, id := range t.processes(g.Recipe) {
 		t.changes(id, paths)
 		for _, op := range t.clients[id] {
@@ -68,7 +68,7 @@ func (t *trial) changes(id string, paths []string) {
 	}
 }
 
-// complete checks that the nodes, which are all that were shown of the paths, are at least as new as a transaction.
+// complete checks that the nodes, which are everything shown of the paths, are at least as new as a transaction.
 func (t *trial) complete(id string, paths []string, when string, nodes []journal.Node, zxid int64) {
 	got := map[string]journal.Node{}
 	for _, n := range nodes {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// A fault is a kind at work. inject begins it and heal ends it. In between, during is called again and again.
+// A fault is one occurrence of a kind. inject begins it and heal ends it; in between, during is called repeatedly.
 type fault struct {
 	prepare, inject, during, heal func() error
 }
@@ -41,7 +41,7 @@ func (r *run) fault(s Step, victims []*client) (f fault, err error) {
 	case RollingRestart:
 		return fault{inject: r.rollingRestart}, nil
 	case OutageShort, OutageLong:
-		return fault{inject: r.killAll, heal: r.restartAll}, nil
+		return fault{inject: r.servers((*zkserver.Server).Kill), heal: r.servers((*zkserver.Server).Restart)}, nil
 	case IsolateFollower:
 		return r.isolation(follower, victims), nil
 	case IsolateLeader:
@@ -86,7 +86,7 @@ func (r *run) clientFault(kind Kind, victims []*client) fault {
 	case DeleteHolders:
 		return fault{inject: all(r.deleteNode)}
 	case DeleteAll:
-		return fault{during: r.deleteAll}
+		return fault{during: func() error { return r.deleteBelow(Root) }}
 	case Reap:
 		return fault{
 			inject: func() error { return each(r.clients, func(c *client) error { return c.order("rest") }) },
@@ -115,7 +115,7 @@ func (c *client) network(f func(*proxy.Proxy)) error {
 	return nil
 }
 
-// everybody does something to every network path, eight times in a session timeout.
+// everybody returns a function that applies f to every network path, eight times in a session timeout.
 func (r *run) everybody(f func(*proxy.Proxy)) func() error {
 	last := time.Time{}
 	return func() error {
@@ -150,19 +150,17 @@ func (r *run) rollingRestart() error {
 	return nil
 }
 
-func (r *run) killAll() error { return r.servers((*zkserver.Server).Kill) }
-
-func (r *run) restartAll() error { return r.servers((*zkserver.Server).Restart) }
-
-// servers does something to all servers at once, so that none of them serves by itself.
-func (r *run) servers(f func(*zkserver.Server) error) error {
-	errs := make([]error, len(r.ensemble.Servers))
-	var wg sync.WaitGroup
-	for i, s := range r.ensemble.Servers {
-		wg.Go(func() { errs[i] = f(s) })
+// servers returns a function that applies f to all servers at once, so that none of them serves alone.
+func (r *run) servers(f func(*zkserver.Server) error) func() error {
+	return func() error {
+		errs := make([]error, len(r.ensemble.Servers))
+		var wg sync.WaitGroup
+		for i, s := range r.ensemble.Servers {
+			wg.Go(func() { errs[i] = f(s) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // deleteNode deletes the client's contender.
@@ -181,8 +179,6 @@ func (r *run) delete(path string) error {
 	}
 	return err
 }
-
-func (r *run) deleteAll() error { return r.deleteBelow(Root) }
 
 // deleteBelow deletes everything below a node.
 func (r *run) deleteBelow(path string) error {
@@ -221,7 +217,7 @@ func (r *run) tree(root string) ([]string, error) {
 	return paths, nil
 }
 
-// awaitReaping waits until the server has removed the empty containers. Then all clients continue.
+// awaitReaping waits until the server has removed the empty containers, then lets all clients continue.
 func (r *run) awaitReaping() error {
 	var left []string
 	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {

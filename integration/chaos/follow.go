@@ -13,15 +13,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// A follower is a recipe that is not a lock. Its clients report what they believe of nodes, and what they have
-// written. A checker compares that with the log of the servers.
+// A follower is a recipe that is not a lock. Its clients report what they believe about nodes, and what they have
+// written, which a checker compares with the logs of the servers.
 type follower struct {
 	check func(*trial, Group)
-	// views says that the clients can stand still, and then have to agree with the servers.
+	// views means that the clients can stand still, and must then agree with the servers.
 	views bool
-	// stays says that nodes are left when the clients leave.
+	// stays means that nodes remain when the clients leave.
 	stays bool
-	// section is the longest pause of its clients; 0 is the default.
+	// section is the longest pause of its clients; 0 selects the default.
 	section time.Duration
 }
 
@@ -39,12 +39,7 @@ var followers = map[string]follower{
 	"shards":   {stays: true}, // its shards are judged as locks
 }
 
-func isFollower(g Group) bool {
-	_, follows := followers[g.Recipe]
-	return follows
-}
-
-// shown is the state that results from the views of a client.
+// shown is the state that the views of a client add up to.
 type shown struct {
 	nodes   map[string]journal.Node
 	current bool
@@ -56,7 +51,7 @@ func (s *shown) add(v journal.View) {
 		s.nodes[v.Nodes[0].Path] = v.Nodes[0]
 	case "deleted":
 		delete(s.nodes, v.Nodes[0].Path)
-	case "": // all of it
+	case "": // the whole state
 		clear(s.nodes)
 		for _, n := range v.Nodes {
 			s.nodes[n.Path] = n
@@ -67,7 +62,7 @@ func (s *shown) add(v journal.View) {
 	}
 }
 
-// differs says where a client is wrong; "" if nowhere.
+// differs describes where a client is wrong; "" means nowhere.
 func (s *shown) differs(truth map[string]journal.Node) string {
 	if s == nil || !s.current {
 		return "not current"
@@ -77,7 +72,8 @@ func (s *shown) differs(truth map[string]journal.Node) string {
 		switch {
 		case !ok:
 			return "lacks " + path
-		case got.Czxid != want.Czxid, got.Mzxid != 0 && got.Mzxid != want.Mzxid, got.Data != nil && string(got.Data) != string(want.Data):
+		case got.Czxid != want.Czxid, got.Mzxid != 0 && got.Mzxid != want.Mzxid,
+			got.Data != nil && string(got.Data) != string(want.Data):
 			return fmt.Sprintf("shows %+v: it is %+v", got, want)
 		}
 	}
@@ -89,7 +85,7 @@ func (s *shown) differs(truth map[string]journal.Node) string {
 	return ""
 }
 
-// still makes the clients stand still that have views, and waits until all views are what the servers have.
+// still stops the clients that have views, and waits until all views match the servers.
 func (r *run) still() error {
 	var clients []*client
 	for _, c := range r.clients {
@@ -125,7 +121,7 @@ func (r *run) still() error {
 	return err
 }
 
-// agree waits until what the clients show is what the servers have.
+// agree waits until what the clients show matches the servers.
 func (r *run) agree(clients []*client) error {
 	wrong := map[string]string{}
 	err := poll(3*r.Session, "views are what the servers have", func() bool {
@@ -150,7 +146,7 @@ func (r *run) agree(clients []*client) error {
 	return nil
 }
 
-// truth reads what the views of a client are about, after a sync.
+// truth reads, after a sync, what the views of a client are about.
 func (r *run) truth(c *client) (map[string]journal.Node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -179,7 +175,7 @@ func (r *run) truth(c *client) (map[string]journal.Node, error) {
 	return truth, nil
 }
 
-// clear deletes the nodes that the clients leave on purpose.
+// clear deletes the nodes that clients leave behind on purpose.
 func (r *run) clear() error {
 	for _, g := range r.Groups {
 		if !followers[g.Recipe].stays {
@@ -207,7 +203,7 @@ func (r *run) recall() (*past, error) {
 	return p, nil
 }
 
-// trial is the evidence, and the report that gets the violations.
+// trial is the evidence, with the report that receives the violations.
 type trial struct {
 	*Report
 	*history
@@ -227,7 +223,7 @@ func (t *trial) judge(g Group) {
 			f.Done++
 		case check.Failed:
 			f.Refused++
-		default: // killed, too
+		default: // including killed
 			f.Unknown++
 		}
 	}
@@ -240,11 +236,11 @@ func (t *trial) judge(g Group) {
 	}
 }
 
-// slack is how long a view may be behind the servers while none of them is at fault: an event is on its way, or the machine
-// is busy.
+// slack is how far a view may be behind the servers while none of them is at fault: an event is in flight, or the
+// machine is busy.
 const slack = 2 * time.Second
 
-// lag returns until when a view may show what was gone at the stamp. A server at fault may not have heard of it until
+// lag returns until when a view may show what was gone at the stamp. A server at fault may not have learned of it until
 // the fault was over.
 func (t *trial) lag(gone int64) int64 {
 	for _, rd := range t.rounds {
@@ -255,7 +251,7 @@ func (t *trial) lag(gone int64) int64 {
 	return gone + int64(slack)
 }
 
-// known returns the newest transaction that a current view as of the stamp must know of.
+// known returns the newest transaction that a current view as of the stamp must include.
 func (t *trial) known(asOf int64) int64 {
 	at := asOf - int64(slack)
 	for _, rd := range t.rounds {
@@ -266,15 +262,16 @@ func (t *trial) known(asOf int64) int64 {
 	return t.past.until(at)
 }
 
-// fresh checks that a view that says that it is current is not too old: without an answer for a whole session timeout the
-// client cannot know that its session lives.
+// fresh checks that a view that claims to be current is not too old: without an answer for a whole session timeout, the
+// client cannot know that its session is alive.
 func (t *trial) fresh(id string, v view) {
-	if age := time.Duration(v.at - v.AsOf); v.Current && v.Change == "" && age > t.session+slack && !t.pausedBetween(id, v.AsOf, v.at) {
+	if age := time.Duration(v.at - v.AsOf); v.Current && v.Change == "" && age > t.session+slack &&
+		!t.pausedBetween(id, v.AsOf, v.at) {
 		t.violated("%s: C12: at %d it is told a current view that is %v old", id, v.at, age)
 	}
 }
 
-// owners returns which process had a session, as the processes say.
+// owners returns which process had which session, according to the processes.
 func (t *trial) owners() map[int64]string {
 	owners := map[int64]string{}
 	say := func(session int64, id string) {
@@ -300,7 +297,7 @@ func (t *trial) owners() map[int64]string {
 	return owners
 }
 
-// below returns the paths of the past that are below a path, in order.
+// below returns the paths of the past below a path, in order.
 func (p *past) below(path string) []string {
 	return slices.Sorted(func(yield func(string) bool) {
 		for name := range p.nodes {

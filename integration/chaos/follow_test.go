@@ -14,10 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Stamps of these histories count the slack that views have.
+// The stamps of these histories are multiples of the slack that views have.
 const unit = int64(slack)
 
-// tale is a history of the servers, and what clients say of it.
+// tale is a history of the servers, and what clients report about it.
 type tale struct {
 	story
 	recipe string
@@ -32,7 +32,8 @@ func (s *tale) did(at, session int64, changes ...txnlog.Change) {
 			changes[i].Owner = session
 		}
 	}
-	s.txns = append(s.txns, txnlog.Txn{Zxid: at, Time: at * unit / int64(time.Millisecond), Session: session, Changes: changes})
+	s.txns = append(s.txns, txnlog.Txn{Zxid: at, Time: at * unit / int64(time.Millisecond), Session: session,
+		Changes: changes})
 }
 
 func created(path, data string) txnlog.Change {
@@ -53,7 +54,7 @@ func deleted(path string) txnlog.Change {
 	return txnlog.Change{Kind: zktest.ChangeDelete, Path: path}
 }
 
-// saw reports a view. Its age is 0.
+// saw reports a view, whose age is 0.
 func (s *tale) saw(client string, at int64, v journal.View) {
 	s.groups[client] = s.recipe
 	if v.AsOf == 0 {
@@ -79,14 +80,15 @@ func (s *tale) aOver(kind check.Kind, at int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: kind, At: at * unit}})
 }
 
-// verdict is the text of all violations.
+// verdict returns the text of all violations.
 func (s *tale) verdict() string {
-	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)}, history: s.history}
+	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)},
+		history: s.history}
 	r.rounds = []round{{Step: Step{Kind: s.kind}, Injected: 20 * unit, Healed: 30 * unit, Served: 31 * unit}}
 	return strings.Join(r.judge(time.Second, remember(s.txns, 0)).Violations, "\n")
 }
 
-// accusation is a tale, and what the verdict must say of it; "" if it must say nothing.
+// accusation is a tale, and what the verdict on it must contain; "" means that there must be no violation.
 type accusation struct {
 	name, violated string
 	tell           func(s *tale)
@@ -120,7 +122,7 @@ func TestPresence(t *testing.T) {
 		s.did(5, 9, deleted(path)) // an operator
 		s.did(6, 1, ephemeral(path, "a"))
 		s.saw("a", 2, there(1, 1))
-		s.saw("a", 5, there(1, 1)) // the event is on its way
+		s.saw("a", 5, there(1, 1)) // the event is in flight
 		s.saw("a", 7, there(6, 1))
 		s.did(22, 1, deleted(path))
 		s.did(40, 2, ephemeral(path, "b"))
@@ -217,9 +219,11 @@ func TestMembers(t *testing.T) {
 			s.saw("x", 4, view(3, member("b", 2, "b2"), member("a", 3, "a1")))
 			s.saw("x", 5, view(5, member("a", 3, "a1")))
 		}},
-		{"not by seniority", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(3, member("a", 3, "a1"), member("b", 2, "b2"))) }},
+		{"not by seniority", "there were [0x2 0x3]",
+			func(s *tale) { s.saw("x", 4, view(3, member("a", 3, "a1"), member("b", 2, "b2"))) }},
 		{"one is missing", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "b2"))) }},
-		{"one is too many", "there were [0x3]", func(s *tale) { s.saw("x", 6, view(5, member("b", 2, "b2"), member("a", 3, "a1"))) }},
+		{"one is too many", "there were [0x3]",
+			func(s *tale) { s.saw("x", 6, view(5, member("b", 2, "b2"), member("a", 3, "a1"))) }},
 		{"as of a transaction that changed nothing", "", func(s *tale) { s.saw("x", 6, view(6, member("a", 3, "a1"))) }},
 		{"when the path was gone", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(4)) }},
 		{"back in time", "goes back from 0x5 to 0x3", func(s *tale) {
@@ -230,7 +234,8 @@ func TestMembers(t *testing.T) {
 			s.saw("x", 4, view(3, member("b", 2, "b2"), member("a", 3, "a1")))
 			s.saw("x", 5, view(3, member("b", 2, "b1"), member("a", 3, "a1")))
 		}},
-		{"a payload of another", "never had", func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "a1"), member("a", 3, "a1"))) }},
+		{"a payload of another", "never had",
+			func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "a1"), member("a", 3, "a1"))) }},
 		{"of another session", "it is of 0x2", func(s *tale) {
 			b := member("b", 2, "b2")
 			b.Session = 7
@@ -260,14 +265,16 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	synced := func(s *tale, zxid int64, nodes ...journal.Node) {
-		s.done("c", 9, 1, journal.Line{Event: check.Event{Kind: check.Granted}, View: &journal.View{Zxid: zxid, Nodes: nodes}})
+		s.done("c", 9, 1, journal.Line{Event: check.Event{Kind: check.Granted},
+			View: &journal.View{Zxid: zxid, Nodes: nodes}})
 	}
 	try(t, "cache", begin, []accusation{
 		{"as it was", "", func(s *tale) {
-			told(s, "created", node(2, 2, "x"), "updated", node(2, 3, "y"), "deleted", node(2, 3, ""), "created", node(4, 4, "y"))
+			told(s, "created", node(2, 2, "x"), "updated", node(2, 3, "y"), "deleted", node(2, 3, ""),
+				"created", node(4, 4, "y"))
 			synced(s, 3, top, node(2, 3, "y"))
 			synced(s, 3, top, node(4, 4, "y"))
-			synced(s, 3, top) // it was gone later
+			synced(s, 3, top) // it was deleted later
 			synced(s, 6, top)
 		}},
 		{"current, and complete", "", func(s *tale) {
@@ -293,12 +300,15 @@ func TestCopies(t *testing.T) {
 		{"steps are missed", "", func(s *tale) {
 			told(s, "created", node(2, 3, "y"), "deleted", node(2, 3, ""), "created", node(4, 4, "y"), "deleted", node(4, 4, ""))
 		}},
-		{"created again, and not told", "is updated: it had", func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(4, 4, "y")) }},
-		{"created twice", "is created: it had", func(s *tale) { told(s, "created", node(2, 2, "x"), "created", node(2, 3, "y")) }},
+		{"created again, and not told", "is updated: it had",
+			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(4, 4, "y")) }},
+		{"created twice", "is created: it had",
+			func(s *tale) { told(s, "created", node(2, 2, "x"), "created", node(2, 3, "y")) }},
 		{"deleted twice", "is deleted: it had", func(s *tale) {
 			told(s, "created", node(2, 2, "x"), "deleted", node(2, 2, ""), "deleted", node(2, 2, ""))
 		}},
-		{"back in time", "goes back from 0x3 to 0x2", func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(2, 2, "x")) }},
+		{"back in time", "goes back from 0x3 to 0x2",
+			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(2, 2, "x")) }},
 		{"never there", "never was", func(s *tale) { told(s, "created", node(3, 3, "y")) }},
 		{"other data", "never had that", func(s *tale) { told(s, "created", node(2, 2, "y")) }},
 		{"written by no transaction", "never had that", func(s *tale) { told(s, "created", node(4, 5, "y")) }},
@@ -309,10 +319,10 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// bytesOf are the bytes of a counter.
+// bytesOf returns the bytes of a counter.
 func bytesOf(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
-// added is an operation that added to a number, as it was answered.
+// added is an operation that added to a number, as answered.
 func added(sum int64) journal.Line {
 	return journal.Line{Event: check.Event{Kind: check.Granted}, Session: 1, Number: sum}
 }
@@ -332,7 +342,8 @@ func TestSums(t *testing.T) {
 	try(t, "counter", begin, []accusation{
 		{"as it was", "", func(s *tale) { s.done("a", 3, 2, added(5)) }},
 		{"nobody knows of it", "1 additions more than confirmed, and 0 were unknown", func(*tale) {}},
-		{"it failed, and was applied", "1 additions more than confirmed, and 0 were unknown", func(s *tale) { s.done("a", 3, 2, failed) }},
+		{"it failed, and was applied", "1 additions more than confirmed, and 0 were unknown",
+			func(s *tale) { s.done("a", 3, 2, failed) }},
 		{"it is unknown, the session has ended, and it was applied", "", func(s *tale) {
 			s.done("a", 3, 2, open)
 			s.aOver(journal.Orphaned, 4)
@@ -384,7 +395,8 @@ func TestSums(t *testing.T) {
 func TestValue(t *testing.T) {
 	const path = "/chaos/value/it"
 	view := func(czxid, mzxid, n int64) journal.View {
-		return journal.View{Current: true, Nodes: []journal.Node{{Path: path, Czxid: czxid, Mzxid: mzxid, Data: []byte(bytesOf(n))}}}
+		return journal.View{Current: true, Nodes: []journal.Node{{Path: path, Czxid: czxid, Mzxid: mzxid,
+			Data: []byte(bytesOf(n))}}}
 	}
 	begin := func(s *tale) {
 		s.did(1, 1, created(path, bytesOf(1)))
@@ -420,7 +432,8 @@ func TestMeetings(t *testing.T) {
 	member := func(n int) string { return fmt.Sprint("/chaos/double/m", n) }
 	entered := func(s *tale, client string, number int64, n int) {
 		s.done(client, number, 1, journal.Line{
-			Event: check.Event{Kind: check.Granted, Token: zkrecipes.Token(n)}, Session: int64(n), Number: number, Path: member(n),
+			Event: check.Event{Kind: check.Granted, Token: zkrecipes.Token(n)}, Session: int64(n),
+			Number: number, Path: member(n),
 		})
 	}
 	begin := func(s *tale) {
@@ -453,7 +466,7 @@ func TestMeetings(t *testing.T) {
 	})
 }
 
-// What clients show at rest must be all that there is.
+// What clients show at rest must be complete.
 func TestShown(t *testing.T) {
 	truth := map[string]journal.Node{"/a": {Path: "/a", Czxid: 1, Mzxid: 2, Data: []byte("x")}}
 	views := func(vs ...journal.View) string {
@@ -469,15 +482,18 @@ func TestShown(t *testing.T) {
 	}
 	now := journal.View{Change: "current", Current: true}
 	for name, c := range map[string]struct{ want, got string }{
-		"the same":        {"", views(journal.View{}, right)},
-		"by changes":      {"", views(change("created", journal.Node{Path: "/b"}), change("created", truth["/a"]), change("deleted", journal.Node{Path: "/b"}), now)},
-		"nothing":         {"not current", (*shown)(nil).differs(truth)},
-		"behind":          {"not current", views(change("created", truth["/a"]), now, journal.View{Change: "behind"})},
-		"one is missing":  {"lacks /a", views(right, journal.View{Current: true})},
-		"one is too many": {"shows /b", views(change("created", truth["/a"]), change("created", journal.Node{Path: "/b"}), now)},
-		"older":           {"it is", views(change("created", journal.Node{Path: "/a", Czxid: 1, Mzxid: 1, Data: []byte("x")}), now)},
-		"another":         {"it is", views(change("created", journal.Node{Path: "/a", Czxid: 3}), now)},
-		"other data":      {"it is", views(change("updated", journal.Node{Path: "/a", Czxid: 1, Data: []byte("y")}), now)},
+		"the same": {"", views(journal.View{}, right)},
+		"by changes": {"", views(change("created", journal.Node{Path: "/b"}), change("created", truth["/a"]),
+			change("deleted", journal.Node{Path: "/b"}), now)},
+		"nothing":        {"not current", (*shown)(nil).differs(truth)},
+		"behind":         {"not current", views(change("created", truth["/a"]), now, journal.View{Change: "behind"})},
+		"one is missing": {"lacks /a", views(right, journal.View{Current: true})},
+		"one is too many": {"shows /b", views(change("created", truth["/a"]), change("created", journal.Node{Path: "/b"}),
+			now)},
+		"older": {"it is", views(change("created", journal.Node{Path: "/a", Czxid: 1, Mzxid: 1, Data: []byte("x")}),
+			now)},
+		"another":    {"it is", views(change("created", journal.Node{Path: "/a", Czxid: 3}), now)},
+		"other data": {"it is", views(change("updated", journal.Node{Path: "/a", Czxid: 1, Data: []byte("y")}), now)},
 	} {
 		if c.want == "" && c.got != "" || !strings.Contains(c.got, c.want) {
 			t.Errorf("%s: %q, want %q", name, c.got, c.want)

@@ -27,25 +27,24 @@ type act struct {
 	at   int64
 }
 
-// operation is one acquisition, with everything that its client reported of it.
+// operation is one acquisition, with everything that its client reported about it.
 type operation struct {
 	client    string
 	number    int64
 	called    journal.Line
-	answer    journal.Line // Granted, Failed or Unknown; no kind while there is no answer
+	answer    journal.Line // Granted, Failed or Unknown; no kind before there is an answer
 	released  *journal.Line
 	lost      *journal.Line
 	orphaned  bool
-	killedAt  int64 // 0: its client was not killed during it
-	nextCall  int64 // of the same client; 0: none
-	deletedAt int64 // by an operator; 0: not deleted
+	killedAt  int64 // 0 if its client was not killed during it
+	nextCall  int64 // of the same client; 0 for none
+	deletedAt int64 // by an operator; 0 if not deleted
 }
 
-// view is something that a client observed, and the operation in which it did; 0 if in none.
+// view is something that a client observed.
 type view struct {
 	journal.View
-	at        int64
-	operation int64
+	at int64
 }
 
 // history collects the reports of all clients.
@@ -54,15 +53,16 @@ type history struct {
 	groups  map[string]string // by client
 	clients map[string][]*operation
 	views   map[string][]view
-	shown   map[string]*shown // what the newest views come to
-	used    map[string]int64  // by group, when what a shard protects was updated last
+	shown   map[string]*shown // what the newest views add up to
+	used    map[string]int64  // by group, when that which a shard protects was last updated
 	acts    map[string][]act
 	deleted map[string]int64 // contenders, and when the operator began to delete them
 }
 
 func newHistory() *history {
 	return &history{
-		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{}, shown: map[string]*shown{}, used: map[string]int64{}, acts: map[string][]act{},
+		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{},
+		shown: map[string]*shown{}, used: map[string]int64{}, acts: map[string][]act{},
 		deleted: map[string]int64{},
 	}
 }
@@ -75,7 +75,7 @@ func (h *history) read(group, client string, in io.Reader) {
 	for lines := json.NewDecoder(in); ; {
 		var l journal.Line
 		if lines.Decode(&l) != nil {
-			return // the end; a torn line after a kill does not count
+			return // the end; a line torn by a kill does not count
 		}
 		h.mu.Lock()
 		if l.Client != client {
@@ -88,7 +88,7 @@ func (h *history) read(group, client string, in io.Reader) {
 
 func (h *history) add(client string, l journal.Line) {
 	if l.Kind == journal.Viewed {
-		h.views[client] = append(h.views[client], view{*l.View, l.At, l.Op})
+		h.views[client] = append(h.views[client], view{*l.View, l.At})
 		if h.shown[client] == nil {
 			h.shown[client] = &shown{nodes: map[string]journal.Node{}}
 		}
@@ -117,7 +117,7 @@ func (h *history) add(client string, l journal.Line) {
 		op.orphaned = true
 	case journal.Used:
 		h.used[h.groups[client]] = l.At
-	case check.Called: // above
+	case check.Called: // handled above
 	}
 }
 
@@ -136,7 +136,7 @@ func (h *history) deleting(path string) {
 	}
 }
 
-// contender is the path without kind and number. The nodes of one hold, such as several leases, share it.
+// contender returns the path without kind and number. The nodes of one hold, such as several leases, share it.
 func contender(path string) string {
 	const guid = len("_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1")
 	name := strings.LastIndexByte(path, '/') + 1
@@ -168,8 +168,7 @@ func (h *history) processes(group string) []string {
 	return ids
 }
 
-// grantedSince reports whether the client was granted, at or after the stamp, an operation that began or was answered
-// then.
+// grantedSince reports whether any operation of the client was granted at or after the stamp.
 func (h *history) grantedSince(client string, stamp int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -211,7 +210,8 @@ func (h *history) killedAt(client string) int64 {
 	return 0
 }
 
-// operations returns all operations of a group, in the order of their calls. An operation that a kill left open ends with the kill.
+// operations returns all operations of a group, in the order of their calls. An operation that a kill interrupted ends
+// with the kill.
 func (h *history) operations(group string) []*operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// Kerberos sets the identities of the clients of a run. They find the configuration of Kerberos by KRB5_CONFIG. Only
+// Kerberos sets the identities of the clients of a run. They find the Kerberos configuration through KRB5_CONFIG. Only
 // the principals of the clients can access the nodes of the recipes.
 type Kerberos struct {
 	Keytab     string         // with the keys of the principals
-	Principals []string       // of the clients: those of one group have them by turns
+	Principals []string       // of the clients, assigned to those of one group in rotation
 	Server     string         // principal of all servers
-	Operator   sasl.Mechanism // of a superuser, who deletes and compares what the clients have made
+	Operator   sasl.Mechanism // of a superuser, who deletes and compares what the clients have created
 }
 
 // operator returns the options of the operator.
@@ -31,11 +31,12 @@ func (k *Kerberos) worker(place int) []string {
 		return nil
 	}
 	return []string{
-		"-keytab", k.Keytab, "-principal", k.Principals[place%len(k.Principals)], "-server", k.Server, "-acl", strings.Join(k.Principals, ","),
+		"-keytab", k.Keytab, "-principal", k.Principals[place%len(k.Principals)], "-server", k.Server,
+		"-acl", strings.Join(k.Principals, ","),
 	}
 }
 
-// String says it in the report.
+// String describes it in the report.
 func (k *Kerberos) String() string {
 	if k == nil {
 		return "let everyone in"

@@ -19,18 +19,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// ask is an access as the model takes it.
+// ask is an access as the input of the model.
 type ask struct {
 	journal.Access
 	token zkrecipes.Token
-	// left are the numbers that confirmed writes have replaced. A number never recurs, so no other write can have
+	// left contains the numbers that confirmed writes have replaced. A number never recurs, so no other write can have
 	// replaced one of them.
 	left map[int64]bool
-	// least is the newest number of the register that the client had found before.
+	// least is the newest number of the register that the client had seen before.
 	least int64
 }
 
-// outcome is the result of an access that the client got.
+// outcome is the result of an access, as its client got it.
 type outcome struct {
 	journal.Register
 	kind outcomeKind
@@ -45,17 +45,17 @@ const (
 )
 
 // register is the state of the model. The number is the data version of the node, or the sum of the counter: every
-// write makes it larger. The token is the largest of a hold that has written.
+// write increases it. The token is the largest of the holds that have written.
 type register struct {
 	number int64
 	data   string
 	token  zkrecipes.Token
 }
 
-// registerModel is one register.
+// registerModel models one register.
 //
-// An open write is tried where a write is missing, and nowhere else: without that rule Porcupine would try
-// every set of open writes at every place. Once the register has moved past what an open write wants, the write has no effect.
+// An open write is tried only where a write is missing: without that rule Porcupine would try every set of open writes
+// at every place. Once the register has moved past what an open write wants, the write has no effect.
 var registerModel = porcupine.Model{
 	Init: func() any { return register{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -69,7 +69,7 @@ var registerModel = porcupine.Model{
 		case o.kind == open && (a.How == journal.Swap && s.number > a.Base || a.token < s.token):
 			return true, s
 		case o.kind == open:
-			return !s.leaves(a) && (a.How != journal.Swap || s.number == a.Base), next
+			return !a.left[s.number] && (a.How != journal.Swap || s.number == a.Base), next
 		case a.N == 0:
 			return s.number == o.Number && s.data == o.Data && o.Number >= a.least, s
 		default:
@@ -84,8 +84,6 @@ var registerModel = porcupine.Model{
 		return fmt.Sprintf("%d %q", s.number, s.data)
 	},
 }
-
-func (s register) leaves(a ask) bool { return a.left[s.number] }
 
 func describe(input, output any) string {
 	a, _ := input.(ask)
@@ -135,17 +133,18 @@ func (t *trial) linearizable(g Group) {
 	t.Linear[g.Recipe] = sum
 }
 
-// accesses returns the histories of registers, by key. It has what the recipes promise of reads:
+// accesses returns the histories of registers, by key. It reflects what the recipes promise about reads:
 //
-//   - A Get is as new as its call. While a leader may have been replaced without knowing it, a Get may be as old as the fault.
-//   - A Look is as new as what its client has written or got before, of this register and of the others.
+//   - A Get is as new as its call. While a leader may have been replaced without knowing it, a Get may be as old as
+//     the fault.
+//   - A Look is as new as what its client has written or got before, in this register and in the others.
 //
-// A read without an answer proves nothing, and neither does a write that was refused for another reason than its base.
+// A read without an answer proves nothing, and neither does a write that was refused for a reason other than its base.
 func (t *trial) accesses(ops []*operation) map[string][]porcupine.Operation {
 	histories := map[string][]porcupine.Operation{}
 	left := map[string]map[int64]bool{}
 	clients := map[string]int{}
-	seen := map[string]int64{}      // by client: its next Look is not older
+	seen := map[string]int64{}      // by client, the bound below which its next Look cannot be
 	newest := map[[2]string]int64{} // by client and register
 	for _, op := range ops {
 		if op.called.Access == nil {
@@ -194,8 +193,8 @@ const undecidedAfter = 5 * time.Minute
 
 var errUndecided = errors.New("porcupine does not know whether the history is linearizable")
 
-// linearize checks the history of one register. An error names the first answer that has no explanation, and the
-// file with Porcupine's picture of the history up to there.
+// linearize checks the history of one register. An error names the first answer that has no explanation, and the file
+// with Porcupine's picture of the history up to it.
 func linearize(history []porcupine.Operation, picture string, limit time.Duration) error {
 	switch porcupine.CheckOperationsTimeout(registerModel, history, limit) {
 	case porcupine.Ok:
@@ -205,7 +204,8 @@ func linearize(history []porcupine.Operation, picture string, limit time.Duratio
 	case porcupine.Illegal:
 	}
 	first, culprit := shortest(history)
-	err := fmt.Errorf("not linearizable: no order of %d operations explains: %s", len(first), describe(culprit.Input, culprit.Output))
+	err := fmt.Errorf("not linearizable: no order of %d operations explains: %s", len(first),
+		describe(culprit.Input, culprit.Output))
 	_, info := porcupine.CheckOperationsVerbose(registerModel, first, limit)
 	if e := os.MkdirAll(filepath.Dir(picture), 0o755); e != nil {
 		return errors.Join(err, e)
@@ -216,17 +216,18 @@ func linearize(history []porcupine.Operation, picture string, limit time.Duratio
 	return fmt.Errorf("%w; the picture is %s", err, picture)
 }
 
-// shortest cuts a history that is not linearizable at the first answer without an explanation.
+// shortest truncates a history that is not linearizable at the first answer without an explanation.
 func shortest(history []porcupine.Operation) (first []porcupine.Operation, culprit porcupine.Operation) {
 	answers := slices.DeleteFunc(slices.Clone(history), func(op porcupine.Operation) bool { return op.Return == never })
 	slices.SortFunc(answers, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	n := sort.Search(len(answers)-1, func(i int) bool {
-		return porcupine.CheckOperationsTimeout(registerModel, until(history, answers[i].Return), undecidedAfter) == porcupine.Illegal
+		return porcupine.CheckOperationsTimeout(registerModel, until(history, answers[i].Return),
+			undecidedAfter) == porcupine.Illegal
 	})
 	return until(history, answers[n].Return), answers[n]
 }
 
-// until is the history as it was known at an instant. Writes that had no answer then are open.
+// until returns the history as known at an instant. Writes that were unanswered then are open.
 func until(history []porcupine.Operation, at int64) []porcupine.Operation {
 	left := map[int64]bool{}
 	var known []porcupine.Operation
@@ -250,7 +251,7 @@ func until(history []porcupine.Operation, at int64) []porcupine.Operation {
 	return known
 }
 
-// makeRegisters creates the nodes that are written with versions. Counters create theirs.
+// makeRegisters creates the nodes that are written with versions. Counters create their own.
 func (r *run) makeRegisters(ctx context.Context) error {
 	if !slices.ContainsFunc(r.Groups, func(g Group) bool { return (&client{group: g}).path() == Registers }) {
 		return nil

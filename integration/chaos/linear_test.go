@@ -39,7 +39,7 @@ func recorded(t *testing.T) recording {
 // An answered is an operation of a recording.
 type answered struct{ called, answer *journal.Line }
 
-// on returns the operations on a register that were answered, in the order of their answers.
+// on returns the answered operations on a register, in the order of their answers.
 func (r recording) on(key string, hows ...journal.How) (ops []answered) {
 	type id struct {
 		client string
@@ -63,7 +63,7 @@ func (r recording) on(key string, hows ...journal.How) (ops []answered) {
 	return ops
 }
 
-// judge has Porcupine judge a register, and returns its verdict and the picture.
+// judge makes Porcupine judge a register, and returns its verdict and the picture.
 func (r recording) judge(t *testing.T, key string, rounds ...round) (picture string, err error) {
 	t.Helper()
 	h := newHistory()
@@ -94,7 +94,7 @@ func TestLinearize_CorruptedHistories(t *testing.T) {
 		name, key, blamed string
 		corrupt           func(recording)
 	}{
-		// The tenth section read what the ninth had replaced, and wrote over what the ninth had written.
+		// The tenth section read what the ninth had replaced, and overwrote what the ninth had written.
 		{"a lost update", "guarded", "held guarded", func(r recording) {
 			ops := r.on("guarded")
 			ops[9].answer.Register.Was = ops[8].answer.Register.Was
@@ -105,14 +105,14 @@ func TestLinearize_CorruptedHistories(t *testing.T) {
 			*last.answer.Register = *writes[0].answer.Register
 			last.answer.Register.Was = ""
 		}},
-		// One addition was applied twice: all later sums have it once more.
+		// One addition was applied twice, so all later sums contain it twice.
 		{"a doubled increment", "counter-0", "add counter-0", func(r recording) {
 			ops := r.on("counter-0")
 			for _, op := range ops[5:] {
 				op.answer.Register.Number += ops[4].called.Access.N
 			}
 		}},
-		// The hold before wrote once more after the next hold had written.
+		// The previous hold wrote again after the next hold had written.
 		{"two holders writing", "guarded", "held guarded", func(r recording) {
 			ops := r.on("guarded")
 			ops[11].called.Token = ops[0].called.Token
@@ -140,7 +140,7 @@ func TestLinearize_CorruptedHistories(t *testing.T) {
 	}
 }
 
-// A write without an answer may take effect at any time after its call, once, or never.
+// An unanswered write may take effect at any time after its call, once, or never.
 func TestLinearize_OpenWrites(t *testing.T) {
 	open := func(r recording) { r.on("node-0", journal.Set)[1].answer.Kind = journal.Unknown }
 	r := recorded(t)
@@ -165,13 +165,16 @@ func TestLinearize_OpenWrites(t *testing.T) {
 	}
 }
 
-// While a leader may have been replaced, a Get may be as old as the fault. A Look may be as old as what its client has seen.
+// While a leader may have been replaced, a Get may be as old as the fault, and a Look as old as what its client has
+// seen.
 func TestLinearize_WhatReadsPromise(t *testing.T) {
 	stale := func(how journal.How) recording {
 		write := func(op, at int64, number int64) recording {
 			return recording{
-				{Event: check.Event{Kind: check.Called, Client: "w", Op: op, At: at}, Access: &journal.Access{Key: "k", How: journal.Set, N: 1}},
-				{Event: check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1}, Register: &journal.Register{Number: number}},
+				{Event: check.Event{Kind: check.Called, Client: "w", Op: op, At: at},
+					Access: &journal.Access{Key: "k", How: journal.Set, N: 1}},
+				{Event: check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1},
+					Register: &journal.Register{Number: number}},
 			}
 		}
 		var r recording
@@ -202,14 +205,15 @@ func TestLinearize_WhatReadsPromise(t *testing.T) {
 	}
 }
 
-// Porcupine that gives no answer in time is not Porcupine that agrees.
+// If Porcupine has no answer in time, that does not count as agreement.
 func TestLinearize_Undecided(t *testing.T) {
 	slow := registerModel
 	defer func() { registerModel = slow }()
 	blocked := make(chan struct{})
 	defer close(blocked)
 	registerModel.Step = func(_, _, _ any) (bool, any) { <-blocked; return false, nil }
-	err := linearize([]porcupine.Operation{{Input: ask{}, Output: outcome{}, Return: 1}}, t.TempDir()+"/p.html", time.Millisecond)
+	err := linearize([]porcupine.Operation{{Input: ask{}, Output: outcome{}, Return: 1}},
+		t.TempDir()+"/p.html", time.Millisecond)
 	if !errors.Is(err, errUndecided) {
 		t.Error(err)
 	}

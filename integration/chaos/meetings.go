@@ -8,7 +8,7 @@ import (
 )
 
 // meetings judges a double barrier. A client enters with the round that one transaction has written into the nodes of n
-// members. At that instant all of them were there, and none was in a round before.
+// members. At that instant all of them were present, and none was in an earlier round.
 func (t *trial) meetings(g Group) {
 	path := Root + "/" + g.Recipe
 	in := map[string]int64{} // the round of a member

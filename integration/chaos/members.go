@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 )
 
-// members judges views of a group. Each is one instant of the servers: those members, in those incarnations, by seniority.
-// For one client, views never go back, and neither does the payload of a member.
+// members judges views of a group. Each view is one instant of the servers: exactly those members, in those
+// incarnations, by seniority. For one client, views never go back, and neither does the payload of a member.
 //
 // The zxid of a view need not be that of a change. If the end of a session finds that a node is already gone, the
 // server still counts it as a change of the list. Source: DataTree.deleteNode.
@@ -63,7 +63,7 @@ func czxids(nodes []journal.Node) []int64 {
 	return list
 }
 
-// list is what the children of a node were after a transaction.
+// list is the children of a node after a transaction.
 type list struct {
 	zxid   int64
 	czxids []int64 // in order
@@ -80,9 +80,9 @@ func (l lists) at(zxid int64) []int64 {
 	return l[later-1].czxids
 }
 
-// lists returns what the children of a node were, in order.
+// lists returns the successive children of a node, in order.
 func (p *past) lists(path string) (all lists) {
-	type step struct{ zxid, czxid int64 } // comes, or goes if the zxid is another
+	type step struct{ zxid, czxid int64 } // appears, or disappears if the zxid is another one
 	var steps []step
 	for name, nodes := range p.nodes {
 		if !strings.HasPrefix(name, path+"/") || strings.Contains(name[len(path)+1:], "/") {

@@ -8,15 +8,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// past is what the servers did below Root. Views are compared with it.
+// past is what the servers did below Root, which views are compared with.
 type past struct {
 	nodes   map[string][]*incarnation // by path, in the order of their creation
 	multi   map[int64][]txnlog.Change // transactions with more than one change, by zxid
 	txns    []stamped                 // all of them, in order
-	unknown int                       // transactions of which it is not known whether they were applied
+	unknown int                       // transactions that may or may not have been applied
 }
 
-// stamped is a transaction, and when it was on the shared clock.
+// stamped is a transaction, and its time on the shared clock.
 type stamped struct{ zxid, at int64 }
 
 // incarnation is a node from its creation to its deletion.
@@ -28,18 +28,18 @@ type incarnation struct {
 	made   int64 // on the shared clock
 	writes []write
 
-	gone     int64 // the transaction that deleted it; 0: it exists
+	gone     int64 // the transaction that deleted it; 0 if it exists
 	goneAt   int64 // on the shared clock
 	goneWith int64 // session
 }
 
-// write is a state of the data of a node. The first one is that of its creation.
+// write is a state of the data of a node. The first one is its creation.
 type write struct {
 	zxid, at, session int64
 	data              []byte
 }
 
-// remember builds the past from a history. clock is what the shared clock is behind the clock of the servers.
+// remember builds the past from a history. clock is how far the shared clock is behind the clock of the servers.
 func remember(history []txnlog.Txn, clock time.Duration) *past {
 	p := &past{nodes: map[string][]*incarnation{}, multi: map[int64][]txnlog.Change{}}
 	for _, t := range history {
@@ -58,7 +58,7 @@ func remember(history []txnlog.Txn, clock time.Duration) *past {
 			}
 			all := p.nodes[c.Path]
 			if len(all) == 0 {
-				continue // its creation is not in the history
+				continue // its creation is not part of the history
 			}
 			last := all[len(all)-1]
 			if c.Kind == zktest.ChangeDelete {
@@ -71,7 +71,7 @@ func remember(history []txnlog.Txn, clock time.Duration) *past {
 	return p
 }
 
-// until returns the newest transaction up to a stamp; 0 if there was none.
+// until returns the newest transaction up to a stamp, or 0.
 func (p *past) until(at int64) int64 {
 	later := sort.Search(len(p.txns), func(i int) bool { return p.txns[i].at > at })
 	if later == 0 {
@@ -96,7 +96,7 @@ func (p *past) at(path string, zxid int64) *incarnation {
 	return nil
 }
 
-// last returns the newest incarnation that was made up to a transaction, or nil.
+// last returns the newest incarnation created up to a transaction, or nil.
 func (p *past) last(path string, zxid int64) *incarnation {
 	all := p.nodes[path]
 	later := sort.Search(len(all), func(i int) bool { return all[i].czxid > zxid })
@@ -106,7 +106,7 @@ func (p *past) last(path string, zxid int64) *incarnation {
 	return all[later-1]
 }
 
-// write returns the number of the newest write up to a transaction, counted from 0. The creation is one.
+// write returns the index of the newest write up to a transaction, where the creation is 0.
 func (n *incarnation) write(zxid int64) int {
 	return sort.Search(len(n.writes), func(i int) bool { return n.writes[i].zxid > zxid }) - 1
 }

@@ -7,8 +7,7 @@ import (
 )
 
 // presence judges persistent nodes. A state that reports Exists is about a node that existed at AsOf, and that was
-// created by the session that it names. No client writes or deletes a node of another. Once a node is closed, none is
-// left.
+// created by the session it names. No client writes or deletes another's node. Once a node is closed, nothing is left.
 func (t *trial) presence(g Group) {
 	owners := t.owners()
 	for _, id := range t.processes(g.Recipe) {
@@ -37,14 +36,16 @@ func (t *trial) present(id string, v view, n journal.Node) {
 	case was == nil:
 		t.violated("%s: C13: at %d it says that %s is there since %#x: it never was", id, v.at, n.Path, n.Czxid)
 	case was.owner != n.Session || was.maker != n.Session:
-		t.violated("%s: C13: at %d it says that session %#x has %s since %#x: it is of session %#x", id, v.at, n.Session, n.Path, n.Czxid, was.owner)
+		t.violated("%s: C13: at %d it says that session %#x has %s since %#x: it is of session %#x", id, v.at, n.Session,
+			n.Path, n.Czxid, was.owner)
 	case v.Current && was.gone != 0 && v.AsOf > t.lag(was.goneAt):
-		t.violated("%s: C12: at %d it says that %s was there at %d: it was gone %v before", id, v.at, n.Path, v.AsOf, time.Duration(v.AsOf-was.goneAt))
+		t.violated("%s: C12: at %d it says that %s was there at %d: it was gone %v before", id, v.at, n.Path, v.AsOf,
+			time.Duration(v.AsOf-was.goneAt))
 	}
 }
 
-// closed checks that a client whose Close has returned has left nothing. If its session ended meanwhile, the servers still
-// have to delete the node.
+// closed checks that a client whose Close has returned has left nothing behind. If its session ended meanwhile, the
+// servers still have to delete the node.
 func (t *trial) closed(id string, op *operation, owners map[int64]string) {
 	if op.released == nil || op.orphaned {
 		return
@@ -57,14 +58,14 @@ func (t *trial) closed(id string, op *operation, owners map[int64]string) {
 	}
 }
 
-// raced is the time within which a client may not have learned that the node of its session before has gone.
+// raced is how long a client may not know that the node of its previous session is gone.
 const raced = 200 * time.Millisecond
 
-// untouched checks that no client has changed a node of another. The operator may.
+// untouched checks that no client has changed another's node. The operator may.
 //
-// ZooKeeper cannot compare incarnations. A client may therefore change the node of another that has followed its own,
-// with the same version, within the round trip between its read and its write. Its own may have been deleted by an
-// operator, or with the session before. Package node documents this. Such changes are counted.
+// ZooKeeper cannot compare incarnations. Within the round trip between its read and its write, a client may therefore
+// change the node of another that has followed its own with the same version. Its own may have been deleted by an
+// operator, or along with the previous session. Package node documents this. Such changes are counted.
 func (t *trial) untouched(n, before *incarnation, owners map[int64]string) {
 	within := slack
 	if before != nil && before.goneWith == before.owner {

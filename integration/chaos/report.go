@@ -15,14 +15,14 @@ type Report struct {
 	Took       time.Duration
 	Session    time.Duration
 	Tick       time.Duration
-	Servers    string                // what they ask of clients
+	Servers    string                // what they require of clients
 	Operations map[string]Operations // by recipe
 	Faults     map[Kind]int
 	Follows    map[string]Follows // by recipe
 	Linear     map[string]Linear  // by recipe
-	Stills     int                // how often all views were the same as what the servers had
-	Unsettled  int                // transactions of which it is not known whether they were applied
-	Overtaken  int                // writes to the node of another that had followed the writer's own, which package node allows
+	Stills     int                // how often all views matched the servers
+	Unsettled  int                // transactions that may or may not have been applied
+	Overtaken  int                // writes to a node that replaced the writer's own, which package node allows
 	Losses     map[string]int
 	Sets       map[string]SetResult
 	HandOver   map[string]Durations
@@ -33,15 +33,15 @@ type Report struct {
 // Operations counts what a group did.
 type Operations struct{ Calls, Holds, Busy, Lost int }
 
-// Follows counts what a group did that follows and writes nodes. Done, Refused and Unknown are how its operations ended, as
-// the clients know; Applied is how many of the unknown ones the servers have applied.
+// Follows counts what a group did that follows and writes nodes. Done, Refused and Unknown are the outcomes of its
+// operations as the clients know them; Applied is how many of the unknown ones the servers have applied.
 type Follows struct{ Done, Refused, Unknown, Applied, Views int }
 
-// Linear counts what Porcupine has judged: operations and registers. Of open operations no client knows the outcome. Undecided are
-// the registers for which Porcupine had no answer in time.
+// Linear counts what Porcupine has judged: operations and registers. Open operations are those whose outcome no client
+// knows. Undecided are the registers for which Porcupine had no answer in time.
 type Linear struct{ Operations, Open, Registers, Undecided int }
 
-// SetResult counts the updates of one kind of set. For lost updates it says how the holds of the late writers had
+// SetResult counts the updates of one kind of set. For lost updates it records how the holds of the late writers had
 // ended.
 type SetResult struct {
 	Updates, Lost, Refused int
@@ -51,8 +51,8 @@ type SetResult struct {
 // Durations are measurements in ascending order.
 type Durations []time.Duration
 
-// Margins are the times from the end of lost holds to the next grant. For frozen processes they count from the deadline
-// that the process sees first when it runs again.
+// Margins are the times from the end of lost holds to the next grant. For frozen processes they count from the
+// deadline, which is what the process sees first when it resumes.
 type Margins struct{ Told, Frozen Durations }
 
 func (rep *Report) sort() {
@@ -65,7 +65,7 @@ func (rep *Report) sort() {
 	}
 }
 
-// Quantile returns the value below which the share q lies, or 0 without measurements.
+// Quantile returns the value at quantile q, or 0 without measurements.
 func (d Durations) Quantile(q float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -94,7 +94,8 @@ func (rep *Report) String() string {
 		row(name, o.Calls, o.Holds, o.Busy, o.Lost)
 	}
 	row()
-	row("follower", "done", "refused", "unknown", "of them applied", "views told", fmt.Sprint("compared at rest: ", rep.Stills))
+	row("follower", "done", "refused", "unknown", "of them applied", "views told",
+		fmt.Sprint("compared at rest: ", rep.Stills))
 	for _, name := range slices.Sorted(maps.Keys(rep.Follows)) {
 		f := rep.Follows[name]
 		row(name, f.Done, f.Refused, f.Unknown, f.Applied, f.Views)

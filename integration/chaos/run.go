@@ -17,10 +17,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Root is where all locks of a run are.
+// Root is the parent of all locks of a run.
 const Root = "/chaos"
 
-// Registers is where the registers of a run are. No operator deletes there.
+// Registers is the parent of the registers of a run. No operator deletes there.
 const Registers = "/registers"
 
 // patience bounds steps that must finish but are not tested.
@@ -37,19 +37,19 @@ type Group struct {
 type Config struct {
 	Seed     uint64
 	Duration time.Duration
-	Session  time.Duration // timeout of the clients'
+	Session  time.Duration // timeout requested by the clients
 	Section  time.Duration // the longest section of a lock
-	Mates    int           // callers beside the one that reports, in each client of a lock
-	Eager    bool          // mutex and election are made WithEagerHandOver
+	Mates    int           // callers in each client of a lock, in addition to the one that reports
+	Eager    bool          // mutex and election use WithHandOver(HandOverEager)
 	Peace    time.Duration // how long all clients work before the next fault
-	Tick     time.Duration // of the servers, to report
+	Tick     time.Duration // of the servers, for the report
 	Kinds    []Kind
 	Groups   []Group
 	Worker   string // path of the program
 	Dir      string // for the socket
 	Pictures string // directory for pictures of histories that are not linearizable
 	Log      func(format string, args ...any)
-	Kerberos *Kerberos // nil: the servers do not authenticate clients
+	Kerberos *Kerberos // nil if the servers do not authenticate clients
 }
 
 // run is a run in progress.
@@ -61,7 +61,7 @@ type run struct {
 	clients  []*client
 	history  *history
 	rounds   []round
-	stills   int // how often the views were compared with what the servers had
+	stills   int // how often the views were compared with the servers
 	trouble  []error
 }
 
@@ -75,7 +75,7 @@ type round struct {
 	victims  []string
 }
 
-// Run breaks the ensemble for a while and returns its findings. An error means that the run could not begin. Later
+// Run breaks the ensemble for a while, and returns its findings. An error means that the run could not start. Later
 // failures are in the report.
 func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 	r := &run{Config: cfg, ensemble: e, history: newHistory()}
@@ -95,7 +95,7 @@ func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 		number++
 		if err := r.round(number, step); err != nil {
 			r.trouble = append(r.trouble, fmt.Errorf("round %d, %s: %w", number, step.Kind, err))
-			break // the events so far are judged all the same
+			break // the events so far are judged nevertheless
 		}
 	}
 	took := time.Since(began)
@@ -113,7 +113,8 @@ func (r *run) open() (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), r.Kerberos.operator(conn.WithSessionTimeout(10*time.Second))...); err != nil {
+	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(),
+		r.Kerberos.operator(conn.WithSessionTimeout(10*time.Second))...); err != nil {
 		return err
 	}
 	if err := r.makeRegisters(ctx); err != nil {
@@ -137,10 +138,11 @@ func (r *run) open() (err error) {
 func (r *run) command(id string, c *client) *exec.Cmd {
 	section, mates := r.Section, r.Mates
 	if f := followers[c.group.Recipe]; f.check != nil {
-		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most write much
+		section, mates = cmp.Or(f.section, 200*time.Millisecond), 0 // most write a lot
 	}
 	args := []string{
-		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
+		"-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(),
+		"-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
 		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed + uint64(c.place)),
 	}
@@ -152,14 +154,14 @@ func (r *run) close() {
 		c.close()
 	}
 	if r.operator != nil {
-		_ = r.operator.Close() // never fails
+		_ = r.operator.Close() // it never fails
 	}
 	if r.resource != nil {
 		r.resource.Close()
 	}
 }
 
-// round is one fault: from the moment when its victims hold until every client has been served after it.
+// round is one fault: from the moment its victims hold until every client has been served after it.
 func (r *run) round(number int, step Step) error {
 	victims := r.victims(step)
 	rd := round{Step: step, Number: number}
@@ -201,7 +203,8 @@ func (r *run) round(number int, step Step) error {
 	if err := r.still(); err != nil {
 		r.trouble = append(r.trouble, fmt.Errorf("after round %d (%s): %w", number, step.Kind, err))
 	}
-	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
+	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault",
+		time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
 	return r.last(r.Peace, nil)
 }
@@ -213,7 +216,7 @@ func do(f func() error) error {
 	return f()
 }
 
-// last lets a fault last for d.
+// last makes a fault last for d.
 func (r *run) last(d time.Duration, during func() error) error {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(20*time.Millisecond, time.Until(end))) {
 		if err := do(during); err != nil {
@@ -223,7 +226,7 @@ func (r *run) last(d time.Duration, during func() error) error {
 	return nil
 }
 
-// victims are one client of each group, if the fault hits clients.
+// victims returns one client of each group, if the fault hits clients.
 func (r *run) victims(s Step) []*client {
 	if !needsVictims[s.Kind] {
 		return nil
@@ -237,7 +240,7 @@ func (r *run) victims(s Step) []*client {
 	return victims
 }
 
-// hold makes the victims hold their locks and waits until all of them do. A victim that loses its hold meanwhile, as
+// hold makes the victims hold their locks, and waits until all of them do. A victim that loses its hold meanwhile, as
 // may happen on a busy machine, must hold again.
 func (r *run) hold(victims []*client, prepare func() error) error {
 	if len(victims) == 0 {
@@ -288,7 +291,7 @@ func (r *run) served(when string, since int64, limit time.Duration) error {
 	return nil
 }
 
-// leave ends all clients and checks that they leave nothing behind.
+// leave ends all clients, and checks that they leave nothing behind.
 func (r *run) leave() {
 	for _, c := range r.clients {
 		_ = c.orders.Close()
@@ -316,7 +319,7 @@ func (r *run) leave() {
 	}
 }
 
-// parents are the names of the parents, which are containers. The server removes them at its own time.
+// parents returns the names of the parents. They are containers, which the server removes in its own time.
 func (r *run) parents() []string {
 	names := []string{"locks", "leases"}
 	for _, g := range r.Groups {

@@ -1,11 +1,10 @@
-// Package chaos breaks a real ensemble while client processes take locks on it, and follow and write nodes. It judges what
-// they saw.
+// Package chaos breaks a real ensemble while client processes acquire locks on it, and follow and write nodes. It
+// judges what they observed.
 //
 // A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
-// served within three session timeouts. The clients that follow nodes stand still for a moment, and must show what
-// the servers have. After the run, everything that they reported is compared with the logs of the servers. A seed
-// decides the kinds, victims and durations, so a run can be repeated. The interleaving of processes and packets
-// cannot.
+// served within three session timeouts. The clients that follow nodes stop for a moment, and must show what the servers
+// have. After the run, everything that they reported is compared with the logs of the servers. A seed determines the
+// kinds, victims and durations, so a run can be repeated, except for the interleaving of processes and packets.
 package chaos
 
 import (
@@ -17,31 +16,31 @@ import (
 // Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults. Victims are one client of each group, and they hold their lock when the fault comes.
+// The kinds of faults. Victims are one client of each group, and they hold their lock when the fault strikes.
 const (
 	KillLeader      Kind = "kill-leader"          // kill -9 and a restart
 	KillFollower    Kind = "kill-follower"        //
 	PauseLeader     Kind = "pause-leader"         // SIGSTOP and SIGCONT
 	PauseFollower   Kind = "pause-follower"       //
-	RollingRestart  Kind = "rolling-restart"      // of all servers, one after the other
+	RollingRestart  Kind = "rolling-restart"      // of all servers, one after another
 	OutageShort     Kind = "outage-short"         // all servers killed and restarted at once
-	OutageLong      Kind = "outage-long"          // the same, down for more than a session timeout
-	IsolateFollower Kind = "isolate-follower"     // from its peers, the victims stay attached to it
+	OutageLong      Kind = "outage-long"          // the same, but down for more than a session timeout
+	IsolateFollower Kind = "isolate-follower"     // from its peers, while the victims stay attached to it
 	IsolateLeader   Kind = "isolate-leader"       // the same with the leader
 	PauseClient     Kind = "pause-client"         // SIGSTOP and SIGCONT of the victims
-	KillClient      Kind = "kill-client"          // kill -9 of the victims; others come in their place
+	KillClient      Kind = "kill-client"          // kill -9 of the victims, which are replaced
 	Partition       Kind = "partition"            // of the victims, both ways
-	RequestsLost    Kind = "partition-requests"   // what the victims send does not arrive
-	RepliesLost     Kind = "partition-replies"    // what is sent to the victims does not arrive
+	RequestsLost    Kind = "partition-requests"   // what the victims send is lost
+	RepliesLost     Kind = "partition-replies"    // what is sent to the victims is lost
 	Blink           Kind = "partition-short"      // both ways, for less than a session timeout
-	Cut             Kind = "cut"                  // all connections, again and again
+	Cut             Kind = "cut"                  // all connections, repeatedly
 	LoseAnswers     Kind = "lose-answers"         // to writes that are executed
 	DeleteHolders   Kind = "operator-deletes"     // the nodes of the victims
-	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, again and again
+	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, repeatedly
 	Reap            Kind = "reap"                 // all clients rest until the server has removed the empty containers
 )
 
-// Kinds are all of them. Those that cut off servers need root.
+// Kinds returns all kinds. Those that isolate servers need root.
 func Kinds(root bool) []Kind {
 	kinds := []Kind{
 		KillLeader, KillFollower, PauseLeader, PauseFollower, RollingRestart, OutageShort, OutageLong, PauseClient,
@@ -77,12 +76,12 @@ var hitsServers = map[Kind]bool{
 // Step is one fault of a schedule.
 type Step struct {
 	Kind   Kind
-	Server int // index among the servers that the kind fits
+	Server int // index among the servers that the kind applies to
 	Victim int // index in each group
 	Lasts  time.Duration
 }
 
-// Schedule is the endless series of faults of a seed. Each cycle has every kind once, in a different order.
+// Schedule returns the endless series of faults of a seed. Each cycle has every kind once, in a different order.
 func Schedule(seed uint64, kinds []Kind, session time.Duration) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shards returns the groups of the locks of a group of members; none if it is another group. What a member did with a
+// shards returns one group per shard lock, if g is a group of members, and none otherwise. What a member did with a
 // shard is the history of a separate client in a separate group: "shards/p007".
 func shards(g Group) []Group {
 	if g.Recipe != "shards" {

@@ -21,13 +21,13 @@ type span struct {
 	group  string
 	end    string
 	reason string // of the loss
-	bound  int64  // when the node was gone, because the release had returned; 0: not known
+	bound  int64  // when the node was gone, because the release had returned; 0 if unknown
 }
 
 // spans turns operations into holds. The end of a hold depends on what its process could know:
 //
-//   - A process that runs holds until it learns of the loss, or releases.
-//   - A frozen process holds until the deadline, which is what it sees first when it runs again.
+//   - A running process holds until it learns of the loss, or releases.
+//   - A frozen process holds until the deadline, which is what it sees first when it resumes.
 //   - A killed process holds until the kill.
 //   - If an operator deletes a node, the hold ends at the deletion. Its owner cannot know earlier.
 func (h *history) spans(group string) []span {
@@ -86,8 +86,7 @@ func holds(spans []span) []check.Hold {
 	return hs
 }
 
-// successor finds the first grant that excludes the hold. If that grant comes before the end of the hold, the two
-// overlap.
+// successor finds the first grant that excludes the hold. If that grant precedes the end of the hold, the two overlap.
 func successor(spans []span, s span, limit int) (span, bool) {
 	first, _ := slices.BinarySearchFunc(spans, s.From, func(x span, from int64) int { return int(x.From - from) })
 	for _, next := range spans[first:] {

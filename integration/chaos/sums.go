@@ -15,7 +15,7 @@ type addition struct {
 	sum, was int64
 }
 
-// value judges a value that is a number, to which clients add by Update and CompareAndSet, and its watchers.
+// value judges a value that is a number, to which clients add with Update and CompareAndSet, and its watchers.
 func (t *trial) value(g Group) {
 	t.sums(g)
 	path := Root + "/" + g.Recipe + "/it"
@@ -38,29 +38,30 @@ func (t *trial) value(g Group) {
 	}
 }
 
-// counter judges a counter. Only the end of the session, or that of the client, may leave an outcome unknown.
+// counter judges a counter. Only the end of the session, or of the client, may leave an outcome unknown.
 func (t *trial) counter(g Group) {
 	t.sums(g)
 	for _, id := range t.processes(g.Recipe) {
 		ops := t.clients[id]
 		for i, op := range ops {
 			if op.answer.Kind != check.Granted && op.answer.Kind != check.Failed && !op.orphaned && i < len(ops)-1 {
-				t.violated("%s: the outcome of operation %d is unknown, and the session was alive: %s", id, op.number, op.answer.Reason)
+				t.violated("%s: the outcome of operation %d is unknown, and the session was alive: %s", id,
+					op.number, op.answer.Reason)
 			}
 		}
 	}
 }
 
-// sums compares the additions that the servers have applied with those that the clients know. Each confirmed one was
-// applied once, with the sum that its client got, to the number before it, so the blocks of Counter.Next are
-// disjoint. Each unknown one was applied at most once, and those that failed not at all.
+// sums compares the additions that the servers have applied with those that the clients know of. Each confirmed one was
+// applied once, to the number before it, with the sum that its client got, so the blocks of Counter.Next are disjoint.
+// Each unknown one was applied at most once, and failed ones not at all.
 func (t *trial) sums(g Group) {
 	applied, strangers := t.additions(Root + "/" + g.Recipe + "/it")
 	f := t.Follows[g.Recipe]
 	unknown, more := 0, 0
 	for _, id := range t.processes(g.Recipe) {
 		own := applied[id]
-		open, extra := 0, 0 // outcomes not known so far, and additions that belong to none that is
+		open, extra := 0, 0 // outcomes unknown so far, and additions that belong to no known one
 		for _, op := range t.clients[id] {
 			if op.answer.Kind == check.Failed {
 				continue
@@ -78,11 +79,13 @@ func (t *trial) sums(g Group) {
 			case other >= 0: // the session ended between the answer and the line
 				strangers = slices.Delete(strangers, other, other+1)
 			default:
-				t.violated("%s: operation %d added %d and made %d, and the servers have not done that", id, op.number, op.called.Weight, op.answer.Number)
+				t.violated("%s: operation %d added %d and made %d, and the servers have not done that", id, op.number,
+					op.called.Weight, op.answer.Number)
 			}
 			if extra > open {
-				t.violated("%s: up to operation %d the servers have applied %d additions more than confirmed, and %d were unknown", id, op.number, extra, open)
-				extra = open // said once
+				t.violated("%s: up to operation %d the servers have applied %d additions more than confirmed, and %d were unknown",
+					id, op.number, extra, open)
+				extra = open // report it once
 			}
 		}
 		if extra += len(own); extra > open {
@@ -91,7 +94,8 @@ func (t *trial) sums(g Group) {
 		unknown, more = unknown+open, more+extra
 	}
 	if more += len(strangers); more > unknown {
-		t.violated("%s: the servers have applied %d additions more than confirmed, and %d were unknown", g.Recipe, more, unknown)
+		t.violated("%s: the servers have applied %d additions more than confirmed, and %d were unknown",
+			g.Recipe, more, unknown)
 	}
 	f.Applied = more
 	t.Follows[g.Recipe] = f
@@ -119,7 +123,7 @@ func (t *trial) additions(path string) (by map[string][]addition, strangers []ad
 	return by, strangers
 }
 
-// number decodes the bytes of a counter; no bytes are 0.
+// number decodes the bytes of a counter; no bytes mean 0.
 func number(data []byte) int64 {
 	if len(data) != 8 {
 		return 0

@@ -51,12 +51,11 @@ var mutexModel = porcupine.Model{
 // never is the return time of a release that is not known to have returned.
 const never = int64(1)<<62 - 1
 
-// tries checks the try operations of a group with porcupine, in chunks that begin and end with the lock free.
+// tries checks the try operations of a group with Porcupine, in chunks that begin and end with the lock free.
 //
-// A refused try proves nothing while another try is under way, because contenders of tries block each other. Such
-// tries are left out. After a lost hold, the lock becomes free at some time before the end of the round. While a
-// leader may have been replaced without knowing it, a refusal may be as old as the fault: such a leader answers syncs
-// as well.
+// A refused try proves nothing while another try is in progress, because contenders of tries block each other. Such
+// tries are left out. After a lost hold, the lock becomes free at some time before the end of the round. While a leader
+// may have been replaced without knowing it, a refusal may be as old as the fault: such a leader answers syncs as well.
 func tries(ops []*operation, spans []span, rounds []round) error {
 	var history []porcupine.Operation
 	clients := map[string]int{}
@@ -64,7 +63,8 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 		if _, known := clients[client]; !known {
 			clients[client] = len(clients)
 		}
-		history = append(history, porcupine.Operation{ClientId: clients[client], Input: attempt{client, kind}, Call: call, Return: ret})
+		history = append(history, porcupine.Operation{ClientId: clients[client], Input: attempt{client, kind},
+			Call: call, Return: ret})
 	}
 	for _, s := range spans {
 		name := fmt.Sprintf("%s#%d", s.Client, s.Op)
@@ -91,7 +91,7 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 	return nil
 }
 
-// culprits names the refused tries that have no explanation, with the events around each.
+// culprits lists the refused tries that have no explanation, with the events around each.
 func culprits(chunk []porcupine.Operation) string {
 	turnedAway := func(op porcupine.Operation) bool { a, _ := op.Input.(attempt); return a.kind == busy }
 	holds := slices.DeleteFunc(slices.Clone(chunk), turnedAway)
@@ -108,7 +108,7 @@ func culprits(chunk []porcupine.Operation) string {
 	return text.String()
 }
 
-// endOfRound is when everything of a fault at the stamp is over.
+// endOfRound returns when the effects of a fault at the stamp are over.
 func endOfRound(rounds []round, at int64) int64 {
 	for _, rd := range rounds {
 		if at <= rd.Served {
@@ -118,10 +118,10 @@ func endOfRound(rounds []round, at int64) int64 {
 	return never
 }
 
-// replaces lists the faults after which an old leader may continue to answer.
+// replaces lists the faults after which an old leader may keep answering.
 var replaces = []Kind{PauseLeader, IsolateLeader}
 
-// readSince is the earliest time of the server state behind an answer to the call.
+// readSince returns the earliest time of the server state behind an answer to the call.
 func readSince(rounds []round, called int64) int64 {
 	for _, rd := range rounds {
 		if slices.Contains(replaces, rd.Kind) && rd.Injected <= called && called <= rd.Healed {
@@ -131,7 +131,8 @@ func readSince(rounds []round, called int64) int64 {
 	return called
 }
 
-// contended reports whether another client's try was under way at the same time, or may have left its contender behind.
+// contended reports whether another client's try was in progress at the same time, or may have left its contender
+// behind.
 func contended(ops []*operation, op *operation, rounds []round) bool {
 	for _, other := range ops {
 		if other.client == op.client || other.called.At > op.answer.At {
@@ -148,7 +149,7 @@ func contended(ops []*operation, op *operation, rounds []round) bool {
 	return false
 }
 
-// chunks cuts a history, sorted by call, at moments when nothing is under way. Each chunk has few operations.
+// chunks splits a history, sorted by call, at moments when nothing is in progress. Each chunk has few operations.
 func chunks(history []porcupine.Operation, least int) [][]porcupine.Operation {
 	var cut [][]porcupine.Operation
 	first, until := 0, int64(0)
@@ -162,7 +163,7 @@ func chunks(history []porcupine.Operation, least int) [][]porcupine.Operation {
 	return append(cut, history[first:])
 }
 
-// free reports whether everything that was acquired is gone again.
+// free reports whether everything acquired has been given up.
 func free(chunk []porcupine.Operation) bool {
 	held := 0
 	for _, op := range chunk {

@@ -15,8 +15,9 @@ const writer = 1 << 20
 // judge checks everything once the run is over.
 func (r *run) judge(took time.Duration, p *past) *Report {
 	rep := &Report{
-		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Servers: r.Kerberos.String(), Faults: map[Kind]int{}, Operations: map[string]Operations{},
-		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
+		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Servers: r.Kerberos.String(), Faults: map[Kind]int{},
+		Operations: map[string]Operations{},
+		Losses:     map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
 		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Linear: map[string]Linear{}, Stills: r.stills,
 	}
 	for _, err := range r.trouble {
@@ -30,7 +31,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	}
 	t := &trial{rep, r.history, p, r.rounds, r.Session, r.Pictures}
 	for _, g := range r.Groups {
-		if isFollower(g) {
+		if _, follows := followers[g.Recipe]; follows {
 			t.judge(g)
 		} else {
 			r.lock(rep, g)
@@ -43,7 +44,7 @@ func (r *run) judge(took time.Duration, p *past) *Report {
 	return rep
 }
 
-// lock judges one lock. A shard has one, too.
+// lock judges one lock. A shard has one as well.
 func (r *run) lock(rep *Report, g Group) {
 	spans := r.history.spans(g.Recipe)
 	limit := weigh(spans, g)
@@ -63,7 +64,7 @@ func (r *run) lock(rep *Report, g Group) {
 	}
 }
 
-// weigh gives writers their weight and returns the limit of the group.
+// weigh gives writers their weight, and returns the limit of the group.
 func weigh(spans []span, g Group) int {
 	if g.Recipe != "rwlock" {
 		return g.Limit
@@ -108,8 +109,8 @@ func (r *run) exclusion(rep *Report, g Group, spans []span, limit int) {
 	}
 }
 
-// margins measures the time from the end of each lost hold to the next grant. Contract C2 (docs/design.md) says that it
-// is never negative for a process that runs. Holds that ended by kill or by an operator have no such promise. For them
+// margins measures the time from the end of each lost hold to the next grant. By contract C2 (docs/design.md) it is
+// never negative for a process that runs. Holds that ended by a kill or by an operator have no such promise: for them
 // only the time from the fault to the next grant is reported.
 func (r *run) margins(rep *Report, spans []span, limit int) {
 	for _, s := range spans {
@@ -127,12 +128,14 @@ func (r *run) margins(rep *Report, spans []span, limit int) {
 		case endLost:
 			m.Told = append(m.Told, margin)
 			if margin < 0 {
-				rep.violated("%s: C2: %v was told of its loss %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+				rep.violated("%s: C2: %v was told of its loss %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin,
+					next.Hold, rd.Number, rd.Kind)
 			}
 		case endFrozen:
 			m.Frozen = append(m.Frozen, margin)
 			if margin < 0 {
-				rep.violated("%s: C2: %v ended %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+				rep.violated("%s: C2: %v ended %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold,
+					rd.Number, rd.Kind)
 			}
 		}
 		rep.Margins[rd.Kind] = m
@@ -200,7 +203,7 @@ func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 	}
 }
 
-// overstayed reports how the hold of the late one of two writers had ended: "released" if neither was late.
+// overstayed reports how the hold of the later of two writers had ended: "released" if neither was late.
 func overstayed(spans []span, l check.LostUpdate) string {
 	for _, s := range spans {
 		if (s.Token == l.Lost.Token || s.Token == l.By.Token) && s.end != endReleased {

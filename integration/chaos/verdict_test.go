@@ -54,7 +54,8 @@ func (s story) tell(client string, l journal.Line) { s.add(client, l) }
 
 func (s story) granted(client string, called, at, token int64) {
 	s.op(client, called)
-	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: zkrecipes.Token(token)}, Path: client})
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: zkrecipes.Token(token)},
+		Path: client})
 }
 
 func (s story) released(client string, at int64) {
@@ -65,7 +66,7 @@ func (s story) lostA(at, until int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
-// judgeStory judges a story. All of it is in one round, and a is the victim.
+// judgeStory judges a story, which is a single round with victim a.
 func judgeStory(t *testing.T, tell func(s story)) *Report {
 	t.Helper()
 	s := story{newHistory()}
@@ -237,7 +238,8 @@ func triesOf(t *testing.T, tell func(s story), rounds ...round) error {
 func TestHistory_TornJournal(t *testing.T) {
 	h := newHistory()
 	h.read("mutex", "a", io.MultiReader(strings.NewReader(
-		`{"kind":"called","client":"a","op":1,"at":5,"weight":1}`+"\n"+`{"kind":"granted","client":"a","op":1,"at":6,"token":9}`+"\n"+`{"kind":"rele`)))
+		`{"kind":"called","client":"a","op":1,"at":5,"weight":1}`+"\n"+
+			`{"kind":"granted","client":"a","op":1,"at":6,"token":9}`+"\n"+`{"kind":"rele`)))
 	spans := h.spans("mutex")
 	if len(spans) != 1 || spans[0].From != 6 || spans[0].Token != 9 || spans[0].To != check.StillHeld {
 		t.Errorf("read %+v", spans)

@@ -1,10 +1,11 @@
-// Command measure compares and measures on real servers, and prints tables. Each subcommand says by -h what it takes.
+// Command measure compares and measures on real servers, and prints tables. Each subcommand describes its flags with
+// -h.
 //
-//	go run ./measure bench     locks, semaphores and counters beside Curator and go-zookeeper, from integration/
-//	go run ./measure caches    cache.Tree beside CuratorCache
+//	go run ./measure bench     locks, semaphores and counters, compared with Curator and go-zookeeper; from integration/
+//	go run ./measure caches    cache.Tree, compared with CuratorCache
 //	go run ./measure scale     what many waiters, holds, clients and observers cost
-//	go run ./measure shards    recipes/shard beside kazoo and rendezvous hashing
-//	go run ./measure speed     zktest beside a real server; with -programs, zkr beside flock and etcdctl
+//	go run ./measure shards    recipes/shard, compared with kazoo and rendezvous hashing
+//	go run ./measure speed     zktest, compared with a real server; with -programs, zkr with flock and etcdctl
 package main
 
 import (

@@ -16,15 +16,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// What a client must be, and what that allows, depends on how a server is configured. In each case clients with different
-// identities make the same requests.
+// How a client must authenticate, and what that permits, depends on the configuration of the server. In each case
+// clients with different identities send the same requests.
 var authCases = []struct {
 	name       string
 	properties []string // of the real server
 	opts       []zktest.Option
 }{
 	{"no access lists", []string{"zookeeper.skipACL=yes"}, []zktest.Option{zktest.WithoutACLs()}},
-	{"no digest", []string{"zookeeper.DigestAuthenticationProvider.enabled=false"}, []zktest.Option{zktest.WithDigest(nil)}},
+	{"no digest", []string{"zookeeper.DigestAuthenticationProvider.enabled=false"},
+		[]zktest.Option{zktest.WithDigest(nil)}},
 	{
 		"super user",
 		[]string{"zookeeper.DigestAuthenticationProvider.superDigest=" + digest("root:secret")},
@@ -65,7 +66,7 @@ var logins = []Op{
 	{Code: opSASL, Auth: "bob:b", Scheme: twice},
 }
 
-// How a login by SASL differs from that of other clients.
+// How a SASL login differs from that of other clients.
 const (
 	early = "first token not empty"
 	twice = "another token after the last"
@@ -73,7 +74,10 @@ const (
 
 func authRequests() (ops []Op) {
 	for _, name := range []string{"open", "digest", "auth", "sasl"} {
-		list := slices.IndexFunc(acls, func(list []acl) bool { return len(list) == 1 && list[0].scheme == name && list[0].perms == 31 })
+		list := slices.IndexFunc(acls, func(list []acl) bool {
+			return len(list) == 1 && list[0].scheme == name &&
+				list[0].perms == 31
+		})
 		node := "/" + name
 		ops = append(ops,
 			Op{Code: opCreate, Path: node, ACL: max(0, list)},
@@ -93,18 +97,20 @@ func authRequests() (ops []Op) {
 func TestAuth_ZktestAgreesWithReal(t *testing.T) {
 	for _, c := range authCases {
 		t.Run(c.name, func(t *testing.T) {
-			timeouts := zkserver.WithSessionTimeouts(time.Second, time.Hour) // no session expires meanwhile, for that takes a zxid
+			// No session may expire meanwhile, because that takes a zxid.
+			timeouts := zkserver.WithSessionTimeouts(time.Second, time.Hour)
 			opts := []zkserver.Option{timeouts}
 			if slices.Contains(c.properties, saslProvider) {
 				opts = append(opts, zkserver.WithProperty("java.security.auth.login.config", loginConfig(t)),
-					zkserver.WithProperty("zookeeper.fips-mode", "false")) // since 3.9.6 it rules out MD5
+					zkserver.WithProperty("zookeeper.fips-mode", "false")) // since 3.9.6 the default rules out MD5
 			}
 			for _, p := range c.properties {
 				name, value, _ := strings.Cut(p, "=")
 				opts = append(opts, zkserver.WithProperty(name, value))
 			}
 			s := zkserver.Start(t, opts...)
-			z := zktest.Run(t, append(c.opts, zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour))...)
+			z := zktest.Run(t, append(c.opts, zktest.WithRelease(release(t, s)),
+				zktest.WithSessionTimeouts(time.Second, time.Hour))...)
 			granted := 0
 			for _, login := range logins {
 				theirs, ours := converse(t, s.Addr(), login), converse(t, z.Addr(), login)
@@ -125,7 +131,7 @@ func TestAuth_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// loginConfig writes the users of SASL as a real server reads them.
+// loginConfig writes the SASL users in the format of a real server.
 func loginConfig(t *testing.T) (file string) {
 	t.Helper()
 	var users strings.Builder
@@ -140,8 +146,8 @@ func loginConfig(t *testing.T) (file string) {
 	return file
 }
 
-// converse is one connection of a client that authenticates, if it does, and sends all requests. It returns the reply
-// to each.
+// converse is one connection of a client that authenticates, or not, and sends all requests. It returns the reply to
+// each.
 func converse(t *testing.T, addr string, login Op) []string {
 	t.Helper()
 	r := newRun(addr)
@@ -162,7 +168,7 @@ func converse(t *testing.T, addr string, login Op) []string {
 		ops = slices.Insert(ops, 0, login)
 	case opSASL:
 		all = append(all, fmt.Sprintf("sasl: %d", r.logIn(t, login)))
-	default: // it stays a stranger
+	default: // it stays unauthenticated
 	}
 	for _, o := range ops {
 		var got []string
@@ -176,7 +182,7 @@ func converse(t *testing.T, addr string, login Op) []string {
 
 var zxidWord = regexp.MustCompile(`Zxid: 0x([0-9a-f]+)`)
 
-// logIn authenticates by DIGEST-MD5, RFC 2831, as far as the server lets it. It returns the last code.
+// logIn authenticates with DIGEST-MD5, RFC 2831, as far as the server allows. It returns the last code.
 func (r *run) logIn(t *testing.T, o Op) int32 {
 	t.Helper()
 	var first []byte
@@ -186,7 +192,7 @@ func (r *run) logIn(t *testing.T, o Op) int32 {
 	challenge, code := r.token(t, first)
 	nonce := challengeNonce.FindSubmatch(challenge)
 	if nonce == nil {
-		return code // the server has no SASL
+		return code // the server does not support SASL
 	}
 	user, password, _ := strings.Cut(o.Auth, ":")
 	const realm, cnonce, uri = "zk-sasl-md5", "c", "zookeeper/zk-sasl-md5"
@@ -197,8 +203,11 @@ func (r *run) logIn(t *testing.T, o Op) int32 {
 	hex := func(text string) string { return fmt.Sprintf("%x", hash(text)) }
 	a1 := fmt.Sprintf("%s:%s:%s", hash(user+":"+realm+":"+password), nonce[1], cnonce)
 	response := hex(fmt.Sprintf("%s:%s:00000001:%s:auth:%s", hex(a1), nonce[1], cnonce, hex("AUTHENTICATE:"+uri)))
-	_, code = r.token(t, fmt.Appendf(nil, `charset=utf-8,username=%q,realm=%q,nonce="%s",nc=00000001,cnonce=%q,digest-uri=%q,maxbuf=65536,response=%s,qop=auth`,
-		user, realm, nonce[1], cnonce, uri, response))
+	_,
+		code = r.token(t,
+		fmt.Appendf(nil,
+			`charset=utf-8,username=%q,realm=%q,nonce="%s",nc=00000001,cnonce=%q,digest-uri=%q,maxbuf=65536,response=%s,qop=auth`,
+			user, realm, nonce[1], cnonce, uri, response))
 	if o.Scheme == twice {
 		_, code = r.token(t, nil)
 	}
@@ -207,7 +216,7 @@ func (r *run) logIn(t *testing.T, o Op) int32 {
 
 var challengeNonce = regexp.MustCompile(`nonce="([^"]*)"`)
 
-// token sends a token of SASL, and returns the answer of the server.
+// token sends a SASL token, and returns the server's answer.
 func (r *run) token(t *testing.T, token []byte) (answer []byte, code int32) {
 	t.Helper()
 	s := r.slots[0]

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Target is a server that scripts are played against.
+// A Target is a server against which scripts are played.
 type Target struct {
 	Name string
 	Addr string
 
-	before *run // whose nodes a script finds on a read-only server; nil if the script makes its own root
+	before *run // the run whose nodes a script finds on a read-only server; nil if the script creates its own root
 }
 
 // A Difference is the first step at which two servers disagree.
@@ -86,7 +86,7 @@ func (d *Difference) String() string {
 	return b.String()
 }
 
-// Shrink looks for a shorter script on which the targets still disagree, until the budget is used up.
+// Shrink searches for a shorter script on which the targets still disagree, until the budget is used up.
 func Shrink(d *Difference, a, b Target, budget time.Duration) *Difference {
 	deadline := time.Now().Add(budget)
 	d = d.upTo()

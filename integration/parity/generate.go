@@ -10,10 +10,10 @@ import (
 // slots is the number of connections that a script uses.
 const slots = 4
 
-// A Script is a list of steps. The operations of one step go out together on one connection.
+// A Script is a list of steps. The operations of one step are sent together on one connection.
 type Script [][]Op
 
-// Generate makes the script of a seed with n operations. In pipelined scripts most steps are bursts of two to eight.
+// Generate creates the script of a seed with n operations. In pipelined scripts most steps are bursts of two to eight.
 func Generate(seed uint64, n int, pipelined bool) Script {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	var s Script
@@ -28,7 +28,7 @@ func Generate(seed uint64, n int, pipelined bool) Script {
 	return s
 }
 
-// A generator knows which connections are open, so that it wastes no steps on closed ones.
+// A generator knows which connections are open, so that it does not waste steps on closed ones.
 type generator struct {
 	*rand.Rand
 
@@ -62,19 +62,20 @@ func (g *generator) step(pipelined bool) []Op {
 	return ops
 }
 
-// lagging reports whether the answers to the next requests depend on when they arrive. A real server checks the old
-// ACL until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
+// lagging reports whether the answers to the next requests depend on when they arrive. A real server checks the old ACL
+// until it has applied the new one. After a multi that it cannot parse, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
-	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
+	return o.Code == opSetACL || slices.ContainsFunc(o.Ops,
+		func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
 }
 
-// unreadable reports whether the server fails on a list: an id is null, and not of scheme auth.
+// unreadable reports whether the server fails on a list because an id is null and not of scheme auth.
 func unreadable(list int) bool {
 	return slices.ContainsFunc(acls[list], func(a acl) bool { return a.id == null && a.scheme != "auth" })
 }
 
-// session makes an operation that changes a connection or its identities. It is never part of a burst: auth overtakes
-// earlier requests, and the others end the connection.
+// session generates an operation that changes a connection or its identities. It is never part of a burst: auth
+// overtakes earlier requests, and the others end the connection.
 func (g *generator) session(slot int) Op {
 	n := g.IntN(100)
 	switch {
@@ -115,7 +116,8 @@ func (g *generator) reconnect(slot int) Op {
 	if n < 40 || g.sessions == 0 {
 		return g.connect(slot)
 	}
-	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000, Flag: Flag(g.IntN(3))}
+	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000,
+		Flag: Flag(g.IntN(3))}
 	if n > 85 {
 		o.Handshake = pick(g, wrongPassword, unknownSession, fromTheFuture)
 	}
@@ -132,14 +134,15 @@ func (g *generator) reconnect(slot int) Op {
 }
 
 func (g *generator) connect(slot int) Op {
-	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000), Flag: Flag(g.IntN(3))}
+	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000),
+		Flag: Flag(g.IntN(3))}
 	g.alive[slot], g.attached[slot] = true, g.sessions
 	g.sessions++
 	g.closed = append(g.closed, false)
 	return o
 }
 
-// weights are how often each operation comes, relative to their sum.
+// weights are the relative frequencies of the operations.
 var weights = []struct {
 	code   Code
 	weight int
@@ -243,7 +246,7 @@ func (c Code) changes() bool {
 	}
 }
 
-// create chooses flags that fit the operation, most of the time.
+// create chooses flags that usually fit the operation.
 func (g *generator) create(o *Op) {
 	o.Data, o.ACL = g.data(), g.acl()
 	switch o.Code {
@@ -277,7 +280,7 @@ func (g *generator) acl() int {
 	return g.IntN(len(acls))
 }
 
-// path is the path of a node, and sometimes a bad path.
+// path returns the path of a node, and occasionally an invalid path.
 func (g *generator) path() string {
 	if g.IntN(25) == 0 {
 		return pick(g, badPaths...)
@@ -291,11 +294,12 @@ var badPaths = []string{
 }
 
 func (g *generator) node() string {
-	return pick(g, "", "/a", "/a", "/b", "/b", "/c", "/a/x", "/a/x", "/a/y", "/b/x", "/b/y", "/c/x", "/a/x/1", "/a/x/2", "/b/x/1",
+	return pick(g, "", "/a", "/a", "/b", "/b", "/c", "/a/x", "/a/x", "/a/y", "/b/x", "/b/y", "/c/x", "/a/x/1",
+		"/a/x/2", "/b/x/1",
 		"/s-~", "/a/s-~", "/b/~", "/a/x/s-~", "/a/x~", "/c/s-~")
 }
 
-// Len is the number of operations in a script.
+// Len returns the number of operations in a script.
 func (s Script) Len() (n int) {
 	for _, step := range s {
 		n += len(step)

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An oddity is a request that no generator writes. Each gets its own session on both servers.
+// An oddity is a request that the generator never creates. Each gets its own session on both servers.
 type oddity struct {
 	name string
 	code Code
@@ -27,7 +27,7 @@ func (w *writer) openACL() {
 	w.string("anyone")
 }
 
-// create writes the body of a create with one entry in its list.
+// oddCreate writes the body of a create with one entry in its list.
 func oddCreate(scheme, id func(w *writer)) func(w *writer, root string) {
 	return func(w *writer, root string) {
 		w.string(root + "/new")
@@ -36,7 +36,7 @@ func oddCreate(scheme, id func(w *writer)) func(w *writer, root string) {
 		w.int(31)
 		scheme(w)
 		id(w)
-		w.int(1) // ephemeral: it goes with the session
+		w.int(1) // ephemeral: it disappears with the session
 	}
 }
 
@@ -94,7 +94,8 @@ var oddities = []oddity{
 	{"delete: null path", opDelete, nullPath(number(-1))},
 	{"setData: null path", opSetData, nullPath((*writer).null, number(-1))},
 	{"setACL: null path", opSetACL, nullPath((*writer).openACL, number(-1))},
-	{"setACL: null id of scheme auth", opSetACL, path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
+	{"setACL: null id of scheme auth", opSetACL,
+		path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
 	{"exists: null path", opExists, nullPath(flag(false))},
 	{"exists: null path, watch", opExists, nullPath(flag(true))},
 	{"getData: null path", opGetData, nullPath(flag(true))},
@@ -114,7 +115,8 @@ var oddities = []oddity{
 	{"removeWatches: null path, any", opRemoveWatches, nullPath(number(3))},
 	{"setWatches: null lists", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.null(); w.null() }},
 	{"setWatches: null data list", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist list", opSetWatches, func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
+	{"setWatches: null exist list", opSetWatches,
+		func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
 	{"setWatches: null child list", opSetWatches, func(w *writer, root string) {
 		w.long(0)
 		w.strings([]string{root})
@@ -141,9 +143,12 @@ var oddities = []oddity{
 		}
 		w.null()
 	}},
-	{"setWatches: null data path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
-	{"setWatches: null child path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
+	{"setWatches: null data path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
+	{"setWatches: null exist path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
+	{"setWatches: null child path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
 	{"setWatches: invalid UTF-8", opSetWatches, func(w *writer, _ string) {
 		w.long(0)
 		w.strings([]string{"/\xff\xfe"})
@@ -190,7 +195,8 @@ var oddities = []oddity{
 	{"createTTL: -1, sequential", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(6), long(-1))},
 	{"createTTL: -2", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-2))},
 	{"createTTL: 1, not of that mode", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(1), long(1))},
-	{"multi: createTTL of -1", opMulti, multi(opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-1)))},
+	{"multi: createTTL of -1", opMulti, multi(opCreateTTL,
+		path("/new", (*writer).null, (*writer).openACL, number(5), long(-1)))},
 	{"sasl: null token", opSASL, func(w *writer, _ string) { w.null() }},
 	{"sasl: empty body", opSASL, func(*writer, string) {}},
 	{"sasl: token", opSASL, func(w *writer, _ string) { w.string("x") }},
@@ -266,8 +272,9 @@ var checks = []oddity{
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
-			// No session expires meanwhile, for that takes a zxid.
-			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)), zkserver.WithSessionTimeouts(time.Second, time.Hour))
+			// No session may expire meanwhile, because that takes a zxid.
+			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)),
+				zkserver.WithSessionTimeouts(time.Second, time.Hour))
 			opts := []zktest.Option{zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)}
 			if p.extended {
 				opts = append(opts, zktest.WithExtendedTypes())
@@ -286,7 +293,7 @@ func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// play sends the request, and returns the replies and how many zxids were used up from one root to the next.
+// play sends the request, and returns the replies and how many zxids were used from one root to the next.
 func (o oddity) play(t *testing.T, addr string) []string {
 	t.Helper()
 	r, after := newRun(addr), newRun(addr)
@@ -326,13 +333,14 @@ func (o oddity) ask(t *testing.T, r *run) (got []string) {
 		in := reader{rest: frame}
 		xid, _, code := in.int(), in.long(), in.int()
 		if xid == pingXid {
-			if o.code == opClose { // the server closes the connection a while after its answer
+			if o.code == opClose { // the server closes the connection some time after its answer
 				continue
 			}
 			return append(got, "alive")
 		}
-		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code, bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))
-		if code == -6 { // the server is about to close, and the ping may or may not overtake that
+		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code,
+			bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))
+		if code == -6 { // the server is about to close, which may or may not overtake the ping
 			return got
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Code is an operation of ZooKeeper, or a step that concerns the connection.
+// A Code is a ZooKeeper operation, or a step that concerns the connection.
 type Code int32
 
 // ZooKeeper's opcodes, and steps. Steps are below -1000; no server receives their codes.
@@ -49,11 +49,15 @@ const (
 
 var names = map[Code]string{
 	opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "getData", opSetData: "setData",
-	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping", opGetChildren2: "getChildren2",
-	opCheck: "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
-	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead", opReconfig: "reconfig",
-	opAuth: "auth", opSASL: "sasl", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opChildrenNumber: "getAllChildrenNumber",
-	opSetWatches2: "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown", opClose: "closeSession",
+	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping",
+	opGetChildren2: "getChildren2",
+	opCheck:        "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
+	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead",
+	opReconfig: "reconfig",
+	opAuth:     "auth", opSASL: "sasl", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals",
+	opChildrenNumber: "getAllChildrenNumber",
+	opSetWatches2:    "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown",
+	opClose:     "closeSession",
 	stepConnect: "connect", stepCut: "cut", stepOversize: "oversize",
 }
 
@@ -64,10 +68,10 @@ func (c Code) String() string {
 	return fmt.Sprintf("op%d", int32(c))
 }
 
-// A Version is relative to the version that the run has seen last, so that one script fits every run.
+// A Version is relative to the version that the run has last seen, so that one script fits every run.
 type Version int
 
-// The versions that an operation may ask for.
+// The versions that an operation may specify.
 const (
 	anyVersion Version = iota
 	currentVersion
@@ -84,7 +88,7 @@ const (
 	sinceNow
 )
 
-// A Handshake is how stepConnect presents itself.
+// A Handshake is how stepConnect identifies itself.
 type Handshake int
 
 // The handshakes.
@@ -103,7 +107,7 @@ type Flag int
 const (
 	noFlag Flag = iota
 	refusesReadOnly
-	acceptsReadOnly // a server that has no majority and serves only reads
+	acceptsReadOnly // a server without a majority, which serves only reads
 )
 
 // An Op is one request on one connection. Paths are relative to the root of the run; see run.path.
@@ -132,7 +136,7 @@ type Op struct {
 	Flag      Flag
 }
 
-// String shows what matters of an operation.
+// String formats the relevant parts of an operation.
 func (o Op) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "C%d %v", o.Slot, o.Code)
@@ -168,7 +172,7 @@ type acl struct {
 	scheme, id string
 }
 
-// acls are what the generator chooses from; nil is a null vector.
+// acls are the lists that the generator chooses from; nil is a null vector.
 var acls = [][]acl{
 	{{31, "world", "anyone"}},
 	{{1, "world", "anyone"}},

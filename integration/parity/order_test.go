@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Thousands of names of several shapes are created and deleted, in one order on both servers. Whatever lists them must do
-// so in one order, also after a restart.
+// Thousands of names of several shapes are created and deleted, in the same order on both servers. Every listing must
+// have the same order on both, even after a restart.
 func TestOrder_ZktestAgreesWithReal(t *testing.T) {
 	s := zkserver.Start(t, zkserver.WithSessionTimeouts(time.Second, time.Hour))
 	z := zktest.Run(t, zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour))
@@ -33,7 +33,7 @@ var shapes = []func(n int) string{
 	func(n int) string { return fmt.Sprintf("%x-é-日", uint32(n)*2654435761) },
 }
 
-// crowd leaves a node with many children, one with few of many before, and ephemeral nodes of an open session.
+// crowd creates a node with many children, one with few of formerly many, and ephemeral nodes of an open session.
 func crowd(t *testing.T, addr string) {
 	t.Helper()
 	c := newLister(t, addr)
@@ -105,7 +105,7 @@ func (c *lister) do(o Op) *reader {
 	}
 }
 
-// lists requests names in every possible way. A session's own nodes are also listed by its events when it ends.
+// lists lists names in every possible way. A session's own nodes are also listed by the events of its end.
 func (c *lister) lists() map[string][]string {
 	lists := map[string][]string{}
 	for _, parent := range []string{"/many", "/few"} {
@@ -126,7 +126,7 @@ func (c *lister) lists() map[string][]string {
 	return lists
 }
 
-// ending returns the order in which the nodes of the session go when it ends.
+// ending returns the order in which the session's nodes disappear when it ends.
 func (c *lister) ending() (paths []string) {
 	other := newLister(c.t, c.addr)
 	other.do(Op{Code: opAddWatch, Path: "/many", Mode: 1})

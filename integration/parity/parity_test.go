@@ -12,12 +12,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Environment variables choose what a run compares. make parity sets them.
+// Environment variables, which make parity sets, choose what a run compares.
 var (
 	first    = setting("PARITY_SEED", 0, parseUint)
 	seeds    = setting("PARITY_SEEDS", 20, parseUint)
 	length   = setting("PARITY_OPS", 500, strconv.Atoi)          // operations of a seed
-	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // after these seeds, continue with others for so long
+	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // how long to continue with other seeds after these
 )
 
 func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
@@ -34,13 +34,13 @@ func setting[T any](name string, otherwise T, parse func(string) (T, error)) T {
 	return v
 }
 
-// longest is the session timeout that servers grant: no session of a script expires, however busy the machine is.
+// longest is the session timeout that servers grant: no session of a script expires, however busy the machine.
 const longest = 30 * time.Minute
 
-// A profile is a way to configure both servers alike.
+// A profile is one configuration, applied to both servers.
 type profile struct {
 	name     string
-	extended bool // nodes with a time to live are allowed
+	extended bool // nodes with a TTL are allowed
 }
 
 var profiles = []profile{{name: "default"}, {name: "extended", extended: true}}
@@ -60,8 +60,8 @@ func (p profile) zookeeper(t *testing.T) *zkserver.Server {
 		zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)))
 }
 
-// release is the release that zktest must have to agree with a real server. The test is skipped if zktest does not know that
-// release: the scripts are made for those that it knows.
+// release returns the release that zktest must emulate to agree with a real server. The test is skipped if zktest does
+// not know that release: the scripts are made for the releases that it knows.
 func release(t *testing.T, s *zkserver.Server) zktest.Release {
 	t.Helper()
 	version, err := s.Version()
@@ -84,18 +84,19 @@ func release(t *testing.T, s *zkserver.Server) zktest.Release {
 
 func (p profile) zktest(t *testing.T, r zktest.Release) Target {
 	t.Helper()
-	opts := []zktest.Option{zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest), zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
-		if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
-			t.Errorf("zktest: %v", err)
-		}
-	})}
+	opts := []zktest.Option{zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
+		zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
+			if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
+				t.Errorf("zktest: %v", err)
+			}
+		})}
 	if p.extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
 	return Target{Name: "zktest", Addr: zktest.Run(t, opts...).Addr()}
 }
 
-// Seeds take turns with the profiles.
+// Seeds rotate through the profiles.
 func TestParity_ZktestAgreesWithReal(t *testing.T) {
 	total, start := 0, time.Now()
 	for i, p := range profiles {
@@ -116,7 +117,7 @@ func TestParity_ZktestAgreesWithReal(t *testing.T) {
 	t.Logf("%d operations compared in %v", total, time.Since(start).Round(time.Millisecond))
 }
 
-// Two real servers must agree. If they do not, the comparison is stricter than ZooKeeper is.
+// Two real servers must agree. If they do not, the comparison is stricter than ZooKeeper.
 func TestParity_RealAgreesWithReal(t *testing.T) {
 	for _, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestParity_RealAgreesWithReal(t *testing.T) {
 	}
 }
 
-// compare plays the script of a seed against both targets and returns the number of its operations.
+// compare plays the script of a seed against both targets, and returns the number of its operations.
 func compare(t *testing.T, a, b Target, seed uint64, pipelined bool) int {
 	t.Helper()
 	s := Generate(seed, length, pipelined)
@@ -158,7 +159,8 @@ func handshakes(t *testing.T, a, b Target) {
 			[]Op{{Code: stepConnect, Session: i, Handshake: wrongPassword, Timeout: timeout}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000 - timeout%2}},
 			[]Op{{Code: opGetData, Path: "/a"}},
-			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach, Timeout: 30_000}}, // the server closes the connection of slot 0
+			// The server closes the connection of slot 0.
+			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach, Timeout: 30_000}},
 			[]Op{{Slot: 1, Code: opClose}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000}}, // the session has ended
 			[]Op{{Code: stepConnect, Session: i, Handshake: unknownSession, Timeout: 30_000}},
@@ -171,7 +173,7 @@ func handshakes(t *testing.T, a, b Target) {
 	}
 }
 
-// bareCheck sends a check that is not part of a multi. It does lasting damage to a server before 3.8.5 and 3.9.3.
+// bareCheck sends a check that is not part of a multi, which does lasting damage to a server before 3.8.5 and 3.9.3.
 func bareCheck(t *testing.T, a, b Target, r zktest.Release) {
 	t.Helper()
 	if r < "3.8.5" || strings.HasPrefix(string(r), "3.9.") && r < "3.9.3" {
@@ -179,11 +181,11 @@ func bareCheck(t *testing.T, a, b Target, r zktest.Release) {
 	}
 	d, err := Compare(a, b, Script{{{Code: stepConnect, Timeout: 10_000}}, {{Code: opCheck, Path: "/a"}}})
 	if err != nil || d != nil {
-		t.Fatalf("bare checks differ: %v\n%v", err, d) // its session expires within a later script
+		t.Fatalf("bare checks differ: %v\n%v", err, d) // its session expires during a later script
 	}
 }
 
-// The comparison must be able to fail. It finds that two servers differ in one setting, with a script of a few steps.
+// The comparison must be able to fail. It detects that two servers differ in one setting, with a script of a few steps.
 func TestParity_TellsDifferentServersApart(t *testing.T) {
 	a, b := profiles[0].real(t, "without ttl"), profiles[1].real(t, "with ttl")
 	d, err := Compare(a, b, Generate(1, 500, true))

@@ -34,9 +34,11 @@ func quotaScript(seed uint64, n int) Script {
 	root := fmt.Sprintf("!/q%d", seed)
 	quota := fmt.Sprintf("!/zookeeper/quota/q%d", seed)
 	limits := func() []byte {
-		return fmt.Appendf(nil, "count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", g.IntN(8)-1, g.IntN(60)-1, g.IntN(60)-1, g.IntN(8)-1)
+		return fmt.Appendf(nil, "count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", g.IntN(8)-1, g.IntN(60)-1,
+			g.IntN(60)-1, g.IntN(8)-1)
 	}
-	s := Script{{{Code: stepConnect, Timeout: 10_000}}, {{Code: opCreate, Path: root}}, {{Code: opCreate, Path: root + "/a"}}}
+	s := Script{{{Code: stepConnect, Timeout: 10_000}}, {{Code: opCreate, Path: root}},
+		{{Code: opCreate, Path: root + "/a"}}}
 	for _, path := range []string{quota, quota + "/a"} {
 		s = append(s,
 			[]Op{{Code: opCreate, Path: path}},
@@ -68,7 +70,8 @@ func quotaScript(seed uint64, n int) Script {
 			}
 		}
 		s = append(s, []Op{o},
-			[]Op{{Code: opGetData, Path: quota + "/zookeeper_stats"}}, []Op{{Code: opGetData, Path: quota + "/a/zookeeper_stats"}})
+			[]Op{{Code: opGetData, Path: quota + "/zookeeper_stats"}},
+			[]Op{{Code: opGetData, Path: quota + "/a/zookeeper_stats"}})
 	}
 	return s
 }

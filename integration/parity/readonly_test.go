@@ -13,15 +13,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// An ensemble loses two of its three servers, so that the first one serves only reads, and gets them back.
+// An ensemble is three servers that lose two, so that the first one serves only reads, and gets them back.
 type ensemble struct {
 	Target
 
 	lose, regain func() error
-	wake         func(*testing.T) // called when the majority is there
+	wake         func(*testing.T) // called when the majority is back
 }
 
-// realEnsemble gives the first server the setting that read-only mode needs when it has no majority. Before, its
+// realEnsemble sets the option on the first server that read-only mode needs once it has no majority. Until then, its
 // sessions take zxids as those of zktest do.
 func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 	t.Helper()
@@ -37,12 +37,14 @@ func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 		return errors.Join(alone.Configure(zkserver.WithSetting("localSessionsEnabled", "true")), alone.Restart())
 	}
 	regain := func() error { return errors.Join(others[0].Restart(), others[1].Restart()) }
-	return ensemble{Target{Name: "zookeeper", Addr: alone.Addr()}, lose, regain, func(t *testing.T) { keepAwake(t, alone.Addr()) }},
+	return ensemble{Target{Name: "zookeeper", Addr: alone.Addr()}, lose, regain,
+			func(t *testing.T) { keepAwake(t, alone.Addr()) }},
 		release(t, alone)
 }
 
-// keepAwake pings a server until the connection or the test ends. A server of an ensemble may leave a request in its queue until
-// another one arrives: ZOOKEEPER-4537, mended in 3.8.1. A script sends nothing more before it has its answers.
+// keepAwake pings a server until the connection or the test ends. A server of an ensemble may leave a request in its
+// queue until another one arrives (ZOOKEEPER-4537, fixed in 3.8.1), and a script sends nothing more before it has its
+// answers.
 func keepAwake(t *testing.T, addr string) {
 	t.Helper()
 	r := newRun(addr)
@@ -55,12 +57,12 @@ func keepAwake(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	hungUp := make(chan struct{})
-	go func() { // ends with the connection
+	go func() { // until the connection ends
 		defer close(hungUp)
 		_, _ = io.Copy(io.Discard, s.in)
 	}()
 	over := t.Context().Done()
-	go func() { // ends with the connection or the test
+	go func() { // until the connection or the test ends
 		defer func() { _ = s.Close() }()
 		for {
 			s.send(r, Op{Code: opPing})
@@ -89,7 +91,7 @@ func zktestEnsemble(t *testing.T, r zktest.Release) ensemble {
 	return ensemble{Target{Name: "zktest", Addr: s.Addr()}, lose, regain, func(*testing.T) {}}
 }
 
-// await returns once the first server answers isro with what is wanted.
+// await returns once the first server answers isro as wanted.
 func (e ensemble) await(t *testing.T, want string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); fourLetter(t, e.Addr, "isro") != want; time.Sleep(20 * time.Millisecond) {
@@ -102,7 +104,7 @@ func (e ensemble) await(t *testing.T, want string) {
 // surviving is the number of a session that existed before the majority was lost.
 const surviving = 1000
 
-// fill makes nodes, and sessions that outlive the majority.
+// fill creates nodes, and sessions that outlive the majority.
 func (e *ensemble) fill(t *testing.T) {
 	t.Helper()
 	e.wake(t)
@@ -117,7 +119,7 @@ func (e *ensemble) fill(t *testing.T) {
 	e.before.finish()
 }
 
-// all plays steps and returns what they brought.
+// all plays steps, and returns their results.
 func (r *run) all(t *testing.T, s Script) (lines []string) {
 	t.Helper()
 	for _, step := range s {
@@ -130,7 +132,7 @@ func (r *run) all(t *testing.T, s Script) (lines []string) {
 	return lines
 }
 
-// A server that has lost the majority answers as zktest does, and again when the majority is back.
+// A server that has lost the majority answers as zktest does, also once the majority is back.
 func TestReadOnly_ZktestAgreesWithReal(t *testing.T) {
 	a, r := realEnsemble(t)
 	b := zktestEnsemble(t, r)
@@ -159,8 +161,8 @@ func TestReadOnly_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// neverGenerated is what scripts that are generated leave out, because a server that is not read-only ends the connection
-// or suffers damage.
+// neverGenerated is what generated scripts omit, because a server that is not read-only ends the connection or suffers
+// damage.
 var neverGenerated = Script{
 	{{Code: stepConnect, Timeout: 10_000, Flag: acceptsReadOnly}},
 	{{Code: opCheck, Path: "/a"}},
@@ -186,7 +188,7 @@ func (e *ensemble) comeBack(t *testing.T) []string {
 	e.wake(t)
 	lines = append(lines, r.all(t, Script{
 		{{Code: opPing}},
-		{{Code: stepConnect, Handshake: reattach, Timeout: 1_200_000, Flag: acceptsReadOnly}}, // its session has gone
+		{{Code: stepConnect, Handshake: reattach, Timeout: 1_200_000, Flag: acceptsReadOnly}}, // its session is gone
 		{{Code: stepConnect, Session: 1, Timeout: 1_200_000, Flag: acceptsReadOnly}},
 		{{Code: opExists, Path: "/kept"}},
 		{{Code: stepConnect, Handshake: reattach, Session: surviving, Timeout: 1_200_000}},
@@ -201,8 +203,8 @@ func (e *ensemble) comeBack(t *testing.T) []string {
 
 var zxids = regexp.MustCompile(`(zxid|[mp]z|mtime)=\S+`)
 
-// readsOnly makes a script in which most of the handshakes accept a read-only server. It leaves out the node that lists
-// the addresses of the servers.
+// readsOnly generates a script in which most handshakes accept a read-only server. It omits the node that lists the
+// addresses of the servers.
 func readsOnly(seed uint64) Script {
 	// Not pipelined: the real server may send a refusal before the answers to earlier reads.
 	s := Generate(seed, length, false)

@@ -1,6 +1,6 @@
-// Package parity runs the same script of operations against two ZooKeeper servers and compares every reply and every event,
-// byte for byte. Left out is what must differ: session ids, the first zxid, clocks, and orders that ZooKeeper does not
-// define.
+// Package parity runs the same script of operations against two ZooKeeper servers, and compares every reply and every
+// event byte for byte. It ignores what must differ: session ids, the first zxid, clocks, and orders that ZooKeeper does
+// not define.
 package parity
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// roots gives every run its own root node, so that one server serves many.
+// roots gives every run its own root node, so that one server can serve many.
 var roots atomic.Int64
 
 // A Transcript holds, for each step of a script, what each connection received.
@@ -39,12 +39,12 @@ func Play(target Target, s Script) (Transcript, error) {
 		t[i] = lines
 	}
 	if target.before != nil {
-		return t, nil // on a read-only server sessions take no zxid, and those of before cannot be closed
+		return t, nil // on a read-only server sessions take no zxid, and earlier ones cannot be closed
 	}
 	return t, r.closeSessions()
 }
 
-// A run is one script on one server, with what its replies have shown.
+// A run is one script on one server, with what its replies have revealed.
 type run struct {
 	addr    string
 	root    string
@@ -85,11 +85,11 @@ type slot struct {
 	session int
 }
 
-// own is the number of the session that makes the root. It ends before the script begins.
+// own is the number of the session that creates the root. It ends before the script begins.
 const own = -1
 
 func (r *run) makeRoot() error {
-	name := fmt.Sprintf("/d%08d", roots.Add(1)) // of one length, so that replies have one length
+	name := fmt.Sprintf("/d%08d", roots.Add(1)) // of constant length, so that replies have constant length
 	if _, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 30_000}); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *run) makeRoot() error {
 	return r.endSession(0)
 }
 
-// step plays one step, then sends a ping on every connection. When the pings are answered, all events have arrived.
+// step plays one step, then sends a ping on every connection. Once the pings are answered, all events have arrived.
 func (r *run) step(ops []Op) ([]string, error) {
 	var got [slots][]string
 	if err := r.perform(ops, &got[ops[0].Slot]); err != nil {
@@ -125,7 +125,7 @@ func (r *run) step(ops []Op) ([]string, error) {
 			return nil, err
 		}
 		if ops[0].Code == opClose {
-			slices.Sort(got[i]) // the order in which a session's nodes go depends on the name of the root
+			slices.Sort(got[i]) // the order in which a session's nodes disappear depends on the name of the root
 		}
 		for _, line := range got[i] {
 			all = append(all, fmt.Sprintf("C%d %s", i, line))
@@ -151,7 +151,8 @@ func (r *run) perform(ops []Op, got *[]string) error {
 		r.slots[first.Slot] = nil
 		return s.hangUp()
 	case stepOversize:
-		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes the connection, so a failed write does not matter
+		// The server closes the connection, so a failed write does not matter.
+		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1})
 		return r.receive(first.Slot, ops, []int32{1}, got)
 	default:
 	}
@@ -164,14 +165,15 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	return nil
 }
 
-// ends reports whether the server closes the connection after the reply. A ping may still be answered before that, or
-// not.
+// ends reports whether the server closes the connection after the reply. A ping may or may not still be answered before
+// that.
 func (o Op) ends(reply string) bool {
 	if strings.HasSuffix(reply, "err=-119") { // a read-only server refuses
 		return false
 	}
 	return o.Code == opClose || o.Code == opUnknown || o.Code == opCheck || // outside a multi
-		strings.HasSuffix(reply, "err=-115") || strings.HasSuffix(reply, "err=-124") // the client must authenticate, and has not
+		strings.HasSuffix(reply, "err=-115") ||
+		strings.HasSuffix(reply, "err=-124") // the client has not authenticated as it must
 }
 
 const (
@@ -179,7 +181,7 @@ const (
 	noXid   = math.MinInt32 // for a reply that never comes
 )
 
-// send writes requests at once and returns their xids. A broken connection is noticed by the next read.
+// send writes requests at once, and returns their xids. A broken connection is detected by the next read.
 func (s *slot) send(r *run, ops ...Op) []int32 {
 	var out []byte
 	xids := make([]int32, len(ops))
@@ -198,7 +200,7 @@ func (s *slot) send(r *run, ops ...Op) []int32 {
 	return xids
 }
 
-// receive reads the replies to ops in their order, with the events between them.
+// receive reads the replies to ops in their order, with the events in between.
 func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 	s := r.slots[i]
 	for len(xids) > 0 && s != nil {
@@ -225,7 +227,7 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 	return nil
 }
 
-// connect replaces the connection of a slot and shows how the server answers.
+// connect replaces the connection of a slot, and shows the server's answer.
 func (r *run) connect(o Op) (string, error) {
 	if old := r.slots[o.Slot]; old != nil {
 		r.slots[o.Slot] = nil
@@ -250,7 +252,7 @@ func (r *run) connect(o Op) (string, error) {
 	in := reader{rest: answer}
 	version, timeout, id, password := in.int(), in.int(), in.long(), in.buffer()
 	if id == 0 {
-		// Until the server has closed the connection, it counts it as a connection of the session.
+		// Until the server has closed the old connection, it counts it as a connection of the session.
 		if err := c.hangUp(); err != nil {
 			return "", err
 		}
@@ -288,7 +290,7 @@ func (r *run) handshake(o Op) []byte {
 	return w
 }
 
-// closeSessions ends every session. A session that expires later would use up a zxid of another script.
+// closeSessions ends every session. A session that expires later would use a zxid of another script.
 func (r *run) closeSessions() error {
 	for n := range r.sessions {
 		i := slices.IndexFunc(r.slots[:], func(s *slot) bool { return s != nil && s.session == n })

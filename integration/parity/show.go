@@ -22,10 +22,11 @@ func (r *reader) left() string {
 func (r *run) showEvent(in *reader) string {
 	zxid, code := in.long(), in.int()
 	kind, state, path := in.int(), in.int(), string(in.buffer())
-	return fmt.Sprintf("event zxid=%s err=%d type=%d state=%d path=%s%s", r.showZxid(zxid), code, kind, state, r.showPath(path), in.left())
+	return fmt.Sprintf("event zxid=%s err=%d type=%d state=%d path=%s%s", r.showZxid(zxid), code, kind, state,
+		r.showPath(path), in.left())
 }
 
-// showReply shows a reply whose xid has been read.
+// showReply formats a reply whose xid has been read.
 func (r *run) showReply(o Op, in *reader) string {
 	zxid, code := in.long(), in.int()
 	r.newest = max(r.newest, zxid)
@@ -80,7 +81,7 @@ func (r *run) showCreated(o Op, in *reader) string {
 	return " path=" + r.showPath(path)
 }
 
-// showResults shows the results of a multi. Each has a header with its type.
+// showResults formats the results of a multi. Each has a header with its type.
 func (r *run) showResults(o Op, in *reader) string {
 	var b strings.Builder
 	for i := 0; !in.short; i++ {
@@ -98,7 +99,7 @@ func (r *run) showResults(o Op, in *reader) string {
 		case -1:
 			fmt.Fprintf(&b, " err=%d", in.int())
 		case int32(opCreate), int32(opCreate2), int32(opSetData), int32(opGetData), int32(opGetChildren):
-			sub.Code = Code(kind) // the server chooses how it answers
+			sub.Code = Code(kind) // the server decides how it answers
 			b.WriteString(r.showBody(sub, in))
 		}
 		b.WriteString("]")
@@ -118,7 +119,7 @@ func showData(in *reader) string {
 	}
 }
 
-// showACL sorts neighbouring entries that differ in their id only. The server makes one entry of scheme auth into one for
+// showACL sorts adjacent entries that differ only in their id. The server turns one entry of scheme auth into one for
 // each id of the connection, in the order of a hash set.
 func showACL(in *reader) string {
 	var list []acl
@@ -201,11 +202,12 @@ func (r *run) showStat(path string, in *reader) string {
 		r.stats[path] = s
 	}
 	return fmt.Sprintf(" stat{cz=%s mz=%s pz=%s v=%d cv=%d av=%d owner=%s len=%d children=%d%s%s}",
-		r.showZxid(s.czxid), r.showZxid(s.mzxid), r.showZxid(s.pzxid), s.version, s.cversion, s.aversion, r.showSession(s.owner),
+		r.showZxid(s.czxid), r.showZxid(s.mzxid), r.showZxid(s.pzxid), s.version, s.cversion, s.aversion,
+		r.showSession(s.owner),
 		s.dataLength, s.numberOfChildren, r.showTime(" ctime", s.czxid, s.ctime), r.showTime(" mtime", s.mzxid, s.mtime))
 }
 
-// showTime shows nothing if a time is right: all times of a transaction are equal and within the run.
+// showTime shows nothing if a time is correct: all times of a transaction are equal, and within the run.
 func (r *run) showTime(name string, zxid, ms int64) string {
 	if zxid < r.base { // older than the run
 		return ""

@@ -86,7 +86,7 @@ func TestTimed_EmptyContainersAndOldNodesGo(t *testing.T) {
 			s.do(Op{Code: opExists, Path: "/ttl", Watch: true})
 			s.deleted("/ttl")
 			within(t, made, ttl, ttl+check)
-			s.do(Op{Code: opExists, Path: "/unused"}) // never had a child: it stays
+			s.do(Op{Code: opExists, Path: "/unused"}) // never had a child, so it stays
 		})
 	}
 }
@@ -177,7 +177,8 @@ func (s *sitting) deleted(path string) {
 	}
 }
 
-// within checks how long something took. Time in which the machine stood still is not a delay of a server.
+// within checks how long something took. Time in which the machine was suspended does not count as a delay of the
+// server.
 func within(t *testing.T, from time.Time, least, most time.Duration) {
 	t.Helper()
 	d, ran := time.Since(from), awake.Since(from)

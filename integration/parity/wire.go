@@ -28,7 +28,7 @@ func (w *writer) bool(v bool) {
 	*w = append(*w, b)
 }
 
-// buffer writes nil as null, which is not the same as empty.
+// buffer writes nil as null, which differs from empty.
 func (w *writer) buffer(v []byte) {
 	if v == nil {
 		w.int(-1)
@@ -38,7 +38,7 @@ func (w *writer) buffer(v []byte) {
 	*w = append(*w, v...)
 }
 
-// null in the place of a string is written as null.
+// null in place of a string is written as null.
 const null = "null"
 
 func (w *writer) string(v string) {
@@ -58,7 +58,7 @@ func (w *writer) strings(v []string) {
 	}
 }
 
-// A reader takes a reply apart. If bytes are missing, it returns zeros and sets short.
+// A reader parses a reply. If bytes are missing, it returns zeros and sets short.
 type reader struct {
 	rest  []byte
 	short bool
@@ -112,8 +112,8 @@ func dial(addr string) (*wire, error) {
 	return &wire{tcp, bufio.NewReader(tcp)}, nil
 }
 
-// hangUp ends the connection and waits until the server has noticed. If the session reconnected earlier, ZooKeeper would
-// forget the new connection instead of the old one, and both would live. Source: NIOServerCnxnFactory.removeCnxn.
+// hangUp ends the connection, and waits until the server has noticed. If the session reconnected earlier, ZooKeeper
+// would forget the new connection instead of the old one, and both would live. Source: NIOServerCnxnFactory.removeCnxn.
 func (w *wire) hangUp() error {
 	if err := w.CloseWrite(); err != nil {
 		return w.Close()

@@ -15,14 +15,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// What four-letter words answer is compared with numbers, names of builds and addresses masked. Words in this table are
-// compared up to the mask; of mntr, each line of zktest must be one of the real server's.
+// The answers to four-letter words are compared with numbers, build names and addresses masked. The words in this table
+// are compared up to the mask; of mntr, each line of zktest must be one of the real server's.
 var wordMasks = map[string][]string{
 	"ruok": nil, "isro": nil, "crst": nil, "srst": nil, "gtmk": nil, "wchs": nil,
 	"srvr": {`version: .*`, `max: .*`, `Received: .*`, `Sent: .*`},
 	"stat": {`version: .*`, `max: .*`, `Received: .*`, `Sent: .*`, `recved=\d+`, `sent=\d+`, `:\d+`, ` /127.*\[0\].*\n`},
 	"conf": {`clientPort=.*`, `Dir=.*`, `Size=.*`},
-	"cons": {`:\d+`, `0x1[0-9a-f]{14}`, `lresp=\d+`, `est=\d+`, `(min|max|avg|l)lat=\d+`, `recved=\d+`, `sent=\d+`, ` /127.*\[0\].*\n`},
+	"cons": {`:\d+`, `0x1[0-9a-f]{14}`, `lresp=\d+`, `est=\d+`, `(min|max|avg|l)lat=\d+`, `recved=\d+`, `sent=\d+`,
+		` /127.*\[0\].*\n`},
 	"wchp": {`0x1[0-9a-f]{14}`},
 	"wchc": {`0x1[0-9a-f]{14}`},
 	"dump": {`0x1[0-9a-f]{14}`, `\d+ expire at .*\n`, `Sets .*`, `\tip: .*\n`},
@@ -30,7 +31,8 @@ var wordMasks = map[string][]string{
 
 func TestWords_ZktestAgreesWithReal(t *testing.T) {
 	s := zkserver.Start(t, zkserver.WithTickTime(2*time.Second))
-	addrs := [2]string{s.Addr(), zktest.Run(t, zktest.WithTickTime(2*time.Second), zktest.WithRelease(release(t, s))).Addr()}
+	addrs := [2]string{s.Addr(), zktest.Run(t, zktest.WithTickTime(2*time.Second),
+		zktest.WithRelease(release(t, s))).Addr()}
 	for _, addr := range addrs {
 		r := newRun(addr)
 		t.Cleanup(r.finish)
@@ -58,7 +60,7 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 				answer = regexp.MustCompile(mask).ReplaceAllString(answer, "")
 			}
 			lines := strings.Split(answer, "\n")
-			slices.Sort(lines) // watches and sessions are a hash table
+			slices.Sort(lines) // watches and sessions are in a hash table
 			got[i] = strings.Join(lines, "\n")
 		}
 		if got[0] != got[1] {
@@ -78,7 +80,8 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 			t.Errorf("mntr of zktest has a line of its own: %s", line)
 		}
 	}
-	for _, line := range []string{"zk_server_state\tstandalone\n", "zk_ephemerals_count\t1\n", "zk_znode_count\t7\n", "zk_watch_count\t2\n"} {
+	for _, line := range []string{"zk_server_state\tstandalone\n", "zk_ephemerals_count\t1\n", "zk_znode_count\t7\n",
+		"zk_watch_count\t2\n"} {
 		for _, addr := range addrs {
 			if answer := fourLetter(t, addr, "mntr"); !strings.Contains(answer, line) {
 				t.Errorf("mntr of %s lacks %q:\n%s", addr, line, answer)

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// built is the directory of the page. All tests share it.
+// built returns the directory of the page, which all tests share.
 var built = sync.OnceValues(func() (string, error) {
 	directory, err := os.MkdirTemp("", "playground")
 	if err != nil {
@@ -31,7 +31,7 @@ var built = sync.OnceValues(func() (string, error) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if directory, _ := built(); directory != "" {
-		_ = os.RemoveAll(directory) // the system removes it, too
+		_ = os.RemoveAll(directory) // the system removes it as well
 	}
 	os.Exit(code)
 }
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // tab is the page in a browser.
 type tab struct{ *browser.Tab }
 
-// open opens the page with a fragment. Without a handler, it is served as built.
+// open opens the page with a fragment. A nil handler serves the page as built.
 func open(t *testing.T, handler http.Handler, fragment string) *tab {
 	t.Helper()
 	directory, err := built()
@@ -56,19 +56,21 @@ func open(t *testing.T, handler http.Handler, fragment string) *tab {
 	return p
 }
 
-// scene begins the world of a link, and stops its clock.
+// scene starts the world of a link, with its clock stopped.
 func (p *tab) scene(hash string) {
 	p.Helper()
-	browser.Evaluate[bool](p.Tab, fmt.Sprintf(`history.replaceState(null, '', %q); playground.begin().then(() => { playground.play(false); playground.mine = %q; }); true`, hash, hash))
+	browser.Evaluate[bool](p.Tab,
+		fmt.Sprintf(
+			`history.replaceState(null, '', %q); playground.begin().then(() => { playground.play(false); playground.mine = %q; }); true`, hash, hash))
 	p.Await(fmt.Sprintf(`playground.ready && playground.mine === %q`, hash))
 }
 
-// look sets the size of the window and the colours, and draws the page.
+// look sets the size of the window and the color scheme, and draws the page.
 func (p *tab) look(width, height int64, dark bool) {
 	p.Helper()
 	p.Look(width, height, dark)
 	browser.Evaluate[bool](p.Tab, `playground.show(); true`)
 }
 
-// shown is where the pictures of the documents are kept: PLAYGROUND_PICTURES=directory.
+// shown is the directory for the pictures in the documents: PLAYGROUND_PICTURES=directory.
 var shown = os.Getenv("PLAYGROUND_PICTURES")

@@ -18,23 +18,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// What distinguishes two states: their mean colors, or their hatches. Both are in units of CIEDE2000. One unit is the
-// least difference that a good eye sees.
+// What distinguishes two states: their mean colors, or their hatching. Both are in CIEDE2000 units, one of which is the
+// smallest difference that a good eye sees.
 const (
-	apart   = 11.0 // between the mean colours
-	hatched = 4.5  // between the mean distances of the pixels from the mean colour, or from those a line's width below
+	apart   = 11.0 // between the mean colors
+	hatched = 4.5  // between the mean distances of the pixels from the mean color, or from the pixels one line width below
 )
 
-// patch is a part of the page that shows a state. Places are in pixels of CSS.
+// patch is a part of the page that shows a state. Places are in CSS pixels.
 type patch struct {
-	Row, State               string // a reader compares it with the others of its row
+	Row, State               string // a reader compares it with the others in its row
 	Left, Top, Right, Bottom float64
 	mean                     colorful.Color
-	spread, steep            float64 // the mean distances of the pixels from that, and from those a line's width below
+	spread, steep            float64 // the mean distances of pixels from the mean, and from those one line width below
 }
 
-// find is a script that finds patches, each by "row: state: selector". "lane" after that means the row of bars in a lane that has been
-// idle for a while, with what is drawn over it.
+// find is a script that finds patches, each given as "row: state: selector". A trailing "lane" means the row of bars in
+// a lane that has been idle for a while, with what is drawn over it.
 const find = `(wanted) => wanted.map((entry) => {
 	const [Row, State, selector, lane] = entry.split(': '), drawn = [...document.querySelectorAll(selector)].filter((e) => e.getBoundingClientRect().width > 2).at(-1);
 	if (!drawn) throw new Error('not drawn: ' + entry);
@@ -46,7 +46,7 @@ const find = `(wanted) => wanted.map((entry) => {
 	return { Row, State, Left: left + x, Top: top + y, Right: right - x, Bottom: bottom - y };
 })`
 
-// told are two moments that show all states of a lane.
+// told are two moments that together show all states of a lane.
 var told = []struct {
 	link   string
 	at     int
@@ -78,14 +78,16 @@ var told = []struct {
 	}},
 }
 
-// TestColours_AreToldApart: readers who lack one kind of cone can distinguish all states of a lane, and so can those
-// who see no color.
+// TestColours_AreToldApart: readers who lack one kind of cone, and those who see no color, can distinguish all states
+// of a lane.
 func TestColours_AreToldApart(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	browser.Evaluate[bool](p.Tab, `document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
-	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia"}
-	found := map[string][]patch{} // by scheme and vision
+	browser.Evaluate[bool](p.Tab,
+		`document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
+	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia",
+		"tritanopia", "achromatopsia"}
+	found := map[string][]patch{} // by color scheme and kind of vision
 	for _, moment := range told {
 		p.scene(moment.link)
 		states, err := json.Marshal(moment.states)
@@ -96,7 +98,8 @@ func TestColours_AreToldApart(t *testing.T) {
 			browser.Evaluate[bool](p.Tab, fmt.Sprintf(`playground.moveTo(%d); true`, moment.at))
 			patches := browser.Evaluate[[]patch](p.Tab, fmt.Sprintf(`(%s)(%s)`, find, states))
 			for _, vision := range visions {
-				_, err := chromedp.Call(p.Context, emulation.SetEmulatedVisionDeficiency, emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
+				_, err := chromedp.Call(p.Context, emulation.SetEmulatedVisionDeficiency,
+					emulation.SetEmulatedVisionDeficiencyParams{Type: vision})
 				require.NoError(t, err)
 				before := patches[1].mean
 				p.measure(patches)
@@ -113,8 +116,10 @@ func TestColours_AreToldApart(t *testing.T) {
 				if a.Row != b.Row || a.State == b.State {
 					continue
 				}
-				colours, hatches := 100*a.mean.DistanceCIEDE2000(b.mean), max(math.Abs(a.spread-b.spread), math.Abs(a.steep-b.steep))
-				said := fmt.Sprintf("%-21s %s: %s, %s: colours %.1f apart, hatches %.1f", reader, a.Row, b.State, a.State, colours, hatches)
+				colours, hatches := 100*a.mean.DistanceCIEDE2000(b.mean),
+					max(math.Abs(a.spread-b.spread), math.Abs(a.steep-b.steep))
+				said := fmt.Sprintf("%-21s %s: %s, %s: colours %.1f apart, hatches %.1f", reader, a.Row, b.State,
+					a.State, colours, hatches)
 				t.Log(said)
 				assert.True(t, colours >= apart || hatches >= hatched, said)
 			}
@@ -122,10 +127,10 @@ func TestColours_AreToldApart(t *testing.T) {
 	}
 }
 
-// scale is how many pixels of the screen a pixel of CSS has, along a side.
+// scale is how many screen pixels a CSS pixel has along one side.
 const scale = 2
 
-// measure looks at the pixels of the patches.
+// measure reads the pixels of the patches.
 func (p *tab) measure(patches []patch) {
 	p.Helper()
 	shot, err := chromedp.Run(p.Context, chromedp.CaptureScreenshot())

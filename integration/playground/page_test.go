@@ -14,10 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// largest is how many bytes the program may have, compressed.
+// largest is the maximum size of the compressed program, in bytes.
 const largest = 4_000_000
 
-// TestPage_IsThereBeforeTheProgram: the scenes can be read while the program is still on its way.
+// TestPage_IsThereBeforeTheProgram: the scenes can be read while the program is still loading.
 func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 	directory, err := built()
 	require.NoError(t, err)
@@ -36,7 +36,8 @@ func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 		}
 		files.ServeHTTP(w, r)
 	}), "")
-	p.Await(`document.getElementById('sentence').textContent.includes('cut off') && document.querySelectorAll('#scenes a').length === 8`)
+	p.Await(
+		`document.getElementById('sentence').textContent.includes('cut off') && document.querySelectorAll('#scenes a').length === 8`)
 	p.Await(`performance.getEntriesByName('first-contentful-paint').length === 1`)
 	require.False(t, browser.Evaluate[bool](p.Tab, `playground.ready`))
 	require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('loading').checkVisibility()`))
@@ -44,16 +45,18 @@ func TestPage_IsThereBeforeTheProgram(t *testing.T) {
 	p.Await(`playground.ready && !document.getElementById('loading').checkVisibility()`)
 }
 
-// wide lists elements that are cut off at a side. The list of scenes scrolls on a telephone, and the picture cuts time off.
+// wide lists elements that are cut off at a side. The list of scenes scrolls on a phone, and the picture clips old
+// time.
 const wide = `[...document.querySelectorAll('body *')].filter((e) => !e.closest('nav, #lanes') && e.checkVisibility() &&
 	(e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < 0)).map((e) => e.outerHTML.slice(0, 80))`
 
-// TestPage_IsFitToRead: on a telephone and on a desk, by day and by night, nothing is cut off or faint.
+// TestPage_IsFitToRead: on a phone and on a desktop, in light and in dark colors, nothing is cut off or faint.
 func TestPage_IsFitToRead(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	// Everything that can be drawn: all are here, and each in another state.
-	p.scene(`#recipe=mutex&n=8&rule=1&do=300.take.anna,600.take.ben,900.take.cleo,2000.cut.anna,1200.take.dora,11000.freeze.ben,2500.cut.dora,3000.stop.emil,3200.kill.finn,3500.lose.gina`)
+	// Everything that can be drawn: all processes, each in a different state.
+	p.scene(
+		`#recipe=mutex&n=8&rule=1&do=300.take.anna,600.take.ben,900.take.cleo,2000.cut.anna,1200.take.dora,11000.freeze.ben,2500.cut.dora,3000.stop.emil,3200.kill.finn,3500.lose.gina`)
 	browser.Evaluate[bool](p.Tab, `playground.moveTo(12000); true`)
 	for _, width := range []int64{390, 1280} {
 		for _, dark := range []bool{false, true} {
@@ -65,11 +68,13 @@ func TestPage_IsFitToRead(t *testing.T) {
 			p.Picture(browser.Seen, fmt.Sprintf("fit-%d-%v", width, browser.Scheme(dark)))
 		}
 	}
-	require.GreaterOrEqual(t, browser.Evaluate[float64](p.Tab, `Math.min(...[...document.querySelectorAll('button, select, #who label')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height))`),
+	require.GreaterOrEqual(t, browser.Evaluate[float64](p.Tab,
+		`Math.min(...[...document.querySelectorAll('button, select, #who label')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height))`),
 		34.0, "a finger finds each button")
 }
 
-// TestPage_Keyboard: the keyboard does all, and what the reader does is in the link: it plays the same again.
+// TestPage_Keyboard: everything can be done with the keyboard, and the reader's actions are added to the link, which
+// replays them.
 func TestPage_Keyboard(t *testing.T) {
 	p := open(t, nil, "#recipe=mutex&n=3")
 	p.Await(`playground.ready`)
@@ -98,16 +103,18 @@ func TestPage_Keyboard(t *testing.T) {
 	require.Greater(t, browser.Evaluate[float64](p.Tab, `playground.now`), at+3000)
 	keys("c", "k")
 	move(8000)
-	require.Equal(t, "stopped,holds,idle", browser.Evaluate[string](p.Tab, `playground.view.Lanes.map((l) => l.State).join()`))
+	require.Equal(t, "stopped,holds,idle", browser.Evaluate[string](p.Tab,
+		`playground.view.Lanes.map((l) => l.State).join()`))
 	now := browser.Evaluate[float64](p.Tab, `playground.now`)
 	grants := func() (found []grant) {
 		t.Helper()
-		return browser.Evaluate[[]grant](p.Tab, `playground.view.Lanes.flatMap((l) => (l.Spans ?? []).map((s) => ({ Who: l.Name, Kind: s.Kind, Why: s.Why, From: s.From })))`)
+		return browser.Evaluate[[]grant](p.Tab,
+			`playground.view.Lanes.flatMap((l) => (l.Spans ?? []).map((s) => ({ Who: l.Name, Kind: s.Kind, Why: s.Why, From: s.From })))`)
 	}
 	before := grants()
 	require.Len(t, before, 4)
 
-	// What happens in one instant may happen in another order, and be served some milliseconds later.
+	// Actions of one instant may happen in another order, and be served some milliseconds later.
 	link := browser.Evaluate[string](p.Tab, `location.hash`)
 	require.Contains(t, link, ".take.anna,")
 	p.scene(link)
@@ -118,30 +125,32 @@ func TestPage_Keyboard(t *testing.T) {
 		require.Equal(t, before[i], g, "the link tells the same story")
 	}
 
-	// Tab reaches the scenes, the time and the hands; the focus is seen.
+	// Tab reaches the scenes, the controls of time and the actions, and the focus is visible.
 	reached := map[string]bool{}
 	for range 60 {
 		keys(kb.Tab)
-		reached[browser.Evaluate[string](p.Tab, `document.activeElement.closest('nav, #time, #who, #actions, #story, form')?.id || document.activeElement.tagName`)] = true
+		reached[browser.Evaluate[string](p.Tab,
+			`document.activeElement.closest('nav, #time, #who, #actions, #story, form')?.id || document.activeElement.tagName`)] = true
 	}
 	for _, place := range []string{"scenes", "time", "who", "actions", "story"} {
 		require.True(t, reached[place], "%s: %v", place, reached)
 	}
-	browser.Evaluate[bool](p.Tab, `document.activeElement.blur(); true`) // on a button, Space presses that
+	browser.Evaluate[bool](p.Tab, `document.activeElement.blur(); true`) // on a focused button, Space would press it
 	keys(" ")
 	p.Await(fmt.Sprintf(`playground.now > %f`, now)) // Space plays
 }
 
-// TestPage_SaysWhatIsWrong: with a link, and with a world that cannot be.
+// TestPage_SaysWhatIsWrong: with a link, and with a world that cannot exist.
 func TestPage_SaysWhatIsWrong(t *testing.T) {
 	p := open(t, nil, "#recipe=latch")
 	p.Await(`document.getElementById('loading').textContent.includes('want mutex, rwlock')`)
 	p.Do(chromedp.Click("#scenes a:nth-child(2)"))
-	p.Await(`playground.ready && playground.now > 100`) // a scene plays by itself
-	require.True(t, browser.Evaluate[bool](p.Tab, `document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
+	p.Await(`playground.ready && playground.now > 100`) // a scene starts by itself
+	require.True(t, browser.Evaluate[bool](p.Tab,
+		`document.querySelector('#scenes a:nth-child(2)').hasAttribute('aria-current')`))
 }
 
-// grant is a time in which a process waits or holds.
+// grant is a span in which a process waits or holds.
 type grant struct {
 	Who, Kind, Why string
 	From           float64

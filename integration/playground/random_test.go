@@ -13,7 +13,8 @@ import (
 
 var random = flag.Duration("random", 4*time.Second, "how long TestRandom acts")
 
-// act is a script that does random things for a while. It returns what it has seen, and throws at two holds that exclude each other.
+// act is a script that does random things for a while. It returns what it has seen, and throws if two holds that
+// exclude each other overlap.
 const act = `(length) => {
 	const verbs = ['take', 'take', 'take', 'read', 'release', 'release', 'cut', 'heal', 'heal', 'lose', 'freeze', 'wake', 'wake', 'expire', 'delete', 'start', 'start', 'stop', 'kill'];
 	const pick = (list) => list[Math.floor(Math.random() * list.length)];
@@ -41,7 +42,8 @@ const act = `(length) => {
 	return { Actions: seen.actions, Done: seen.done, Holds: seen.holds.size, Refused: seen.refused, Virtual: playground.now / 1000, Memory: playground.memory };
 }`
 
-// TestRandom acts at random for a while: nothing panics, no two hold what excludes each other, and the memory stays as it is.
+// TestRandom performs random actions for a while: nothing panics, no two holds that exclude each other overlap, and
+// memory does not grow.
 func TestRandom(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
@@ -57,12 +59,14 @@ func TestRandom(t *testing.T) {
 				Memory                        int64
 			}](p.Tab, fmt.Sprintf(`(%s)(400)`, act))
 			memory = append(memory, seen.Memory)
-			actions, done, holds, refused, virtual = actions+seen.Actions, done+seen.Done, holds+seen.Holds, refused+seen.Refused, seen.Virtual
+			actions, done, holds, refused, virtual = actions+seen.Actions, done+seen.Done, holds+seen.Holds,
+				refused+seen.Refused, seen.Virtual
 		}
 		require.Positive(t, done)
 		require.Positive(t, holds)
 		half, last := memory[len(memory)/2], memory[len(memory)-1]
-		t.Logf("%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; the program has %.1f MB at half time, and %.1f MB at the end",
+		t.Logf(
+			"%s: %d actions in %.0f s of the page's clock, %d of them of use, %d holds seen, %d writes refused; the program has %.1f MB at half time, and %.1f MB at the end",
 			recipe, actions, virtual, done, holds, refused, float64(half)/1e6, float64(last)/1e6)
 		if len(memory) > 20 {
 			require.LessOrEqual(t, last, half+half/8, "memory grows: %v", memory)

@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/browser"
 )
 
-// item is a thing that the page has drawn, with what it stands for. Places are those of the picture, in pixels.
+// item is something that the page has drawn, with its meaning. Places are in pixels of the picture.
 type item struct {
 	Kind, Who, Why, Op, Lost string
-	From, To, At             float64 // times in the data of the element; To is -1 if it continues
+	From, To, At             float64 // times in the data of the element; To is -1 while it lasts
 	Token                    int64
 	Left, Right              float64
 }
@@ -28,7 +28,7 @@ type frame struct {
 	State map[string]string // by process
 }
 
-// observe is a script that returns what the page shows, with the requests or without them: they are many.
+// observe is a script that returns what the page shows. Requests are optional, because there are many.
 const observe = `(requests) => {
 	const items = [...document.querySelectorAll('#lanes [data-kind]' + (requests ? '' : ':not([data-kind="request"])'))].map((e) => {
 		const d = e.dataset, box = requests && d.kind === 'request' ? {} : e.getBoundingClientRect();
@@ -43,7 +43,7 @@ const observe = `(requests) => {
 	};
 }`
 
-// film plays a scene to its end, and returns what the page shows four times a second.
+// film plays a scene to its end, and returns what the page shows, four times a second.
 func film(p *tab, hash string) (frames []frame) {
 	p.Helper()
 	p.scene(hash)
@@ -60,8 +60,8 @@ func film(p *tab, hash string) (frames []frame) {
 	return frames
 }
 
-// sound checks what is drawn at each moment: holds that exclude each other have no pixel of time in common, the page says of no two
-// that both hold, and the deadline of a hold is before the end of its session.
+// sound checks what is drawn at each moment: holds that exclude each other share no pixel of time, the page never
+// reports that two processes hold, and the deadline of a hold precedes the end of its session.
 func sound(t *testing.T, frames []frame, limit int) {
 	t.Helper()
 	seen := 0
@@ -81,7 +81,7 @@ func sound(t *testing.T, frames []frame, limit int) {
 			require.LessOrEqual(t, beside, most, "at %v: %+v", f.Now, holds)
 		}
 		for _, column := range f.of("", "column") {
-			require.Equal(t, "overlap", column.Why, "at %v", f.Now) // that is Curator's rule
+			require.Equal(t, "overlap", column.Why, "at %v", f.Now) // this one is Curator's rule
 		}
 		for _, deadline := range f.of("", "deadline") {
 			expires := f.of(deadline.Who, "expires")
@@ -94,7 +94,7 @@ func sound(t *testing.T, frames []frame, limit int) {
 	require.Greater(t, seen, 10, "deadlines were drawn")
 }
 
-// of returns the items of some kinds, of one process or of all, in the order of time.
+// of returns the items of the given kinds, of one process or of all, in the order of time.
 func (f frame) of(who string, kinds ...string) (found []item) {
 	for _, i := range f.Items {
 		if slices.Contains(kinds, i.Kind) && (who == "" || i.Who == who) {
@@ -105,12 +105,13 @@ func (f frame) of(who string, kinds ...string) (found []item) {
 	return found
 }
 
-// all returns the items of all frames, each as it was drawn at last.
+// all returns the items of all frames, each as it was last drawn.
 func all(frames []frame, who string, kinds ...string) (found []item) {
 	for _, f := range frames {
 		for _, i := range f.of(who, kinds...) {
 			same := func(other item) bool {
-				return other.Kind == i.Kind && other.Who == i.Who && other.Op == i.Op && other.From == i.From && other.At == i.At && other.Token == i.Token
+				return other.Kind == i.Kind && other.Who == i.Who && other.Op == i.Op && other.From == i.From && other.At == i.At &&
+					other.Token == i.Token
 			}
 			if at := slices.IndexFunc(found, same); at >= 0 {
 				found[at] = i
@@ -123,7 +124,7 @@ func all(frames []frame, who string, kinds ...string) (found []item) {
 	return found
 }
 
-// names returns the processes of items.
+// names returns the processes that the items belong to.
 func names(items []item) (found []string) {
 	for _, i := range items {
 		found = append(found, i.Who)
@@ -135,7 +136,8 @@ func names(items []item) (found []string) {
 func TestScenes(t *testing.T) {
 	p := open(t, nil, "")
 	p.Await(`playground.ready`)
-	links := browser.Evaluate[map[string]string](p.Tab, `Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
+	links := browser.Evaluate[map[string]string](p.Tab,
+		`Object.fromEntries([...document.querySelectorAll('#scenes a')].map((a) => [a.querySelector('b').textContent, a.getAttribute('href')]))`)
 	require.Len(t, links, len(promises))
 	for title, promise := range promises {
 		require.Contains(t, links, title)
@@ -150,7 +152,8 @@ func TestScenes(t *testing.T) {
 		if !known {
 			verdict = "Never two holders."
 		}
-		require.Equal(t, verdict, browser.Evaluate[string](p.Tab, `document.getElementById('verdict').innerText.trim().replace(/\s+/g, ' ')`), title)
+		require.Equal(t, verdict, browser.Evaluate[string](p.Tab,
+			`document.getElementById('verdict').innerText.trim().replace(/\s+/g, ' ')`), title)
 		name := strings.ToLower(strings.NewReplacer(" ", "-", "’", "", ",", "").Replace(title))
 		p.look(1280, 900, false)
 		p.Picture(browser.Seen, name)
@@ -164,7 +167,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// verdicts are what the page says at the end of the scenes that are not of a lock alone.
+// verdicts are what the page reports at the end of the scenes that involve more than a lock.
 var verdicts = map[string]string{
 	"Curator’s rule":       "Never two holders. Two holders for 3.0 s by Curator’s rule.",
 	"Readers and a writer": "Never a writer beside another holder.",
@@ -172,7 +175,7 @@ var verdicts = map[string]string{
 	"An election":          "Never two leaders.",
 }
 
-// promises are what the scenes say, by title.
+// promises are the checks of what each scene promises, by title.
 var promises = map[string]func(*testing.T, []frame){
 	"The partition": func(t *testing.T, frames []frame) {
 		anna, ben, over := all(frames, "anna", "holds"), all(frames, "ben", "holds"), all(frames, "anna", "over")
@@ -212,7 +215,8 @@ var promises = map[string]func(*testing.T, []frame){
 		for _, write := range all(frames, "anna", "write") {
 			require.Less(t, write.At, frozen[0].From)
 		}
-		require.True(t, slices.ContainsFunc(frames[len(frames)-1].Story, func(line string) bool { return strings.Contains(line, "refuses it") }))
+		require.True(t, slices.ContainsFunc(frames[len(frames)-1].Story,
+			func(line string) bool { return strings.Contains(line, "refuses it") }))
 	},
 	"The lost reply": func(t *testing.T, frames []frame) {
 		for _, f := range frames {
@@ -224,7 +228,8 @@ var promises = map[string]func(*testing.T, []frame){
 			}
 			require.LessOrEqual(t, of, 1, "at %v", f.Now)
 		}
-		require.True(t, slices.ContainsFunc(all(frames, "anna", "request"), func(i item) bool { return i.Op == "create" && i.Lost == "true" }))
+		require.True(t, slices.ContainsFunc(all(frames, "anna", "request"),
+			func(i item) bool { return i.Op == "create" && i.Lost == "true" }))
 		require.Len(t, all(frames, "anna", "unanswered"), 1, "the reply that is lost is in the picture")
 		creates := 0
 		for _, i := range all(frames, "anna", "request") {
@@ -288,7 +293,8 @@ var promises = map[string]func(*testing.T, []frame){
 		require.Equal(t, 2, most)
 		over := all(frames, "ben", "over")
 		require.Len(t, over, 1)
-		require.GreaterOrEqual(t, holds[3].From, over[0].At, "the lease of a process that was killed comes back with the end of its session")
+		require.GreaterOrEqual(t, holds[3].From, over[0].At,
+			"the lease of a process that was killed comes back with the end of its session")
 	},
 	"An election": func(t *testing.T, frames []frame) {
 		holds := all(frames, "", "holds")

@@ -15,10 +15,10 @@ func init() { exclusion.Main() }
 
 var members = flag.Int("members", 1, "servers of the ensemble for TestExclusion")
 
-// TestExclusion is the test of the same name in cmd/zkr, on real servers. Each zkr is behind its own proxy.
+// TestExclusion is the test of the same name in cmd/zkr, against real servers. Each zkr is behind its own proxy.
 func TestExclusion(t *testing.T) {
 	servers := map[time.Duration][]*zkserver.Server{}
-	for _, tick := range exclusion.Ticks() { // here, since no subtest may skip its parent
+	for _, tick := range exclusion.Ticks() { // here, because no subtest may skip its parent
 		if *members == 1 {
 			servers[tick] = []*zkserver.Server{zkserver.Start(t, zkserver.WithTickTime(tick))}
 		} else {

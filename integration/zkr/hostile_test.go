@@ -20,22 +20,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// hostile are locks as any client of the servers can make them: a path, the data of its contenders, and what the page shows of the path.
-// What runs says so in the variable owned.
+// hostile are locks as any client of the servers can make them: a path, the data of its contenders, and what the page
+// shows for the path. Code that runs announces itself in the variable owned.
 var hostile = []struct{ path, data, shown string }{
 	{"/jobs/\u202egpj.tsniaga\u2066\u061c", "\u202ebwe/42\u2067 (\u202etsoh/7)", `/jobs/\u202egpj.tsniaga\u2066\u061c`},
 	{"/jobs/שרת", "שרת/7", "/jobs/שרת"},
 	{"/jobs/" + strings.Repeat("x", 4096), strings.Repeat("W", 4096), "xxxx"},
-	{"/jobs" + strings.Repeat("/a-directory-below-another", 99), strings.Repeat("long-host.example.", 99) + "/7", "/a-directory-below-another/"},
-	{"/jobs/<img src=x onerror=owned=1>", `<img src="http://foreign.example/x" onerror="owned=1">`, "/jobs/<img src=x onerror=owned=1>"},
-	{`/jobs/"><svg onload=owned=1></script><script>owned=1<`, `"></bdi><script src="http://foreign.example/x"></script><script>owned=1</script>`, `</script><script>owned=1<`},
+	{"/jobs" + strings.Repeat("/a-directory-below-another", 99), strings.Repeat("long-host.example.", 99) + "/7",
+		"/a-directory-below-another/"},
+	{"/jobs/<img src=x onerror=owned=1>", `<img src="http://foreign.example/x" onerror="owned=1">`,
+		"/jobs/<img src=x onerror=owned=1>"},
+	{`/jobs/"><svg onload=owned=1></script><script>owned=1<`,
+		`"></bdi><script src="http://foreign.example/x"></script><script>owned=1</script>`, `</script><script>owned=1<`},
 	{"/jobs/two  blanks\u2028\u200b", "web1/42\n\t\x1b[31mfree\r\nweb2/7", `/jobs/two  blanks\u2028\u200b`},
-	{"/jobs/Z" + strings.Repeat("\u0301\u0489\u0321", 99), "🦓👨‍👩‍👧Z" + strings.Repeat("\u0301\u0489\u0321", 60), "/jobs/Z"},
+	{"/jobs/Z" + strings.Repeat("\u0301\u0489\u0321", 99), "🦓👨‍👩‍👧Z" + strings.Repeat("\u0301\u0489\u0321", 60),
+		"/jobs/Z"},
 	{"/jobs/ ", "", "/jobs/ "},
 }
 
-// makeHostile makes the hostile locks, each with a holder, two waiters and a node of no known recipe, whose names are hostile as well. It
-// returns a function that ends the holders.
+// makeHostile creates the hostile locks, each with a holder, two waiters and a node of no known recipe, whose names are
+// hostile as well. It returns a function that ends the holders.
 func makeHostile(t *testing.T, servers string) (end func()) {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), servers, conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -45,7 +49,8 @@ func makeHostile(t *testing.T, servers string) (end func()) {
 	for _, h := range hostile {
 		require.NoError(t, c.CreateAll(t.Context(), h.path, nil))
 		for i, kind := range []string{"lock-", "lock-", "lock-", "such-"} {
-			node, err := c.Create(t.Context(), h.path+h.path[strings.LastIndexByte(h.path, '/'):]+kind, []byte(h.data), zk.FlagEphemeral|zk.FlagSequence)
+			node, err := c.Create(t.Context(), h.path+h.path[strings.LastIndexByte(h.path, '/'):]+kind, []byte(h.data),
+				zk.FlagEphemeral|zk.FlagSequence)
 			require.NoError(t, err)
 			if i == 0 {
 				holders = append(holders, node)
@@ -59,8 +64,7 @@ func makeHostile(t *testing.T, servers string) (end func()) {
 	}
 }
 
-// TestPage_HostileNames: what a name hides is visible, nothing in it runs, and it covers no other one, at both
-// widths.
+// TestPage_HostileNames: what a name hides is visible, nothing in it runs, and it covers no other name, at both widths.
 func TestPage_HostileNames(t *testing.T) {
 	server := zkserver.Start(t)
 	end := makeHostile(t, server.Addr())
@@ -91,7 +95,8 @@ func TestPage_HostileNames(t *testing.T) {
 		require.Nil(t, foreign.Load())
 		require.Equal(t, "undefined", browser.Evaluate[string](p.Tab, `typeof owned`))
 		require.Zero(t, p.count(`img, svg, script:not([src="app.js"])`))
-		require.False(t, browser.Evaluate[bool](p.Tab, `/[\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\x00-\x09\x0b-\x1f\x7f-\x9f]/u.test(document.documentElement.outerHTML)`))
+		require.False(t, browser.Evaluate[bool](p.Tab,
+			`/[\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\x00-\x09\x0b-\x1f\x7f-\x9f]/u.test(document.documentElement.outerHTML)`))
 	}
 	p.Do(chromedp.Navigate(url))
 	for _, width := range []int64{390, 1280} {
@@ -112,7 +117,8 @@ func TestPage_HostileNames(t *testing.T) {
 		for i := range hostile {
 			p.click(fmt.Sprintf(".queue:nth-child(%d) .foreign button", i+1))
 			p.shows("#doomed", "is of no known recipe, at")
-			require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('break').scrollTop === 0`), "the dialog does not show its beginning")
+			require.True(t, browser.Evaluate[bool](p.Tab, `document.getElementById('break').scrollTop === 0`),
+				"the dialog does not show its beginning")
 			p.fits(fmt.Sprint("hostile-break-", i, "-", width))
 			p.fill("key", key)
 			p.click("#really")

@@ -25,7 +25,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// The job notes when it starts and ends. The first run of a night does what the test has planned. Its parent is the guard of zkr.
+// The job records when it starts and ends. The first run of a night does what the test has planned. Its parent is the
+// guard of zkr.
 const job = `#!/bin/sh
 read -r _ _ _ zkr _ </proc/$PPID/stat
 say() { echo "$1 $MACHINE $zkr $PPID $$ $(date +%FT%T)" >>"$NOTES"; }
@@ -44,10 +45,11 @@ say end
 
 // plans are the nights on which something happens. The others go well.
 var plans = map[int]string{
-	2: "slow", 4: "dies", 7: "away", 9: "fails", 12: "dies-late", 15: "freezes", 18: "dies", 21: "restarts", 24: "slow", 27: "off",
+	2: "slow", 4: "dies", 7: "away", 9: "fails", 12: "dies-late", 15: "freezes", 18: "dies", 21: "restarts",
+	24: "slow", 27: "off",
 }
 
-// jobs are the nights on which the job itself does something else than the night is called.
+// jobs are the nights on which the job itself does something other than what the night is named after.
 var jobs = map[string]string{"away": "well", "off": "well", "restarts": "waits"}
 
 // world is a server, and machines with one crontab.
@@ -59,21 +61,22 @@ type world struct {
 	env         []string
 	notes, plan string // files
 	random      *rand.Rand
-	// of zkr: short where the machine dies or the server is away, so that the test is
+	// of zkr: short where the machine dies or the server is down, so that the test is fast
 	session, patience time.Duration
 }
 
 // firing is what cron starts on one machine.
 type firing struct {
 	machine string
-	wrong   time.Duration // what the clock of the machine is ahead when the shell reads it
-	late    time.Duration // when cron starts the line, after the first machine
+	wrong   time.Duration // how far the clock of the machine is ahead when the shell reads it
+	late    time.Duration // how long after the first machine cron starts the line
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	need.Program(t, "faketime", "apt-get install faketime")
-	srv := zkserver.Start(t, zkserver.WithTickTime(100*time.Millisecond), zkserver.WithSessionTimeouts(time.Second, time.Minute))
+	srv := zkserver.Start(t, zkserver.WithTickTime(100*time.Millisecond),
+		zkserver.WithSessionTimeouts(time.Second, time.Minute))
 	client, err := conn.Dial(t.Context(), srv.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close()) })
@@ -82,14 +85,16 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nightly"), []byte(job), 0o700))
 	w := &world{
-		t: t, srv: srv, client: client, line: crontab(t), notes: filepath.Join(dir, "notes"), plan: filepath.Join(dir, "plan"),
+		t: t, srv: srv, client: client, line: crontab(t), notes: filepath.Join(dir, "notes"),
+		plan:   filepath.Join(dir, "plan"),
 		random: rand.New(rand.NewPCG(1, 1)),
 	}
-	w.env = append(os.Environ(), "TZ=UTC", "PATH="+dir+":"+filepath.Dir(zkr)+":"+os.Getenv("PATH"), "NOTES="+w.notes, "PLAN="+w.plan, "ZKR_SERVERS="+srv.Addr())
+	w.env = append(os.Environ(), "TZ=UTC", "PATH="+dir+":"+filepath.Dir(zkr)+":"+os.Getenv("PATH"), "NOTES="+w.notes,
+		"PLAN="+w.plan, "ZKR_SERVERS="+srv.Addr())
 	return w
 }
 
-// crontab is the line of the guide for a job once a night, as cron gives it to the shell.
+// crontab returns the guide's line for a job once a night, as cron passes it to the shell.
 func crontab(t *testing.T) string {
 	t.Helper()
 	guide, err := os.ReadFile("../../docs/guides/zkr.md")
@@ -99,9 +104,10 @@ func crontab(t *testing.T) string {
 	return strings.ReplaceAll(string(found[1]), `\%`, "%")
 }
 
-// sweep removes the semaphores and the memory of faketimes that were killed. A new faketime with the number of such a process does not start.
+// sweep removes the semaphores and the memory of faketimes that were killed. A new faketime with the number of such a
+// process does not start.
 func sweep() {
-	left, _ := filepath.Glob("/dev/shm/*faketime_*") // the pattern is good
+	left, _ := filepath.Glob("/dev/shm/*faketime_*") // the pattern is valid
 	for _, name := range left {
 		if _, err := os.Stat("/proc/" + name[strings.LastIndex(name, "_")+1:]); err != nil {
 			_ = os.Remove(name) // another test may be faster
@@ -109,7 +115,7 @@ func sweep() {
 	}
 }
 
-// start starts the line of the crontab on a machine whose cron believes that it is the hour.
+// start starts the line of the crontab on a machine whose cron takes it to be the given hour.
 func (w *world) start(hour time.Time, f firing) *exec.Cmd {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), 3*time.Minute)
@@ -128,7 +134,7 @@ func (w *world) start(hour time.Time, f firing) *exec.Cmd {
 	return cmd
 }
 
-// fire starts the line on all machines, and returns the exit statuses by machine when all have ended.
+// fire starts the line on all machines, and returns the exit statuses by machine once all have ended.
 func (w *world) fire(hour time.Time, firings []firing) map[string]int {
 	statuses := map[string]int{}
 	var mu sync.Mutex
@@ -149,7 +155,7 @@ func (w *world) fire(hour time.Time, firings []firing) map[string]int {
 	return statuses
 }
 
-// statusOf is an exit status, as a shell reports it.
+// statusOf returns an exit status as a shell reports it.
 func statusOf(err error) int {
 	var ended *exec.ExitError
 	switch {
@@ -164,7 +170,7 @@ func statusOf(err error) int {
 	return ended.ExitCode()
 }
 
-// clocks are three machines at midnight: the clock of one is slow, of the next it is fast, of the third it is either.
+// clocks returns three machines at midnight: the clock of the first is slow, of the second fast, of the third either.
 func (w *world) clocks() []firing {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
 	return []firing{
@@ -176,11 +182,11 @@ func (w *world) clocks() []firing {
 
 // note is a line that the job has written.
 type note struct {
-	word, machine, clock string
-	zkr, guard, pid      int
+	machine, clock  string
+	zkr, guard, pid int
 }
 
-// noted returns the notes of this night, of one kind.
+// noted returns the notes of this night with a given word.
 func (w *world) noted(word string) (all []note) {
 	text, err := os.ReadFile(w.notes)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -194,7 +200,7 @@ func (w *world) noted(word string) (all []note) {
 		zkr, _ := strconv.Atoi(fields[2])
 		guard, _ := strconv.Atoi(fields[3])
 		pid, _ := strconv.Atoi(fields[4])
-		all = append(all, note{word, fields[1], fields[5], zkr, guard, pid})
+		all = append(all, note{fields[1], fields[5], zkr, guard, pid})
 	}
 	return all
 }
@@ -230,7 +236,7 @@ func (w *world) during(plan string) (done func()) {
 	return working.Wait
 }
 
-// night lets cron start the line at midnight and at one o'clock, and checks what has happened.
+// night makes cron start the line at midnight and at one o'clock, and checks what has happened.
 func (w *world) night(date time.Time, plan string) {
 	first, other := jobs[plan]
 	if !other {
@@ -264,7 +270,7 @@ func (w *world) night(date time.Time, plan string) {
 	w.verify(date, plan, statuses)
 }
 
-// verify checks that the job of the night has run to its end once. The guide says what is different after which fault.
+// verify checks that the job of the night has run to its end once. The guide describes the exceptions.
 func (w *world) verify(date time.Time, plan string, statuses map[string]int) {
 	starts, ends, odd := 1, 1, map[int]int{}
 	switch plan {
@@ -274,7 +280,7 @@ func (w *world) verify(date time.Time, plan string, statuses map[string]int) {
 		starts, odd = 2, map[int]int{137: 1}
 	case "freezes":
 		starts, odd = 2, map[int]int{79: 1}
-	case "dies-late": // after the job, before the record: the guide says that the job runs again
+	case "dies-late": // after the job, before the record: the guide warns that the job runs again
 		starts, ends, odd = 2, 2, map[int]int{137: 1}
 	case "away":
 		odd = map[int]int{69: 3}
@@ -294,8 +300,8 @@ func (w *world) verify(date time.Time, plan string, statuses map[string]int) {
 	assert.Equal(w.t, night, string(data), "the record")
 }
 
-// TestNights fires at midnight, the worst hour for the name of a night. The shell and the job have wrong clocks. zkr itself
-// has the right one: it does not look at the time of day.
+// TestNights fires at midnight, the worst hour for the name of a night. The shell and the job have wrong clocks. zkr
+// itself has the correct one: it does not use the time of day.
 func TestNights(t *testing.T) {
 	w := newWorld(t)
 	w.control(t)

@@ -41,9 +41,11 @@ func browse(t *testing.T, url string) *tab { t.Helper(); return &tab{browser.Ope
 func (p *tab) shows(selector, text string) time.Duration {
 	p.Helper()
 	began := time.Now()
-	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`, selector, text)
+	has := fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.checkVisibility() && e.textContent.includes(%q))`,
+		selector, text)
 	if err := p.Poll(has); err != nil {
-		require.NoError(p, err, "%s does not show %q:\n%s", selector, text, browser.Evaluate[string](p.Tab, `document.body.innerText`))
+		require.NoError(p, err, "%s does not show %q:\n%s", selector, text,
+			browser.Evaluate[string](p.Tab, `document.body.innerText`))
 	}
 	return time.Since(began)
 }
@@ -59,7 +61,7 @@ func (p *tab) fill(id, text string) {
 	}`, id, text))
 }
 
-// focused is the text of the element that the keyboard reaches.
+// focused returns the text of the element that has the keyboard focus.
 func (p *tab) focused() string {
 	p.Helper()
 	return browser.Evaluate[string](p.Tab, `document.activeElement.id || document.activeElement.textContent`)
@@ -67,25 +69,27 @@ func (p *tab) focused() string {
 
 func (p *tab) click(selector string) { p.Helper(); p.Do(chromedp.Click(selector)) }
 
-// count is how many elements there are.
+// count returns the number of elements.
 func (p *tab) count(selector string) int {
 	p.Helper()
 	return browser.Evaluate[int](p.Tab, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
 }
 
-// serve runs zkr serve, and returns the address of its page, the key that it has made, if any, and how to kill it.
+// serve runs zkr serve, and returns the address of its page, the key that it has generated, if any, and a function that
+// kills it.
 func serve(t *testing.T, servers string, args ...string) (url, key string, kill func()) {
 	t.Helper()
 	keyFile := filepath.Join(t.TempDir(), "key")
 	if slices.Contains(args, "--allow-break") {
 		args = append(args, "--break-key-file", keyFile)
 	}
-	z := program(t)(t.Context(), append([]string{"serve", "-v", "--log=json", "--http=127.0.0.1:0", "--servers", servers}, args...)...)
+	z := program(t)(t.Context(), append([]string{"serve", "-v", "--log=json", "--http=127.0.0.1:0", "--servers", servers},
+		args...)...)
 	log, err := z.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, z.Start())
 	kill = func() {
-		_ = z.Process.Kill() // it may have ended
+		_ = z.Process.Kill() // it may already have ended
 		_ = z.Wait()
 	}
 	t.Cleanup(kill)
@@ -94,7 +98,7 @@ func serve(t *testing.T, servers string, args ...string) (url, key string, kill 
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
 			url = "http://" + line.Address + "/ui/"
 			go func() {
-				for lines.Scan() { // zkr must not wait for its log
+				for lines.Scan() { // zkr must not block on its log
 				}
 			}()
 			break
@@ -115,7 +119,7 @@ func serve(t *testing.T, servers string, args ...string) (url, key string, kill 
 	return url, key, kill
 }
 
-// live waits until zkr knows all queues: it keeps the changes from then on.
+// live waits until zkr knows all queues, from when on it keeps the changes.
 func live(t *testing.T, url string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -141,7 +145,7 @@ func locker(t *testing.T, servers, id, path string) *mutex.Mutex {
 	return m
 }
 
-// TestPage_InABrowser: a person sees changes, those from before as well, breaks a lock, and sees a lost connection.
+// TestPage_InABrowser: a user sees changes, including earlier ones, breaks a lock, and sees a lost connection.
 func TestPage_InABrowser(t *testing.T) {
 	server := zkserver.Start(t)
 	one, two := locker(t, server.Addr(), "web1/42", "/jobs/nightly"), locker(t, server.Addr(), "web2/7", "/jobs/nightly")
@@ -166,13 +170,14 @@ func TestPage_InABrowser(t *testing.T) {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
 	}, browser.Patience, 10*time.Millisecond)
-	p.shows(".queue .waiting", "1 waits") // else the page may see the lock free for an instant
+	p.shows(".queue .waiting", "1 waits") // otherwise the page might see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
-	t.Logf("the next holder is on the page %v after its grant", p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
+	t.Logf("the next holder is on the page %v after its grant",
+		p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
 	p.shows("#changes li", "web1/42 → web2/7")
 
-	// A click into the row shows the contenders. Only the second button deletes, and only with the key.
+	// Clicking the row shows the contenders. Only the second button deletes, and only with the key.
 	p.click("summary")
 	p.click(".card button")
 	p.shows("#break", "web2/7 holds at /jobs/nightly")
@@ -183,7 +188,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.fill("key", "no key")
 	p.Do(chromedp.Focus("#key"), chromedp.KeyEvent(kb.Enter)) // it asks, and does not cancel
 	p.shows("#refused", "not the key")
-	p.Do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, none is looked at for a second
+	p.Do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, no other is accepted for a second
 	p.fill("key", key)
 	p.fill("reason", "a test")
 	browser.Evaluate[bool](p.Tab, `{
@@ -217,7 +222,8 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
 	p.Picture(browser.Seen, "time")
-	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`) // the bar of the present hold grows beyond the others
+	// The bar of the present hold grows longer than the others.
+	p.Await(`parseFloat(document.querySelector('.held .now').style.width) > 50`)
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.
@@ -240,7 +246,7 @@ func TestPage_InABrowser(t *testing.T) {
 	q.shows("#state", "no connection to ZooKeeper")
 }
 
-// TestPage_ComesBack: after a failure that ends a stream of events for a browser, and after a peer that has vanished.
+// TestPage_ComesBack: after a failure that ends the browser's event stream, and after a peer that has vanished.
 func TestPage_ComesBack(t *testing.T) {
 	server := zkserver.Start(t)
 	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs")
@@ -277,7 +283,7 @@ func TestPage_ComesBack(t *testing.T) {
 	}
 }
 
-// frozen is an answer that nobody gets any more while there is a fault: the peer has vanished.
+// frozen is an answer that nobody receives any more during a fault: the peer has vanished.
 type frozen struct {
 	http.ResponseWriter
 	fault *atomic.Pointer[http.HandlerFunc]
@@ -292,7 +298,7 @@ func (f *frozen) Write(text []byte) (int, error) {
 
 func (f *frozen) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// TestPage_TenThousandLocks: the filter is quick, and so is a change.
+// TestPage_TenThousandLocks: filtering is quick, and so is a change.
 func TestPage_TenThousandLocks(t *testing.T) {
 	server := zkserver.Start(t)
 	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -303,9 +309,10 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	for i := range 10000 {
 		path := fmt.Sprintf("/jobs/job%04d", i)
 		ops = append(ops, zkrecipes.OpCreate(path, nil, 0),
-			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i), zk.FlagEphemeral|zk.FlagSequence))
+			zkrecipes.OpCreate(path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i),
+				zk.FlagEphemeral|zk.FlagSequence))
 	}
-	for some := range slices.Chunk(ops, 1000) { // a server takes no request beyond 1 MB
+	for some := range slices.Chunk(ops, 1000) { // a server rejects requests larger than 1 MB
 		_, err := c.Multi(t.Context(), some...)
 		require.NoError(t, err)
 	}
@@ -329,11 +336,13 @@ func TestPage_TenThousandLocks(t *testing.T) {
 	m := locker(t, server.Addr(), "late/1", "/jobs/zz-late")
 	_, err = m.Lock(t.Context())
 	require.NoError(t, err)
-	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn, p.shows("#changes li", "free → late/1").Round(time.Millisecond))
+	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn,
+		p.shows("#changes li", "free → late/1").Round(time.Millisecond))
 	p.shows("#count", "10001 queues")
 }
 
-// misplaced lists what is cut off at a side, texts with a part that is not drawn, and what no pointer reaches: of the dialog, if it is open.
+// misplaced lists what is cut off at a side, texts that are only partly drawn, and what no pointer reaches, within the
+// dialog if it is open.
 const misplaced = `{
 	const found = [], tell = (what, e) => found.push(what + ': ' + e.outerHTML.slice(0, 80));
 	if (document.scrollingElement.scrollWidth > innerWidth) tell('scrolls to a side', document.body);
@@ -351,7 +360,7 @@ const misplaced = `{
 	found;
 }`
 
-// fits requires that nothing is misplaced or faint. It keeps what is seen.
+// fits requires that nothing is misplaced or faint, and keeps a screenshot.
 func (p *tab) fits(what string) {
 	p.Helper()
 	p.Picture(browser.Seen, what)
@@ -359,7 +368,8 @@ func (p *tab) fits(what string) {
 	require.Empty(p, p.Faint("", ""), what)
 }
 
-// TestPage_IsFitToRead: on a telephone and on a desk, by day and by night, nothing is cut off or faint, and the keyboard does all.
+// TestPage_IsFitToRead: on a phone and on a desktop, in light and in dark colors, nothing is cut off or faint, and the
+// keyboard does everything.
 func TestPage_IsFitToRead(t *testing.T) {
 	server := zkserver.Start(t)
 	long := "/jobs/" + strings.Repeat("nightly-report-of-the-", 4) + "warehouse"
@@ -393,12 +403,13 @@ func TestPage_IsFitToRead(t *testing.T) {
 			p.shows("#doomed", "web1/42 holds at /jobs/orders")
 			p.fits("break" + look)
 			p.Do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
-			p.Await(`document.activeElement.textContent === 'break…'`) // the keyboard is where it was
+			p.Await(`document.activeElement.textContent === 'break…'`) // the keyboard focus is where it was
 		}
 	}
 }
 
-// TestPage_WhatAnOperatorLooksFor: an empty page says what to run, counts filter, trouble is first, and shards are one row with a table.
+// TestPage_WhatAnOperatorLooksFor: an empty page suggests what to run, counts filter, trouble comes first, and shards
+// are one row with a table.
 func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
 	server := zkserver.Start(t)
 	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
@@ -431,12 +442,15 @@ func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
 	require.False(t, browser.Evaluate[bool](p.Tab, `document.getElementById('empty').checkVisibility()`))
 	paths := func() string {
 		t.Helper()
-		return browser.Evaluate[string](p.Tab, `[...document.querySelectorAll('.queue .path > bdi')].map((e) => e.textContent).join(' ')`)
+		return browser.Evaluate[string](p.Tab,
+			`[...document.querySelectorAll('.queue .path > bdi')].map((e) => e.textContent).join(' ')`)
 	}
 	require.Equal(t, "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/secret /jobs/long /jobs/parts", paths())
 	for name, want := range map[string]string{
-		"held": "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/long /jobs/parts", "waiting": "/jobs/orders /jobs/prices",
-		"stuck": "/jobs/orders /jobs/prices", "ghost": "/jobs/old", "unreadable": "/jobs/secret", "foreign node": "/jobs/nightly",
+		"held":    "/jobs/nightly /jobs/old /jobs/orders /jobs/prices /jobs/long /jobs/parts",
+		"waiting": "/jobs/orders /jobs/prices",
+		"stuck":   "/jobs/orders /jobs/prices", "ghost": "/jobs/old", "unreadable": "/jobs/secret",
+		"foreign node": "/jobs/nightly",
 	} {
 		button := fmt.Sprintf(`[...document.querySelectorAll('#strip button')].find((b) => b.textContent.endsWith(%q))`, name)
 		require.Equal(t, fmt.Sprint(len(strings.Fields(want)), name), browser.Evaluate[string](p.Tab, button+`.textContent`))
@@ -450,10 +464,11 @@ func TestPage_WhatAnOperatorLooksFor(t *testing.T) {
 	all("operator")
 	browser.Evaluate[bool](p.Tab, `document.querySelectorAll('#queues details').forEach((e) => { e.open = false; }); true`)
 	all("operator-closed")
-	require.Less(t, browser.Evaluate[float64](p.Tab, `[...document.querySelectorAll('.queue')].at(-1).offsetHeight`), 36., "a queue is one line")
+	require.Less(t, browser.Evaluate[float64](p.Tab, `[...document.querySelectorAll('.queue')].at(-1).offsetHeight`), 36.,
+		"a queue is one line")
 }
 
-// shards makes members, which divide three shards, until the test ends.
+// shards starts members, which divide three shards, until the test ends.
 func shards(t *testing.T, servers, path string, members ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -467,7 +482,8 @@ func shards(t *testing.T, servers, path string, members ...string) {
 		all, err := shard.New(c, path, shard.WithID(id), shard.WithSettle(0, 0))
 		require.NoError(t, err)
 		running.Go(func() {
-			_ = all.Run(ctx, shard.List("p0", "p1", "p2"), func(ctx context.Context, _ *shard.Shard) error { <-ctx.Done(); return nil })
+			_ = all.Run(ctx, shard.List("p0", "p1", "p2"),
+				func(ctx context.Context, _ *shard.Shard) error { <-ctx.Done(); return nil })
 		})
 	}
 }
@@ -495,7 +511,8 @@ func queues(t *testing.T, servers, long string) int {
 	t.Cleanup(func() { _ = c.Close() }) // it returns nil
 	require.NoError(t, c.CreateAll(t.Context(), "/jobs/prices", nil))
 	for _, kind := range []string{"__READ__", "__READ__", "__WRIT__", "__READ__", "__READ__"} {
-		_, err := c.Create(t.Context(), "/jobs/prices/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"+kind, []byte("db1/3"), zk.FlagEphemeral|zk.FlagSequence)
+		_, err := c.Create(t.Context(), "/jobs/prices/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"+kind, []byte("db1/3"),
+			zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 	}
 	_, err = c.Create(t.Context(), "/jobs/nightly/such-", []byte("x"), zk.FlagEphemeral|zk.FlagSequence)
@@ -503,7 +520,7 @@ func queues(t *testing.T, servers, long string) int {
 	return 4
 }
 
-// TestPage_OwnDeadline: the page shows the deadline of the candidate that it knows, and of no other one.
+// TestPage_OwnDeadline: the page shows the deadline of the candidate that it knows, and of no other.
 func TestPage_OwnDeadline(t *testing.T) {
 	server := zkserver.Start(t, zkserver.WithSessionTimeouts(0, time.Minute))
 	_, err := locker(t, server.Addr(), "web1/42", "/app/other").Lock(t.Context())
@@ -525,7 +542,7 @@ func TestPage_OwnDeadline(t *testing.T) {
 	p.Picture(browser.Seen, "own")
 }
 
-// TestPage_Login: who has given the token to the browser sees the page live.
+// TestPage_Login: a user who has given the token to the browser sees the page live.
 func TestPage_Login(t *testing.T) {
 	server := zkserver.Start(t)
 	file := filepath.Join(t.TempDir(), "token")
@@ -538,7 +555,7 @@ func TestPage_Login(t *testing.T) {
 	p := browse(t, at.JoinPath("../healthz").String())
 	p.shows("body", "alive")
 
-	// The answer to the browser's question: it keeps that for the server.
+	// The answer to the browser's prompt, which the browser keeps for the server.
 	login := *at
 	login.User, login.Path = who, "/metrics"
 	p.Do(chromedp.Navigate(login.String()))

@@ -21,8 +21,8 @@ import (
 
 var pauses = flag.Int("pauses", 0, "runs of each pause in TestPauses")
 
-// TestPauses stops zkr, its guard and its program for a while, and prints how often they held their lock. The guide
-// has the figures. Pauses that the machine has made longer by a tenth are not counted.
+// TestPauses stops zkr, its guard and its program for a while, and prints how often they kept their lock. The guide has
+// the figures. Pauses that the machine has prolonged by a tenth are not counted.
 func TestPauses(t *testing.T) {
 	if *pauses == 0 {
 		t.Skip("-pauses 20 measures for minutes")
@@ -73,9 +73,11 @@ func (o *outcomes) add(outcome string) {
 }
 
 // paused runs zkr, and stops it once.
-func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, servers, path string, timeout, pause time.Duration) (outcome string) {
+func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, servers, path string, timeout,
+	pause time.Duration) (outcome string) {
 	var log bubble.Buffer
-	z := zkr(context.WithoutCancel(t.Context()), "lock", "-v", "--log=json", "--servers", servers, "--session-timeout", timeout.String(), path, "--", "sleep", "300")
+	z := zkr(context.WithoutCancel(t.Context()), "lock", "-v", "--log=json", "--servers", servers, "--session-timeout",
+		timeout.String(), path, "--", "sleep", "300")
 	z.Stderr = &log
 	if !assert.NoError(t, z.Start()) {
 		return "busy"
@@ -123,7 +125,7 @@ type line struct {
 	Seconds float64 // of late
 }
 
-// said waits for an event in a log of so many seconds or more, or for the end of zkr.
+// said waits for an event in a log with at least the given number of seconds, or for zkr to exit.
 func said(log *bubble.Buffer, event string, seconds float64, ended <-chan struct{}) (line, bool) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -37,7 +37,7 @@ type contest struct {
 	kind, layout string // as zkr should show them
 }
 
-// contests are the queues. In each of them two workers take turns, from two processes.
+// contests are the queues. In each of them two workers alternate, from two processes.
 var contests = []contest{
 	{"/status/curator/mutex", [2]string{"mutex", "mutex"}, "-", false, "mutex", "curator"},
 	{"/status/curator/rwlock", [2]string{"write", "read"}, "-", false, "read-write lock", "curator"},
@@ -47,16 +47,16 @@ var contests = []contest{
 	{"/status/kazoo/semaphore", [2]string{"semaphore", "semaphore"}, "1", true, "semaphore", "kazoo"},
 }
 
-// section is how long a resource takes to answer. Workers ask it one to four times while they hold.
+// section is how long a resource takes to answer. Workers query it one to four times while they hold.
 const section = 150 * time.Millisecond
 
-// TestStatus_WhileCuratorAndKazooContend: each view of zkr status shows the holders that the workers say there were.
+// TestStatus_WhileCuratorAndKazooContend: each view of zkr status shows the holders that the workers reported.
 func TestStatus_WhileCuratorAndKazooContend(t *testing.T) {
 	address := zkserver.Start(t).Addr()
 	zkr := program(t)
 	w := &workers{turns: map[string][]turn{}, at: map[string]int64{}, names: map[string]string{}}
 	w.start(t, address)
-	sure := map[string]int{} // views with one holder from the beginning to the end
+	sure := map[string]int{} // views with a single holder from beginning to end
 	views := 0
 	for range 4 {
 		var batch []*view
@@ -78,7 +78,7 @@ func TestStatus_WhileCuratorAndKazooContend(t *testing.T) {
 	}
 }
 
-// view is what zkr status prints, as far as it is looked at here.
+// view is the part of the output of zkr status that this test checks.
 type view struct {
 	Queues       []queue
 	since, until int64 // when zkr read it, by the clock of the journal
@@ -92,7 +92,7 @@ type queue struct {
 
 type shown struct{ ID, Session, Library, Node string }
 
-// stamped is an output with the moment at which it began.
+// stamped is an output with the time at which it began.
 type stamped struct {
 	text []byte
 	at   int64
@@ -121,10 +121,10 @@ func look(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, address 
 	return v
 }
 
-// turn is one acquisition of a worker, in its own words. A moment that has not come is 0.
+// turn is one acquisition by a worker, as reported by the worker. A time that has not come is 0.
 type turn struct{ called, granted, released, over int64 }
 
-// overlaps reports whether the worker may have been in the queue at a moment of the view.
+// overlaps reports whether the worker may have been in the queue at some moment of the view.
 func (u turn) overlaps(v *view) bool {
 	return u.called <= v.until && (u.over == 0 || u.over >= v.since)
 }
@@ -134,7 +134,7 @@ func (u turn) covers(v *view) bool {
 	return u.granted != 0 && u.granted <= v.since && (u.released == 0 || u.released >= v.until)
 }
 
-// workers are those of Curator and kazoo, with what they have reported.
+// workers are those of Curator and kazoo, with their reports.
 type workers struct {
 	mu    sync.Mutex
 	turns map[string][]turn // by name
@@ -150,7 +150,7 @@ func (w *workers) event(e check.Event) {
 	switch last := len(turns) - 1; e.Kind {
 	case check.Called:
 		if last >= 0 {
-			turns[last].over = e.At // its node has gone
+			turns[last].over = e.At // its node is gone
 		}
 		w.turns[e.Client] = append(turns, turn{called: e.At})
 	case check.Granted:
@@ -161,7 +161,7 @@ func (w *workers) event(e check.Event) {
 	}
 }
 
-// toldUntil waits until all workers have reported what they did up to a moment: each reports one thing after another.
+// toldUntil waits until all workers have reported what they did up to a moment: each reports one event after another.
 func (w *workers) toldUntil(t *testing.T, moment int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -191,7 +191,8 @@ func (w *workers) start(t *testing.T, address string) {
 	for i := range 2 {
 		starting.Go(func() { peers[i] = curator.Start(t, directory, address, session, w.event) })
 		starting.Go(func() {
-			kazoo := exec.Command(python, "../others/foreign/testdata/kazoo_peer.py", address, fmt.Sprint(session.Milliseconds()))
+			kazoo := exec.Command(python, "../others/foreign/testdata/kazoo_peer.py", address,
+				fmt.Sprint(session.Milliseconds()))
 			kazoo.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 			peers[2+i] = peer.Start(t, kazoo, w.event)
 		})
@@ -215,7 +216,8 @@ func (w *workers) start(t *testing.T, address string) {
 	}
 }
 
-// slowResource is a resource server that takes its time, so that the workers hold for a while. It returns its socket.
+// slowResource starts a resource server that takes its time, so that the workers hold for a while. It returns its
+// socket.
 func slowResource(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -239,7 +241,7 @@ func slowResource(t *testing.T) string {
 	return socket
 }
 
-// judge compares a view with what the workers say.
+// judge compares a view with the reports of the workers.
 func (w *workers) judge(t *testing.T, v *view, sure map[string]int) {
 	t.Helper()
 	w.mu.Lock()

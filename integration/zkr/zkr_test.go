@@ -1,4 +1,4 @@
-// Package zkr runs the command zkr on real servers.
+// Package zkr runs the command zkr against real servers.
 package zkr
 
 import (
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	directory = dir
-	_ = flag.Set("test.parallel", "7") // the tests wait for sessions to expire, most of the time
+	_ = flag.Set("test.parallel", "7") // the tests mostly wait for sessions to expire
 	code := m.Run()
 	_ = os.RemoveAll(dir) // a directory left in /tmp is not a failure
 	os.Exit(code)

@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -25,8 +26,8 @@ import (
 // Client is a handle on an ensemble; package conn documents it.
 type Client struct {
 	core   *core
-	chroot session.Chroot // not embedded, because conn.Client would show it
-	gone   atomic.Bool    // only for a client made by Sub: whether it was closed
+	chroot paths.Chroot // not embedded, because conn.Client would show it
+	gone   atomic.Bool  // only for a client made by Sub: whether it was closed
 	isSub  bool
 }
 
@@ -59,7 +60,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, chroot: session.Chroot(config.Chroot)}
+	return &Client{core: c, chroot: paths.Chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -77,7 +78,7 @@ func (c *Client) start() {
 	}
 }
 
-// Close implements conn.Client.
+// Close implements conn.Client.Close.
 func (c *Client) Close() error {
 	if c.isSub {
 		c.gone.Store(true)
@@ -102,13 +103,13 @@ func (c *Client) Close() error {
 // State returns the state of the connection.
 func (c *Client) State() zkrecipes.State { return c.core.states.current().state }
 
-// States implements conn.Client.
+// States implements conn.Client.States.
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] { return c.core.states.all(ctx) }
 
 // Explain is [session.Session.Explain] for a call that has no session at hand.
 func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
 
-// Session implements conn.Client.
+// Session implements conn.Client.Session.
 func (c *Client) Session(ctx context.Context) (*session.Session, error) { return c.session(ctx, false) }
 
 // Await is Session for background work. While all servers reject the credentials, it waits: the client retries with
@@ -141,9 +142,9 @@ func (c *Client) session(ctx context.Context, patient bool) (*session.Session, e
 	}
 }
 
-// Sub implements conn.Client.
+// Sub implements conn.Client.Sub.
 func (c *Client) Sub(prefix string) (*Client, error) {
-	if err := session.ValidatePath(prefix); err != nil {
+	if err := paths.Validate(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
 	if c.gone.Load() || c.State() == zkrecipes.Closed {
@@ -152,7 +153,7 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	return &Client{core: c.core, chroot: c.chroot.Sub(prefix), isSub: true}, nil
 }
 
-// Identity implements conn.Client.
+// Identity implements conn.Client.Identity.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // WasOurs reports whether the session is an earlier session of this client. The servers may still keep such a session.
@@ -172,7 +173,7 @@ func (c *Client) Same(other *Client) bool { return c.core == other.core }
 // Abs translates a path of this client to the path on the server.
 func (c *Client) Abs(path string) string { return c.chroot.Abs(path) }
 
-// Rel translates a path on the server to this client's, or "" if it is not below its root.
+// Rel translates a path on the server to this client's. It returns "" if the path is not below the client's root.
 func (c *Client) Rel(path string) string { return c.chroot.Rel(path) }
 
 // Bounded returns the context for one call of the program, which takes turns with others; see [session.Config.Bounded].
@@ -229,7 +230,7 @@ func (c *Client) inSession(
 	}
 }
 
-// Get implements conn.Client.
+// Get implements conn.Client.Get.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "get", path, func(s *session.Session) (err error) {
 		data, stat, err = s.Get(ctx, path)
@@ -238,7 +239,7 @@ func (c *Client) Get(ctx context.Context, path string) (data []byte, stat zk.Sta
 	return data, stat, err
 }
 
-// Exists implements conn.Client.
+// Exists implements conn.Client.Exists.
 func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "exists", path, func(s *session.Session) (err error) {
 		exists, stat, err = s.Exists(ctx, path)
@@ -247,7 +248,7 @@ func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.
 	return exists, stat, err
 }
 
-// Children implements conn.Client.
+// Children implements conn.Client.Children.
 func (c *Client) Children(ctx context.Context, path string) (names []string, err error) {
 	err = c.InSession(ctx, "children", path, func(s *session.Session) (err error) {
 		names, err = s.Children(ctx, path)
@@ -256,7 +257,7 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 	return names, err
 }
 
-// ACL implements conn.Client.
+// ACL implements conn.Client.ACL.
 func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "acl", path, func(s *session.Session) (err error) {
 		list, stat, err = s.ACL(ctx, path)
@@ -265,12 +266,12 @@ func (c *Client) ACL(ctx context.Context, path string) (list []zk.ACL, stat zk.S
 	return list, stat, err
 }
 
-// Sync implements conn.Client.
+// Sync implements conn.Client.Sync.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.InSession(ctx, "sync", path, func(s *session.Session) error { return s.Sync(ctx, path) })
 }
 
-// Create implements conn.Client.
+// Create implements conn.Client.Create.
 func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
@@ -279,7 +280,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, flags int
 	return s.Create(ctx, path, data, flags, acl...)
 }
 
-// CreateTTL implements conn.Client.
+// CreateTTL implements conn.Client.CreateTTL.
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
@@ -290,7 +291,7 @@ func (c *Client) CreateTTL(
 	return s.CreateTTL(ctx, path, data, flags, ttl, acl...)
 }
 
-// Multi implements conn.Client.
+// Multi implements conn.Client.Multi.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	path := ""
 	if len(ops) > 0 {
@@ -303,7 +304,7 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 	return s.Multi(ctx, ops...)
 }
 
-// Set implements conn.Client.
+// Set implements conn.Client.Set.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	g := guard{version: version, of: dataVersion}
 	return versioned(ctx, c, "set", path, g, len(data), func(s *session.Session) (zk.Stat, error) {
@@ -311,7 +312,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	})
 }
 
-// SetACL implements conn.Client.
+// SetACL implements conn.Client.SetACL.
 func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
 	size := len(wire.SetACLFrame(path, list, version))
 	g := guard{version: version, of: func(now zk.Stat) int32 { return now.Aversion }}
@@ -320,7 +321,7 @@ func (c *Client) SetACL(ctx context.Context, path string, list []zk.ACL, version
 	})
 }
 
-// Delete implements conn.Client.
+// Delete implements conn.Client.Delete.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.DeleteRead(ctx, path, zk.Stat{Version: version})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/root"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -232,14 +233,14 @@ func (c *core) tries(server lifetime.Server) {
 // place is the root of a client's paths. Two are equal if their clients share a connection and a chroot.
 type place struct {
 	core *core
-	session.Chroot
+	paths.Chroot
 }
 
 // Root returns the root of this client's paths.
 func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
 // Root returns the root of the paths below a chroot.
-func (c *core) Root(at session.Chroot) zkrecipes.Root {
+func (c *core) Root(at paths.Chroot) zkrecipes.Root {
 	return zkrecipes.Root(root.New(place{c, at}))
 }
 

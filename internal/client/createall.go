@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
@@ -17,7 +18,7 @@ import (
 //
 // Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server answered about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
-	if err := session.CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return err
 	}
 	if c.Abs(path) == "/" {
@@ -99,7 +100,7 @@ func (c *Client) wasMade(
 		return false, &session.OpError{Op: "create", Path: path,
 			Err: errors.New("its session was lost, and the node may still come to exist")}
 	}
-	for above := session.ParentOf(c.Abs(path)); ; above = session.ParentOf(above) { // the root exists
+	for above := paths.Parent(c.Abs(path)); ; above = paths.Parent(above) { // the root exists
 		var exists bool
 		var stat zk.Stat
 		err := c.InSession(ctx, "create", path, func(s *session.Session) (err error) {
@@ -121,7 +122,7 @@ func (c *Client) wasMade(
 // CheckCreate returns the errors of [session.Session.StartCreate] that do not depend on a session: an invalid path, or
 // a request that is too large together with the nodes to delete.
 func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
-	if err := session.CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return err
 	}
 	acl, err := c.core.opts.ACLOf(c.Abs(path), nil)

@@ -9,10 +9,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// DeleteAll implements conn.Client.
+// DeleteAll implements conn.Client.DeleteAll.
 //
 // It deletes before it lists: a leaf costs one request, and a node is listed only if it is not empty.
 //
@@ -20,7 +21,7 @@ import (
 // whose reply was lost is therefore sent again, and a missing node is success.
 func (c *Client) DeleteAll(ctx context.Context, path string, keepTop bool) error {
 	const op = "delete all"
-	if err := session.CheckPath(op, path); err != nil {
+	if err := paths.Check(op, path); err != nil {
 		return err
 	}
 	if abs := c.Abs(path); abs == "/" || abs == "/zookeeper" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -177,7 +178,7 @@ func (f *follower[T]) readOnce(
 // Watch yields the current node, then every change of its data, its deletion and its creation; see the function
 // [Follow].
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[session.Node], error] {
-	if err := session.CheckPath("watch", path); err != nil {
+	if err := paths.Check("watch", path); err != nil {
 		return func(yield func(View[session.Node], error) bool) { yield(View[session.Node]{}, err) }
 	}
 	return Follow(ctx, c, path, func(ctx context.Context, s *session.Session) (session.Node, *session.Watch, error) {

@@ -28,7 +28,7 @@ type trouble struct {
 	at  time.Time
 }
 
-// Status implements conn.Client. All fields are as of one moment.
+// Status implements conn.Client.Status. All fields are as of one moment.
 func (c *Client) Status() Status {
 	c.core.mu.Lock()
 	s, bad, before := c.core.session, c.core.trouble, c.core.lastAnswer

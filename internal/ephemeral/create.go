@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
@@ -111,7 +112,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			default: // part of it has been deleted by hand
 				return c.abandon(ErrGone)
 			}
-		case errors.Is(err, session.ErrNotDeleted):
+		case errors.Is(err, outcome.ErrNotDeleted):
 			return c.fail(ErrGone) // an earlier copy may have arrived late and deleted it
 		case errors.Is(err, zk.ErrNoNode) && !p.Given:
 			if err = remakes.Pause(ctx, err); err == nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// CreateProtected implements conn.Client.
+// CreateProtected implements conn.Client.CreateProtected.
 func CreateProtected(
 	ctx context.Context, c *client.Client, path string, data []byte, flags int32, acl []zk.ACL,
 ) (string, error) {
-	if err := session.CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagEphemeralSequential {

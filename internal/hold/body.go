@@ -122,8 +122,8 @@ func withLoss(err, lost error, saysEnded bool) error {
 }
 
 // SaysEnded reports whether err merely reports that a context ended with the given cause; a nil cause means that it has
-// not ended. If several errors are joined, each of them must. Errors of this library never count, because they also
-// name the obstacle.
+// not ended. If several errors are joined, each of them must. Errors of this library are exempt, because they also name
+// the obstacle: they only have to match the end.
 func SaysEnded(err, cause error) bool {
 	if err == nil || cause == nil {
 		return false

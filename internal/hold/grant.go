@@ -59,7 +59,7 @@ func (sh *share) local(path string) string {
 	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
 
-// Turn is a contender that is next to be granted.
+// Turn is a contender whose turn it is.
 type Turn struct {
 	Node   *ephemeral.Node
 	Token  zkrecipes.Token

@@ -171,7 +171,7 @@ func (l *Lifetime) Heard() time.Time {
 	return l.upkeep.Heard()
 }
 
-// HeardOn is Heard for the connection whose end closes down, or zero if another one has come up since.
+// HeardOn is Heard for the connection whose end closes the channel down; zero if another one has come up since.
 func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

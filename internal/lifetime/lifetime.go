@@ -72,7 +72,7 @@ type Lifetime struct {
 	connection *link.Connection // the latest; nil before the first
 	up         chan struct{}    // closed while connected
 	down       chan struct{}    // closed while not connected
-	heardLast  time.Time        // the value of Heard when the connection that closed down was lost
+	heardLast  time.Time        // the value of Heard when down was last closed
 	since      time.Time        // when the session was first up
 	lost       *zkrecipes.LostError
 	delivering int // losses whose callbacks are running

@@ -21,8 +21,8 @@ func (l *Lifetime) newBackOff() BackOff {
 	return hurried{l.ensemble.NewBackOff(), l}
 }
 
-// hurried halves the pauses while there are holds, since their time is running out. They still vary from client to
-// client, so that the clients of a recovered server do not all connect at once.
+// hurried halves the pauses while there are holds, since their time is running out. They vary as much as before from
+// client to client, so that the clients of a recovered server do not all connect at once.
 type hurried struct {
 	BackOff
 	lifetime *Lifetime

@@ -41,7 +41,7 @@ func (l *Lifetime) Freshen() {
 	if doubtful {
 		r = BarrierRequest(func(error) { done() })
 	}
-	// Without a connection, the next one is a different one.
+	// Without a connection done is never called, which is harmless: the next connection is a different one.
 	l.SendNow(l.ctx, nil, []Request{r})
 }
 

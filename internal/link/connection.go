@@ -27,7 +27,7 @@ type Owner interface {
 	// Answered receives what an answer shows: the opcode, the error code, and when request and answer were in flight. It
 	// is called before Done of the request.
 	Answered(op, code int32, sent, at time.Time)
-	// TooLarge returns the error of a reply of the given size if the owner does not accept that, otherwise nil.
+	// TooLarge returns the error of a reply of size bytes if the owner does not accept that, otherwise nil.
 	TooLarge(size int) error
 	// Event receives an event. It is called on the reading goroutine, in the order of the replies.
 	Event(e zk.Event)

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// readFrame reads a frame of at most the given size, and returns it without its length.
+// readFrame reads a frame of at most the given number of bytes, and returns it without its length.
 func readFrame(r io.Reader, most int) ([]byte, error) {
 	size, err := readSize(r, make([]byte, wire.PrefixSize))
 	if err != nil {

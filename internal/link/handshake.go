@@ -49,7 +49,7 @@ func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err erro
 	return answer, 0, err
 }
 
-// ask sends a frame, and reads one of at most the given size.
+// ask sends a frame, and reads one of at most the given number of bytes.
 func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	c.mu.Lock()
 	c.enqueue(frame)

@@ -41,7 +41,7 @@ func (c *Connection) read() error {
 // connectionLoss is a code for use within clients. ZooKeeper never sends it.
 const connectionLoss = -4
 
-// handle handles a frame of the given size: the reply to a request, or an event.
+// handle handles a frame of size bytes: the reply to a request, or an event.
 func (c *Connection) handle(size int) error {
 	frame, lent, err := c.frame(size)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) 
 
 // take removes the request that a reply answers from the pending ones. Replies arrive in the order of the requests. A
 // server that leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and
-// are sent again elsewhere if that is safe. Pings, events and credentials are separate.
+// are sent again if that is safe. Pings, events and credentials are separate.
 //
 // Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
 func (c *Connection) take(xid, code int32) (r pending, err error) {

@@ -97,7 +97,7 @@ func (c *Connection) withhold(f func()) {
 // shortBatch is how many bytes a connection keeps for frames that are written together.
 const shortBatch = 512
 
-// room is the minimum that the buffers of a socket hold.
+// room is how many bytes the buffers of a socket hold at least.
 const room = 4 << 10
 
 // flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little

@@ -124,8 +124,8 @@ func (p *Proof) Hopeless() bool {
 func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
 // enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time,
-// and a 16th of the timeout. If the lag is so long that the deadline never gets that far, a grant depends on what an
-// eighth leaves of it.
+// and a 16th of the timeout. If the lag is so long that the deadline never gets that far, it is the farthest that the
+// deadline gets, less an eighth of the timeout.
 func (p *Proof) enough() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }

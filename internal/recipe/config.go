@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
@@ -16,7 +17,7 @@ type Config struct {
 	LossOnSuspend bool
 	TracerName    string
 	Kazoo         bool // whether kazoo's contenders count
-	Eager         bool // whether waiters look early
+	HandOver      zkrecipes.HandOver
 	Reentrant     bool // whether an acquisition inside a hold gets another hold on the same contender
 }
 
@@ -71,10 +72,13 @@ func Kazoo[C embedding]() func(C) error {
 	}
 }
 
-// EagerHandOver returns the option that lets a waiter look before its predecessor leaves.
-func EagerHandOver[C embedding]() func(C) error {
+// HandOver returns the option that determines when waiters prepare for their grant.
+func HandOver[C embedding](when zkrecipes.HandOver) func(C) error {
 	return func(c C) error {
-		c.shared().Eager = true
+		if when < zkrecipes.HandOverLazy || when > zkrecipes.HandOverAuto {
+			return fmt.Errorf("hand-over %d: want HandOverLazy, HandOverEager or HandOverAuto", when)
+		}
+		c.shared().HandOver = when
 		return nil
 	}
 }

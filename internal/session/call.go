@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
@@ -56,7 +57,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 		}
 	}
 	if r.Ephemerals > 0 {
-		if err := s.admit(c.op, c.path, r.Ephemerals); err != nil {
+		if err := s.ephemerals.Admit(c.op, c.path, r.Ephemerals); err != nil {
 			if taken {
 				s.turns.giveBack()
 			}
@@ -125,21 +126,21 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 // unanswered turns the reason for a missing answer into the error of the call: for a write, the outcome is unknown.
 func (m mode) unanswered(why error) error {
 	if m == writing {
-		return unknownOutcome(why)
+		return outcome.InDoubt(why)
 	}
 	return why
 }
 
 // failed turns the error of a call into the error for its caller.
 func (s *session) failed(op, path string, m mode, err error) error {
-	switch outcomeOf(err) {
-	case unsent:
+	switch outcome.Of(err) {
+	case outcome.Unsent:
 		if ended := s.Err(); ended != nil {
 			err = ended // the reason it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
-	case unknown:
+	case outcome.Unknown:
 		if ended := s.Err(); ended != nil {
 			err = ended // the reason for the missing answer
 		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) &&
@@ -147,10 +148,10 @@ func (s *session) failed(op, path string, m mode, err error) error {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)
-	case expired:
+	case outcome.Expired:
 		s.Expired(err)
 		err = s.Err()
-	case refused:
+	case outcome.Refused:
 	}
 	return &OpError{Op: op, Path: path, Err: err}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 // session reach the server after it, so that a caller gets two answers in one round trip, in a known order. sent must
 // not block. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
-	if err := CheckPath("children", path); err != nil {
+	if err := paths.Check("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	f, err := ask(ctx, s, "children", path, reading, sent, func(done func(wire.Children, error)) request {
@@ -39,7 +40,7 @@ type ListFunc func(names []string, stat zk.Stat, err error)
 // ReadChildren is ChildrenThen that does not wait: it calls listed once. Once the client is closed, it does nothing and
 // reports false.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
-	if ValidatePath(path) == nil && s.SendNow(s.Context(), sent, []request{
+	if paths.Validate(path) == nil && s.SendNow(s.Context(), sent, []request{
 		s.childrenRequest(path, false, s.firstAnswer(path, sent, listed)),
 	}) {
 		return true
@@ -68,7 +69,7 @@ func (s *Session) childrenRequest(path string, watch bool, done func(wire.Childr
 		Done: taking(wire.ChildrenReply, done)}
 }
 
-// ChildrenW implements conn.Session.
+// ChildrenW implements conn.Session.ChildrenW.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, _, w, err := s.ChildrenStatW(ctx, path)
 	return names, w, err
@@ -76,7 +77,7 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 
 // ChildrenStatW is ChildrenStat with a watch on the list.
 func (s *Session) ChildrenStatW(ctx context.Context, path string) ([]string, zk.Stat, *Watch, error) {
-	if err := CheckPath("children", path); err != nil {
+	if err := paths.Check("children", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	f, w, err := watched(ctx, s, "children", path, watchChildren, nil, s.childrenRequest)

@@ -8,6 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
+	"github.com/zkrecipes/zkrecipes/internal/tally"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -37,11 +40,11 @@ func (s *Session) StartCreate(
 func (s *Session) StartCreateFor(
 	ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, n int, sent func(), remove ...string,
 ) (*Creation, error) {
-	if err := CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return nil, err
 	}
 	for _, path := range remove {
-		if err := CheckPath("delete", path); err != nil {
+		if err := paths.Check("delete", path); err != nil {
 			return nil, err
 		}
 	}
@@ -55,9 +58,6 @@ func (s *Session) StartCreateFor(
 	}
 	return c, nil
 }
-
-// ErrNotDeleted means that a node to be deleted together with a create did not exist, so nothing was created.
-var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
 // createRequest returns the request of c. It is a transaction only if it has more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.ACL, n int, remove []string) request {
@@ -81,7 +81,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 			case i < n:
 				paths = append(paths, r.String)
 			case errors.Is(r.Error, zk.ErrNoNode):
-				err = fmt.Errorf("%s: %w", remove[i-n], ErrNotDeleted)
+				err = fmt.Errorf("%s: %w", remove[i-n], outcome.ErrNotDeleted)
 			}
 		}
 		c.zxid = t.zxid
@@ -92,8 +92,8 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, acl []zk.
 // oneCreate returns the request of a single create. Its outcome must be passed to [Session.created].
 func oneCreate(code int32, path string, one *zk.CreateRequest, done func(reply, error)) request {
 	r := request{Op: code, Path: path, Frame: wire.CreateFrame(code, one), Done: done}
-	if node, ok := ephemeralOf(one.Path, one.Flags); ok {
-		r.Ephemerals = node.bytes()
+	if node, ok := tally.NodeOf(one.Path, one.Flags); ok {
+		r.Ephemerals = node.Bytes()
 	}
 	return r
 }
@@ -104,8 +104,8 @@ func (s *Session) created(path string, flags int32, r reply, err error) (string,
 	if err == nil {
 		created, err = wire.CreateReply(r.Body)
 	}
-	if node, ok := ephemeralOf(s.Abs(path), flags); ok {
-		s.ephemerals.createdOne(node, created, err)
+	if node, ok := tally.NodeOf(s.Abs(path), flags); ok {
+		s.ephemerals.CreatedOne(node, created, err)
 	}
 	return s.Rel(created), err
 }
@@ -115,12 +115,30 @@ func (c *Creation) Done() <-chan struct{} { return c.done }
 
 // FinishCreate waits for the answer. zxid is the czxid of the new nodes.
 //
-// Errors: as for Create; ErrNotDeleted if a node to delete did not exist. With ErrUnknownOutcome the nodes may exist;
-// if ctx ended, they may still be created until Done is closed.
+// Errors: as for Create; [outcome.ErrNotDeleted] if a node to delete did not exist. With ErrUnknownOutcome the nodes may
+// exist; if ctx ended, they may still be created until Done is closed.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	if err != nil {
 		return nil, 0, err
 	}
 	return paths, c.zxid, nil
+}
+
+// Found is [tally.Tally.Found] with the paths of the client.
+func (s *Session) Found(prefix string, paths ...string) {
+	s.ephemerals.Found(s.Abs(prefix), s.allAbs(paths)...)
+}
+
+// Settled is [tally.Tally.Settled] with the paths of the client.
+func (s *Session) Settled(prefix string, found ...string) {
+	s.ephemerals.Settled(s.Abs(prefix), s.allAbs(found)...)
+}
+
+func (s *Session) allAbs(paths []string) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = s.Abs(path)
+	}
+	return all
 }

@@ -24,8 +24,4 @@ func (s *Session) NewAgeOnALine() *Age {
 }
 
 // BytesOfEnd returns how many bytes the end of the session takes, as far as the session knows.
-func (s *Session) BytesOfEnd() int {
-	s.ephemerals.mu.Lock()
-	defer s.ephemerals.mu.Unlock()
-	return s.ephemerals.bytes
-}
+func (s *Session) BytesOfEnd() int { return s.ephemerals.Bytes() }

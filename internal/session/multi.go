@@ -9,10 +9,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
+	"github.com/zkrecipes/zkrecipes/internal/tally"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Multi implements conn.Session.
+// Multi implements conn.Session.Multi.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	results, _, err := s.MultiZxid(ctx, ops...)
 	return results, err
@@ -41,7 +43,7 @@ type transaction struct {
 }
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
-	bytes := bytesOfEphemerals(absolute)
+	bytes := tally.BytesOf(absolute)
 	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes,
 		Done: func(r reply, err error) {
 			t := transaction{zxid: r.Zxid}
@@ -50,7 +52,7 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 					t.responses, err = nil, wire.ErrGarbled
 				}
 			}
-			s.ephemerals.answered(absolute, bytes, t, err)
+			s.ephemerals.Answered(absolute, bytes, t.responses, err)
 			for i := range t.responses {
 				t.responses[i].String = s.Rel(t.responses[i].String)
 			}
@@ -88,6 +90,16 @@ func results(ops []zkrecipes.Op, of []int, responses []zk.MultiResponse) []zkrec
 	return done
 }
 
+// RequireRoot returns an error if of, the root of whatever guards or versions a write, is not the root of the write. A
+// different connection has a different session, which cannot guard the write. With a different root, a path is a
+// different node. The caller puts a subject before the error.
+func RequireRoot(of, write zkrecipes.Root) error {
+	if of == write {
+		return nil
+	}
+	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
+}
+
 var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
 
 // requests returns the operations as requests with the server's paths, and maps each request to its operation.
@@ -100,7 +112,7 @@ func (s *Session) requests(ops []zkrecipes.Op) (requests []any, of []int, err er
 		if !slices.Contains(kinds, op.Kind) {
 			return nil, nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
 		}
-		if err := CheckPath("multi: "+string(op.Kind), op.Path); err != nil {
+		if err := paths.Check("multi: "+string(op.Kind), op.Path); err != nil {
 			return nil, nil, err
 		}
 		r, err := s.request(op)

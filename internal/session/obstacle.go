@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 )
 
 // WithReason adds the obstacle to the end of a context.
@@ -36,7 +37,7 @@ func sealed(cause error) error {
 // isAnswer reports whether err matches something that a server answers.
 func isAnswer(err error) bool {
 	var code zkrecipes.Code
-	return errors.As(err, &code) || outcomeOf(err) != unknown
+	return errors.As(err, &code) || outcome.Of(err) != outcome.Unknown
 }
 
 // seal matches its error, unless that is itself an answer such as zk.ErrNoNode. It matches nothing that its error

@@ -11,11 +11,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // At returns the same session with paths below root.
-func (s *Session) At(root Chroot) *Session {
+func (s *Session) At(root paths.Chroot) *Session {
 	if root == s.Chroot {
 		return s
 	}
@@ -25,17 +27,9 @@ func (s *Session) At(root Chroot) *Session {
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }
 
-// CheckPath returns the error of an operation on an invalid path.
-func CheckPath(op, path string) error {
-	if err := ValidatePath(path); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
-	}
-	return nil
-}
-
-// Create implements conn.Session.
+// Create implements conn.Session.Create.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	if err := CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
@@ -69,7 +63,7 @@ const (
 func (s *Session) CreateTTL(
 	ctx context.Context, path string, data []byte, flags int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
-	if err := CheckPath("create", path); err != nil {
+	if err := paths.Check("create", path); err != nil {
 		return "", err
 	}
 	fail := func(err error) (string, error) { return "", &OpError{Op: "create", Path: path, Err: err} }
@@ -140,7 +134,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return mine, &OpError{Op: "create", Path: path, Err: unknownOutcome(CauseOf(ctx))}
+			return mine, &OpError{Op: "create", Path: path, Err: outcome.InDoubt(CauseOf(ctx))}
 		case !again:
 			return mine, err
 		}
@@ -149,7 +143,7 @@ func (s *Session) createContainer(ctx context.Context, path string) (mine bool, 
 
 // Get returns a node's data and Stat.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	if err := CheckPath("get", path); err != nil {
+	if err := paths.Check("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	d, err := ask(ctx, s, "get", path, reading, nil, func(done func(wire.Data, error)) request {
@@ -160,7 +154,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 
 // ACL returns the access list and Stat of a node.
 func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
-	if err := CheckPath("acl", path); err != nil {
+	if err := paths.Check("acl", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	acl, err := ask(ctx, s, "acl", path, reading, nil, func(done func(wire.ACL, error)) request {
@@ -169,9 +163,9 @@ func (s *Session) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, erro
 	return acl.List, acl.Stat, err
 }
 
-// SetACL replaces the access list of a node if its version is the given one; -1 matches any.
+// SetACL replaces the access list of a node if the version of the list is the given one; -1 matches any.
 func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, version int32) (zk.Stat, error) {
-	if err := CheckPath("set acl", path); err != nil {
+	if err := paths.Check("set acl", path); err != nil {
 		return zk.Stat{}, err
 	}
 	if len(list) == 0 {
@@ -203,14 +197,14 @@ func dataOf(r reply) (wire.Data, error) {
 	return d, err
 }
 
-// GetW implements conn.Session.
+// GetW implements conn.Session.GetW.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	return s.getW(ctx, path, nil)
 }
 
 // getW is GetW that calls sent like ask.
 func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, zk.Stat, *Watch, error) {
-	if err := CheckPath("get", path); err != nil {
+	if err := paths.Check("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	d, w, err := watched(ctx, s, "get", path, watchData, sent, s.getRequest)
@@ -219,7 +213,7 @@ func (s *Session) getW(ctx context.Context, path string, sent func()) ([]byte, z
 
 // Set replaces a node's data if its version is the given one; -1 matches any.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	if err := CheckPath("set", path); err != nil {
+	if err := paths.Check("set", path); err != nil {
 		return zk.Stat{}, err
 	}
 	if version == beforeAny {
@@ -233,7 +227,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 
 // Delete deletes a node if its version is the given one; -1 matches any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	if err := CheckPath("delete", path); err != nil {
+	if err := paths.Check("delete", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
@@ -248,7 +242,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node without waiting. done is called with the outcome, on the goroutine that reads
 // from the connection, and must not block. Without a connection StartDelete does nothing and reports false.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil &&
+	return paths.Validate(path) == nil &&
 		s.SendNow(s.Context(), nil, []request{s.deleteRequest(path, version, func(_ reply, err error) {
 			if s.deleted(path, err); err != nil {
 				err = s.failed("delete", path, writing, err)
@@ -265,7 +259,7 @@ func (s *Session) deleteRequest(path string, version int32, done func(reply, err
 // deleted records the outcome of a delete.
 func (s *Session) deleted(path string, err error) {
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		s.ephemerals.gone(s.Abs(path))
+		s.ephemerals.Gone(s.Abs(path))
 	}
 }
 
@@ -283,7 +277,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 				e.stat, err = wire.StatReply(r.Body)
 				e.exists = err == nil
 			} else if errors.Is(err, zk.ErrNoNode) {
-				s.ephemerals.gone(abs)
+				s.ephemerals.Gone(abs)
 				err = nil
 			}
 			done(e, err)
@@ -292,7 +286,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 
 // Exists reports whether a node exists, and returns its Stat.
 func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	if err := CheckPath("exists", path); err != nil {
+	if err := paths.Check("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
 	e, err := ask(ctx, s, "exists", path, reading, nil, func(done func(existence, error)) request {
@@ -301,19 +295,19 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	return e.exists, e.stat, err
 }
 
-// ExistsW implements conn.Session.
+// ExistsW implements conn.Session.ExistsW.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
-	if err := CheckPath("exists", path); err != nil {
+	if err := paths.Check("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
 	e, w, err := watched(ctx, s, "exists", path, watchExist, nil, s.existsRequest)
 	return e.exists, e.stat, w, err
 }
 
-// Sync implements conn.Client, within one session. Where it is not sufficient that the leader knows, use
+// Sync implements conn.Client.Sync within one session. Where it is not sufficient that the leader knows, use
 // [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := CheckPath("sync", path); err != nil {
+	if err := paths.Check("sync", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(struct{}, error)) request {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/outcome"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -805,7 +806,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 		require.Equal(t, n.Stat.Czxid, zxid)
 
 		_, _, err = create("/b-")
-		require.ErrorIs(t, err, session.ErrNotDeleted)
+		require.ErrorIs(t, err, outcome.ErrNotDeleted)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "/door")
 		require.Len(t, srv.Children("/app"), 2, "nothing was made")
@@ -935,7 +936,7 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, nil, leave)
 				require.NoError(t, err, size)
 				_, _, err = s.FinishCreate(t.Context(), created)
-				require.ErrorIs(t, err, session.ErrNotDeleted)
+				require.ErrorIs(t, err, outcome.ErrNotDeleted)
 			}
 			require.NotZero(t, passed)
 		}

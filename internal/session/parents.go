@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/pause"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
-
-// ParentOf returns the parent of path, which must be absolute and not the root.
-func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
 // MakeContainers creates path, and everything missing above it, as containers. It tries path first, because usually
 // only that is missing: if its parent is missing too, it goes up until one can be created, then down. If the server
@@ -48,8 +45,8 @@ func (s *Session) TryContainers(ctx context.Context, path string) (made []string
 	}
 	var below []string
 	try(path)
-	for errors.Is(err, zk.ErrNoNode) && ParentOf(path) != "/" {
-		below, path = append(below, path), ParentOf(path)
+	for errors.Is(err, zk.ErrNoNode) && paths.Parent(path) != "/" {
+		below, path = append(below, path), paths.Parent(path)
 		try(path)
 	}
 	for _, path := range slices.Backward(below) {
@@ -211,7 +208,7 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	if err := r.Pause(ctx, why); err != nil {
 		return err
 	}
-	return s.Absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
+	return s.Absolute().MakeContainers(ctx, paths.Parent(s.Abs(path)))
 }
 
 // Ensure creates a plain node, and everything missing above it, for a caller that accepts any node at path and reads it

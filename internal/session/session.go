@@ -11,13 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
+	"github.com/zkrecipes/zkrecipes/internal/tally"
 )
 
 // Owner is what a session needs from its client.
 type Owner interface {
 	lifetime.Owner
 	// Root returns the root of the paths below a chroot.
-	Root(at Chroot) zkrecipes.Root
+	Root(at paths.Chroot) zkrecipes.Root
 }
 
 // Session is one ZooKeeper session: alive with proof, then dead forever. An operation issued on it runs in it or
@@ -29,7 +31,7 @@ type Owner interface {
 // closed.
 type Session struct {
 	*session
-	Chroot
+	paths.Chroot
 }
 
 // session is what all views of one session share.
@@ -39,7 +41,7 @@ type session struct {
 	ensemble   *Ensemble
 	opts       *Config
 	watches    watches
-	ephemerals ephemerals
+	ephemerals *tally.Tally
 	turns      turns // nil if unbounded
 	unused     unused
 	awaiting   atomic.Int64 // number of AwaitChange calls in progress
@@ -53,7 +55,7 @@ func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Sess
 		s.turns = make(turns, most)
 	}
 	s.watches.init()
-	s.ephemerals.init(s.opts.MaxRequest)
+	s.ephemerals = tally.New(s.opts.MaxRequest+belowJuteMax-1, s.opts.Log)
 	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)
 	return &Session{session: s}
 }
@@ -75,6 +77,9 @@ func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
 // Closing removes the containers that would otherwise stay forever.
 func (l listener) Closing(ask func(...request) bool, then func()) { l.removeAllUnused(ask, then) }
+
+// OpError is the error of an operation.
+type OpError = zkrecipes.OpError
 
 // What a session sends and receives.
 type (

@@ -3,10 +3,11 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync"
 )
 
-// turns bound the requests in flight of the calls that Bounded has marked. A call that has returned returns its turn
-// only when its request is answered or the connection is gone: until then the server has the request.
+// turns bound the requests in flight of the calls that Bounded has marked. Even a call that has already returned gives
+// its turn back only when its request is answered or the connection is gone: until then the server has the request.
 //
 // Requests that the library sends for itself take no turn, so neither pings and syncs nor the grants and releases of
 // recipes wait behind those of a program. Such requests do not have the marked context: only the calls of package conn
@@ -45,3 +46,21 @@ func (t turns) take(ctx context.Context, s *session) (taken bool, err error) {
 
 // giveBack never blocks, since the turn was taken.
 func (t turns) giveBack() { <-t }
+
+// MostInFlight bounds the requests in flight for one read of many nodes. It is enough to fill the pipe.
+const MostInFlight = 64
+
+// InFlight calls f with each number below n, on a goroutine each, MostInFlight at once, and waits for all of them. f
+// must honor a context, so that each wait ends.
+func InFlight(n int, f func(i int)) {
+	turns := make(chan struct{}, MostInFlight)
+	var all sync.WaitGroup
+	for i := range n {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			f(i)
+		})
+	}
+	all.Wait()
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -272,7 +273,7 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeChildrenChanged:
 		s.watches.fire(false, watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
-		s.ephemerals.gone(e.Path)
+		s.ephemerals.Gone(e.Path)
 		s.watches.fire(true, keysOf(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends these
 	}
@@ -326,7 +327,7 @@ type Got struct {
 // GetBothW is GetW of two nodes. Both requests are sent in one write. If the second gets no answer, it is repeated
 // alone.
 func (s *Session) GetBothW(ctx context.Context, first, second string) (one, two Got) {
-	if two.Err = CheckPath("get", second); two.Err != nil {
+	if two.Err = paths.Check("get", second); two.Err != nil {
 		one.Data, one.Stat, one.Watch, one.Err = s.GetW(ctx, first)
 		return one, two
 	}

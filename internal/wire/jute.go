@@ -24,7 +24,7 @@ import (
 //	remove watches  path string, kind int32
 //	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
 
-// newFrame begins a request whose length and xid are set later. body is the approximate size of its body.
+// newFrame begins a request whose length and xid are set later. body is the approximate size of its body in bytes.
 func newFrame(op int32, body int) []byte {
 	if PrefixSize+8+body > shortFrame {
 		return appendInt32(make([]byte, PrefixSize+4, PrefixSize+8+body), op)
@@ -33,7 +33,7 @@ func newFrame(op int32, body int) []byte {
 	return appendInt32(b[:PrefixSize+4], op)
 }
 
-// shortFrame is the size that most requests fit into.
+// shortFrame is the size in bytes that most requests fit into.
 const shortFrame = 256
 
 var short = sync.Pool{New: func() any { return new([shortFrame]byte) }}
@@ -121,7 +121,7 @@ func MultiFrame(ops []any) []byte {
 	return seal(appendMultiHeader(b, -1, true))
 }
 
-// someBytes is the initial size of a body that may have any size.
+// someBytes is the initial size, in bytes, of a body that may have any size.
 const someBytes = 240
 
 // MultiSize is how many bytes a transaction takes besides its operations.

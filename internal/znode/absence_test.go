@@ -256,7 +256,7 @@ func (x *absence) eager(others int, idle time.Duration) *bubble.Attempt {
 		waiting = append(waiting, acquire(x.t.Context(), queue(x.t, x.srv, string(rune('d'+i)))))
 		x.settle(waiting[i])
 	}
-	q, err := znode.New(x.a, path, recipe.Config{Eager: true}, znode.Lock)
+	q, err := znode.New(x.a, path, recipe.Config{HandOver: zkrecipes.HandOverEager}, znode.Lock)
 	require.NoError(x.t, err)
 	mine := x.begin(func(ctx context.Context) (*zkrecipes.Hold, error) { return q.Acquire(ctx, entry) })
 	for _, next := range waiting {

@@ -97,7 +97,7 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 			o.handedOver = seen.handedOver
 		}
 	}
-	if q.eager && !alone && o.handedOver == nil {
+	if w.shared.sections.looksEarly(q.handOver) && !alone && o.handedOver == nil {
 		o.ahead = q.Child(queue[ahead].Name)
 		_, o.third = rule(queue, ahead)
 	}
@@ -119,7 +119,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 			return false, err
 		}
 		handedOver := o.handedOver
-		// if it cannot be read, the place cannot be taken over, and no list would change that.
+		// If the waiter's own node cannot be read, it cannot take the place over, and no list would change that.
 		if w.own == nil {
 			handedOver = nil
 		}
@@ -133,7 +133,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		switch {
 		case isHandedOver(handedOver):
 		case o.alone && ahead.SaysDeleted():
-			// Before the waiter's own watch is checked: a connection that comes after this knows.
+			// Before the waiter's own watch is checked: a connection that comes up after this knows of the event.
 			w.session.LeanOnEvent()
 		default:
 			return false, nil

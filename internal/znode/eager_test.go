@@ -22,7 +22,7 @@ import (
 // eager returns a queue whose waiters look early.
 func eager(t *testing.T, srv *zktest.Server, label string) *znode.Queue {
 	t.Helper()
-	q, err := znode.New(dial(t, srv, label), path, recipe.Config{Data: []byte("me"), Eager: true}, znode.Lock)
+	q, err := znode.New(dial(t, srv, label), path, recipe.Config{Data: []byte("me"), HandOver: zkrecipes.HandOverEager}, znode.Lock)
 	require.NoError(t, err)
 	return q
 }
@@ -389,7 +389,7 @@ func TestEager_OtherQueues(t *testing.T) {
 				e := znode.Entry{Kind: kinds[0], Rule: znode.First}
 				var file []*bubble.Attempt
 				for _, label := range []string{"a", "b", "c"} {
-					q, err := znode.New(dial(t, srv, label), path, recipe.Config{Eager: true}, kinds...)
+					q, err := znode.New(dial(t, srv, label), path, recipe.Config{HandOver: zkrecipes.HandOverEager}, kinds...)
 					require.NoError(t, err)
 					file = append(file, acquireAs(t.Context(), q, e))
 					file[len(file)-1].Over()

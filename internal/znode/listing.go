@@ -100,6 +100,7 @@ type sharedQueue struct {
 	shortcut *shortcut
 	places   places
 	listings turns
+	sections sections
 }
 
 func newShared(q *Queue, s *session.Session) *sharedQueue {

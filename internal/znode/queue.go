@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/layout"
@@ -31,9 +32,9 @@ type Queue struct {
 	name      string // its name in errors and traces: its path, or the path of its semaphore
 	kinds     []string
 	config    recipe.Config
-	shortcuts bool      // see shortcut
-	arms      bool      // waiters may be armed
-	eager     bool      // waiters may look early: see armed.go
+	shortcuts bool // see shortcut
+	arms      bool // waiters may be armed
+	handOver  zkrecipes.HandOver
 	behind    *Queue    // listed after each listing of this queue; may be nil
 	skipped   sync.Once // guards the log entry about children that are not contenders
 	accepted  []string  // kinds of contenders that servers accept
@@ -59,7 +60,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
-	if err := session.ValidatePath(path); err != nil {
+	if err := paths.Validate(path); err != nil {
 		return nil, err
 	}
 	if path == "/" {
@@ -73,7 +74,9 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
 	// A rule for several kinds only reveals who is in the way.
-	q.eager = config.Eager && q.arms && len(kinds) == 1
+	if q.arms && len(kinds) == 1 {
+		q.handOver = config.HandOver
+	}
 	return q, nil
 }
 
@@ -272,6 +275,7 @@ func (q *Queue) acquire(
 	} else if _, err := w.takeTurn(e.Rule, waits); err != nil {
 		return nil, w.gaveUp(err)
 	}
+	w.shared.sections.granted(w.wait, w.creation)
 	shortcut.noteFirst(w)
 	h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 	return h, w.gaveUp(err)

@@ -341,7 +341,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		// First at the door, and there are no leases.
+		// First at the door, and no other caller has leases.
 		w.seen = sight{1, max(1, door.seen.of), "", 0}
 		if others > 0 {
 			// Behind those that have leases.

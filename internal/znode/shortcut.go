@@ -19,7 +19,7 @@ import (
 // Why the new contender is first, as long as the parent is the same:
 //
 //  1. Shortcuts are for queues of one kind, where the server numbers every contender and numbers only grow.
-//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. All
+//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all
 //     contenders ahead of it had left, or had been released by this session, and none came ahead of it later.
 //  3. The new one has the next number, so none was created in between.
 //
@@ -38,7 +38,7 @@ import (
 // sent, it checks whether the node exists. If it does, its parent is the one that it was created under, and it is still
 // first.
 //
-// Any doubt leads to the list. Nothing here relies on cversion, which servers count in different ways.
+// Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //
 // Source: ZooKeeper's PrepRequestProcessor numbers children in the order of their creation.
 type shortcut struct {

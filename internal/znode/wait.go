@@ -30,7 +30,9 @@ type Waiter struct {
 	contenders []Contender // those of the node: one, or several leases
 	listing    *listing    // requested with the create, until it is used; may be nil
 
-	seen sight // for the error if the waiter gives up
+	creation time.Duration // the round trip of the contender's creation
+	wait     *wait         // nil unless others are ahead of the predecessor
+	seen     sight         // for the error if the waiter gives up
 	// On the waiter's node, if the end of the predecessor can grant the waiter; the hold takes it over.
 	own *session.Watch
 
@@ -39,7 +41,8 @@ type Waiter struct {
 
 	glance *glance // the result of an early look, until it is used; may be nil
 
-	// tooMany reports whether the given number of existing leases leaves too few; nil for a waiter that is not at a door.
+	// tooMany reports whether the leases that exist, of which there are out, leave too few for the waiter; nil for a
+	// waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
@@ -68,12 +71,14 @@ func (q *Queue) join(
 		}
 	}
 	w.retain()
+	begun := time.Now()
 	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
 		w.relax()
 		return nil, err
 	}
 	w.node = n
+	w.creation = time.Since(begun)
 	w.place = &place{shared: w.shared, czxid: n.Czxid}
 	w.contenders = w.place.contender[:0]
 	for _, path := range n.Paths {
@@ -248,8 +253,8 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 // waits are over by then and save a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is reported. recheck is true if none was for so long that an event may
-// have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none has been reported for so long that
+// an event may have been lost.
 //
 // The session is not kept proven meanwhile: only a hold needs that, and thousands may wait. After an event one sync is
 // sent ahead of the reads, so that the proof is there when they are answered.
@@ -277,6 +282,9 @@ func (w *Waiter) saw(l *listing, me int) {
 		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
 	}
 	w.attempt.At(w.seen.position - 1)
+	if w.wait == nil && me >= 2 {
+		w.wait = &wait{time.Now(), me}
+	}
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.

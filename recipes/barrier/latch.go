@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -66,7 +67,7 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	if name == "" {
 		name = ephemeral.NewGUID()
 	}
-	if err := session.ValidateName("name", name); err != nil {
+	if err := paths.ValidateName("name", name); err != nil {
 		return 0, l.failed("count down", err)
 	}
 	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -181,7 +182,7 @@ func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 
 func open(client *client.Client, path string, cfg config, opts []Option) (*Cache, error) {
 	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
-	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
+	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	}

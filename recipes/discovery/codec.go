@@ -3,7 +3,7 @@ package discovery
 import (
 	"errors"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 // Codec defines how the instances of services are stored in ZooKeeper. Its methods may be called concurrently.
@@ -34,6 +34,6 @@ var ErrNoInstance = errors.New("the node is no instance")
 type plain struct{}
 
 func (plain) Folder(service string) (string, error) {
-	return service, session.ValidateName("service", service)
+	return service, paths.ValidateName("service", service)
 }
 func (plain) Service(child string) (string, bool) { return child, true }

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 // Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has
@@ -95,7 +95,7 @@ func (curator) Encode(i Instance) (Node, error) {
 
 // serviceInstance returns the node with Curator's JSON.
 func (i Instance) serviceInstance(payload string) (Node, error) {
-	if err := cmp.Or(i.check(), session.ValidateName("id", i.ID)); err != nil {
+	if err := cmp.Or(i.check(), paths.ValidateName("id", i.ID)); err != nil {
 		return Node{}, err
 	}
 	var b jackson

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
@@ -49,7 +49,7 @@ func WithCodec(c Codec) Option {
 // Source: Curator's ServiceDiscovery.
 func New(c *conn.Client, base string, opts ...Option) (*Discovery, error) {
 	cfg := config{codec: Curator()}
-	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(base)}
+	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(base)}
 	if c == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 // Dubbo returns the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo unless configured
@@ -37,7 +37,7 @@ func javaEscape(s string) string { return javaEscapes.Replace(url.QueryEscape(s)
 
 func (dubbo) Folder(service string) (string, error) {
 	escaped := javaEscape(service)
-	return escaped + "/providers", session.ValidateName("service", escaped)
+	return escaped + "/providers", paths.ValidateName("service", escaped)
 }
 
 // Service leaves out the folders that Dubbo 3 has next to those of its interfaces.

@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
 // jackson writes JSON as Jackson does, which Curator and Spring use. It differs from encoding/json in what it escapes.
@@ -183,7 +183,7 @@ func (r *reader) objects(name string) (list []*reader) {
 
 // check returns an error if a text cannot be represented in JSON, or a port is impossible.
 func (i Instance) check() error {
-	if err := session.ValidateName("service", i.Service); err != nil {
+	if err := paths.ValidateName("service", i.Service); err != nil {
 		return err
 	}
 	if err := i.checkPorts(); err != nil {

@@ -42,7 +42,7 @@ var ErrNotStanding = errors.New("the candidate is not standing")
 // Errors: at once, a term that has ended or belongs to another election, or a candidate of another path;
 // [ErrNotStanding] if to is not in the queue or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends in
 // the meantime; the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the server.
-// The request is a node at Path with the suffix -next: zk.ErrNodeExists if a node of another kind is there.
+// The request is a node at Path with the suffix -next: zk.ErrNodeExists if a node is there that is not ephemeral.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)

@@ -95,16 +95,11 @@ func WithTracerName(name string) Option { return recipe.TracerName[*config](name
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// WithEagerHandOver lets a candidate prepare for leadership before its predecessor leaves; default off. A candidate
-// that is not next watches the contender two ahead of it. When that contender leaves, the candidate checks whether it
-// is next while its predecessor still leads. The event of the predecessor's end then elects it without another request.
-//
-// This saves one round trip per hand-over between more than two sessions, so it helps where servers are far away and
-// terms are short. It changes nothing if only two contend at a time or all are of one session. It costs the servers
-// more: a release wakes two clients instead of one, and a contended term takes about eight requests instead of five.
-// Who leads, and in which order, stays the same. Programs with and without the option may share the path. Together with
-// [WithKazoo] it has no effect.
-func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
+// WithHandOver determines when a candidate prepares for leadership; default [zkrecipes.HandOverLazy]. The other values
+// help if more than two sessions contend for short terms, and most where servers are far away. They change nothing if
+// only two contend at a time or all are of one session. Programs with different values may share the path. Together
+// with [WithKazoo] it has no effect.
+func WithHandOver(when zkrecipes.HandOver) Option { return recipe.HandOver[*config](when) }
 
 // New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -43,7 +44,7 @@ func WithLayout(l Layout) Option {
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
 	client := (*client.Client)(c)
-	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
+	errs := []error{recipe.Apply(&cfg, opts), paths.Validate(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	} else if path == "/" && client.Abs(path) == "/" {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
@@ -68,8 +69,8 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	switch {
-	case session.ValidateName("id", name) != nil:
-		return nil, fmt.Errorf("group: %w", session.ValidateName("id", id)) // names of kazoo contain more than the id
+	case paths.ValidateName("id", name) != nil:
+		return nil, fmt.Errorf("group: %w", paths.ValidateName("id", id)) // names of kazoo contain more than the id
 	case g.layout != Curator && data != nil:
 		return nil, errors.New("group: kazoo's layouts have no data: want nil")
 	}

@@ -284,7 +284,7 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 	return View{}, false
 }
 
-// isNew reports whether the newest view has members that the caller does not know.
+// isNew reports whether the newest view has other members, or other data, than the caller knows.
 func (t *told) isNew(now state) bool {
 	return t.reading == nil || t.reading != now.newest && !t.reading.view.same(now.newest.view)
 }

@@ -71,9 +71,9 @@
 //     itself. A longer hold adds its watch.
 //   - The first Lock below an existing path takes three more requests, one of which creates the lock's path.
 //   - A client that locks repeatedly in one session has one more watch, on the path itself.
-//   - With [WithEagerHandOver], between more than two sessions, a waiter lists the queue before it is next, and the
-//     event of the release grants it. That takes about eight requests per section instead of five, and a release wakes
-//     two clients.
+//   - With [zkrecipes.HandOverEager], between more than two sessions, a waiter lists the queue before it is next, and
+//     the event of the release grants it. That takes about eight requests per section instead of five, and a release
+//     wakes two clients. [zkrecipes.HandOverAuto] does so only where sections are short.
 //   - A waiter takes about 3 KiB of heap and no goroutine besides the caller's own. Ten thousand on one lock are
 //     tested.
 //

@@ -56,17 +56,11 @@ func WithReentrance() Option { return recipe.Reentrance[*config]() }
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// WithEagerHandOver lets a waiter prepare for its grant before its predecessor leaves; default off. A waiter that is
-// not next watches the contender two ahead of it. When that contender leaves, the waiter checks whether it is next
-// while its predecessor still holds the lock. The event of the predecessor's end then grants it without another
-// request.
-//
-// This saves one round trip per hand-over between more than two sessions, so it helps where servers are far away and
-// sections are short. It changes nothing if only two contend at a time or all are of one session. It costs the servers
-// more: a release wakes two clients instead of one, and a contended section takes about eight requests instead of five.
-// Who holds, and in which order, stays the same. Programs with and without the option may share the path. Together with
-// [WithKazoo] it has no effect.
-func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
+// WithHandOver determines when a waiter prepares for its grant; default [zkrecipes.HandOverLazy]. The other values help
+// if more than two sessions contend for short sections, and most where servers are far away. They change nothing if
+// only two contend at a time or all are of one session. Programs with different values may share the path. Together
+// with [WithKazoo] it has no effect.
+func WithHandOver(when zkrecipes.HandOver) Option { return recipe.HandOver[*config](when) }
 
 // New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //

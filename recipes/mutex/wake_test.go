@@ -1,6 +1,7 @@
 package mutex_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -28,7 +30,8 @@ var handOvers = []struct {
 	requests float64
 }{
 	{"default", nil, 1, 6.1},
-	{"eager", []mutex.Option{mutex.WithEagerHandOver()}, 2, 8.2},
+	{"eager", []mutex.Option{mutex.WithHandOver(zkrecipes.HandOverEager)}, 2, 8.2},
+	{"auto", []mutex.Option{mutex.WithHandOver(zkrecipes.HandOverAuto)}, 2, 8.2},
 }
 
 // count counts the requests that arrive while do runs, and until all goroutines rest, by the result of key.
@@ -130,4 +133,60 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Waiters are eager while sections are short compared with a round trip, lazy while they are not, and find out again
+// each time that the sections change.
+func TestHandOver_Auto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithLatency(time.Millisecond))
+		var length, sections atomic.Int64
+		ctx, stop := context.WithCancel(t.Context())
+		var contending sync.WaitGroup
+		for i := range 4 {
+			m := newMutex(t, bubble.Dial(t, srv, fmt.Sprint("c", i)), mutex.WithHandOver(zkrecipes.HandOverAuto))
+			contending.Go(func() {
+				for ctx.Err() == nil {
+					h, err := m.Lock(ctx)
+					if err != nil {
+						return // stopped
+					}
+					time.Sleep(time.Duration(length.Load()))
+					sections.Add(1)
+					_ = h.Release(t.Context())
+				}
+			})
+		}
+		// cost lets all contend for sections of one length, and returns the reads of a node and the time that each takes.
+		cost := func(section time.Duration) (reads float64, took time.Duration) {
+			length.Store(int64(section))
+			time.Sleep(40*section + time.Second)
+			before, start := sections.Load(), time.Now()
+			kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(100*section + time.Second) })
+			n := sections.Load() - before
+			t.Logf("sections of %v: %v in %d", section, kinds, n)
+			return float64(kinds[zktest.OpGetData]) / float64(n), time.Since(start) / time.Duration(n)
+		}
+		for range 2 {
+			reads, took := cost(0)
+			assert.InDelta(t, 4, reads, 0.1)
+			assert.Less(t, took, 1100*time.Microsecond)
+			reads, took = cost(12 * time.Millisecond)
+			assert.InDelta(t, 2, reads, 0.1)
+			assert.Less(t, took, 15*time.Millisecond)
+		}
+		stop()
+		contending.Wait()
+	})
+}
+
+// Values that are none are refused.
+func TestNew_HandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "c")
+		for _, when := range []zkrecipes.HandOver{-1, 3} {
+			_, err := mutex.New(c, "/app/lock", mutex.WithHandOver(when))
+			require.ErrorContains(t, err, "want HandOverLazy, HandOverEager or HandOverAuto")
+		}
+	})
 }

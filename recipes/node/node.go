@@ -209,8 +209,8 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
 	}
 }
 
-// lookAgain fires when the state has to be checked again although it has not changed; it may be nil. It is called with
-// mu held.
+// lookAgain returns a channel that fires when the state has to be checked again although it has not changed, or nil if
+// that is never necessary. It is called with mu held.
 func (n *Node) lookAgain() <-chan time.Time {
 	if n.age == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
@@ -198,7 +199,7 @@ func (l *leader) awaitShards() (wait time.Duration) {
 		return wait
 	}
 	names := slices.DeleteFunc(l.last.names(),
-		func(name string) bool { return session.ValidateName("shard", name) != nil })
+		func(name string) bool { return paths.ValidateName("shard", name) != nil })
 	if len(names) == 0 {
 		return never
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -76,7 +76,7 @@ type config struct {
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
-		return session.ValidateName("id", id)
+		return paths.ValidateName("id", id)
 	}
 }
 
@@ -212,8 +212,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
 	switch {
 	case c == nil:
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
-	case session.ValidatePath(path) != nil:
-		errs = append(errs, session.ValidatePath(path))
+	case paths.Validate(path) != nil:
+		errs = append(errs, paths.Validate(path))
 	case path == "/" && (*client.Client)(c).Abs(path) == "/":
 		errs = append(errs,
 			errors.New("path \"/\" is the root, which cannot have shards: want a path such as /app/partitions"))
@@ -253,7 +253,7 @@ func (s *Shards) child(name string) string { return strings.TrimSuffix(s.path, "
 //
 // Errors: an invalid name, which a plan that was written by hand may contain.
 func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
-	if err := session.ValidateName("shard", shard); err != nil {
+	if err := paths.ValidateName("shard", shard); err != nil {
 		return nil, err
 	}
 	opts := []mutex.Option{mutex.WithData([]byte(s.id))}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -114,7 +115,7 @@ func (s *Shards) checkNames(names []string) error {
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
-		if err := session.ValidateName("shard", name); err != nil {
+		if err := paths.ValidateName("shard", name); err != nil {
 			return err
 		}
 		if seen[name] {

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/paths"
 	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -61,7 +62,7 @@ func check[T any](c *conn.Client, path string, codec Codec[T]) error {
 	if c == nil {
 		return errors.New("client is nil: want one made by conn.Dial")
 	}
-	if err := session.ValidatePath(path); err != nil {
+	if err := paths.Validate(path); err != nil {
 		return err
 	}
 	if (*client.Client)(c).Abs(path) == "/" {

@@ -1,5 +1,5 @@
-// Package check judges what the users of a lock observed: it records histories and finds what no correct lock
-// could have shown. It serves goroutines in one process as well as processes on one machine.
+// Package check judges what the users of a lock observed: it records histories and finds what no correct lock could
+// have produced. It works for goroutines in one process and for processes on one machine.
 //
 //	var rec check.Recorder
 //	op := rec.Call("worker-1", 1)      // before Lock is called
@@ -11,14 +11,14 @@
 //	err = check.Exclusion(check.ReadWrite(holds))
 //
 // What it proves: stamps are taken within the time in which a hold must be held, after the grant and before the
-// release. A holder may learn of a loss late, so before a [Recorder] stamps a grant, it asks each hold whether
-// it has ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has really happened,
-// whatever the scheduler did. Between two recorders, and for what was recorded with [Op.Granted], a loss counts
-// from when its holder reports it.
+// release. A holder may learn of a loss late, so before a [Recorder] stamps a grant, it checks whether any earlier hold
+// has ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has really happened, whatever the
+// scheduler did. Between two recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder
+// reports it.
 //
-// What it does not prove: an overlap shorter than the time from the grant to the stamp is not detected. Many
-// sections compensate for that, as does [Set], whose lost updates count every overlap that did harm.
+// What it does not prove: an overlap shorter than the time from the grant to the stamp is not detected. Many sections
+// compensate for that, as does [Set], whose lost updates count every overlap that did harm.
 //
-// The checkers are pure functions. They return nil, a [*Violation], or an error that names the operations to
-// blame. A million holds take a fraction of a second.
+// The checkers are pure functions. They return nil, a [*Violation], or an error that names the operations to blame. A
+// million holds take a fraction of a second.
 package check

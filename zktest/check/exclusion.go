@@ -7,12 +7,12 @@ import (
 	"sort"
 )
 
-// Exclusion checks that at no time more than limit was held: 1 for a mutex, the limit of a semaphore, and the
-// limit that [ReadWrite] returns for a read-write lock. Holds of one client with the same token and weight
-// count as one hold, because nested acquisitions share a contender.
+// Exclusion checks that the weight held at any time never exceeded limit: 1 for a mutex, the limit of a semaphore, and
+// the limit that [ReadWrite] returns for a read-write lock. Holds of one client with the same token and weight count as
+// one hold, because nested acquisitions share a contender.
 //
-// It sweeps over the intervals and is exact: it finds a violation if and only if there is an instant with too
-// much weight. Of equal stamps, ends come before begins.
+// The check sweeps over the intervals and is exact: it finds a violation if and only if there is an instant with too
+// much weight. Among equal stamps, ends precede begins.
 //
 // Errors: a [*Violation].
 func Exclusion(holds []Hold, limit int) error {
@@ -40,7 +40,7 @@ func Exclusion(holds []Hold, limit int) error {
 	return nil
 }
 
-// step is a change of what is held, at a stamp.
+// step is a change of the weight held, at a stamp.
 type step struct {
 	at     int64
 	weight int
@@ -48,8 +48,8 @@ type step struct {
 
 func (s step) compare(o step) int { return cmp.Compare(s.at, o.at) }
 
-// overload finds which holds to blame for what is held at an instant: the last one granted, and of the others the
-// heaviest, the earliest among equals.
+// overload determines which holds to blame for the weight held at an instant: the last one granted, and the heaviest of
+// the others, or the earliest of those if several are equally heavy.
 func overload(holds []Hold, at int64, limit int) error {
 	var active []Hold
 	total := 0
@@ -77,9 +77,9 @@ func overload(holds []Hold, at int64, limit int) error {
 	return v
 }
 
-// ReadWrite turns the history of a read-write lock into one for [Exclusion] and [Order]: a writer weighs the whole
-// limit, a reader 1, and the limit is more than all readers together. A read lock taken inside the client's own write
-// lock (the downgrade) counts from the end of the write lock, and stands at the writer's place in the queue.
+// ReadWrite converts the history of a read-write lock into one for [Exclusion] and [Order]: a writer has the weight of
+// the whole limit, a reader weighs 1, and the limit exceeds all readers together. A read lock taken inside the client's
+// own write lock (the downgrade) counts from the end of the write lock, and takes the writer's place in the queue.
 func ReadWrite(holds []Hold) (weighted []Hold, limit int) {
 	limit = len(holds) + 1
 	writes := writesByClient(holds)
@@ -93,7 +93,7 @@ func ReadWrite(holds []Hold) (weighted []Hold, limit int) {
 				h.From, h.Token = own[n-1].To, own[n-1].Token
 			}
 			if h.From >= h.To {
-				continue // wholly inside the write lock
+				continue // entirely inside the write lock
 			}
 		}
 		weighted = append(weighted, h)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// turns is a correct history of n clients that take turns on a mutex, for tests to corrupt.
+// turns returns a correct history of n clients that alternate on a mutex, for tests to corrupt.
 func turns(n int) []check.Hold {
 	holds := make([]check.Hold, n)
 	for i := range holds {
@@ -83,8 +83,8 @@ func TestReadWrite_RejectsCorruptedHistory(t *testing.T) {
 	}
 	good := []check.Hold{
 		read("a", 1, 0, 10), read("b", 2, 1, 9), write("c", 3, 11, 20),
-		read("c", 5, 15, 30), // the downgrade: c keeps on reading when its write lock has gone
-		read("c", 6, 16, 18), // and one that is over before that
+		read("c", 5, 15, 30), // the downgrade: c continues to read after its write lock has gone
+		read("c", 6, 16, 18), // and one that ends before that
 		read("d", 7, 21, 25), write("e", 8, 31, 40),
 	}
 	require.NoError(t, check.Exclusion(check.ReadWrite(good)))
@@ -107,7 +107,8 @@ func TestReadWrite_RejectsCorruptedHistory(t *testing.T) {
 }
 
 func TestReadWrite_WriterQueuedBehindADowngradeKeepsItsPlace(t *testing.T) {
-	// The writer d joins the queue, then c takes its read lock inside the write lock: its node is newer, its place is not.
+	// The writer d joins the queue, then c takes its read lock inside the write lock: the node of c is newer, but its
+	// place is not.
 	holds := []check.Hold{
 		{Client: "c", Op: 1, Token: 1, Called: 1, From: 2, To: 10},
 		{Client: "d", Op: 1, Token: 2, Called: 3, From: 21, To: 30},
@@ -117,7 +118,7 @@ func TestReadWrite_WriterQueuedBehindADowngradeKeepsItsPlace(t *testing.T) {
 	require.NoError(t, check.Exclusion(check.ReadWrite(holds)))
 }
 
-// decode reads small histories from fuzz input: five bytes a hold, so that stamps and tokens collide often.
+// decode derives small histories from fuzz input: five bytes per hold, so that stamps and tokens often collide.
 func decode(data []byte) []check.Hold {
 	var holds []check.Hold
 	for ; len(data) >= 5 && len(holds) < 12; data = data[5:] {
@@ -131,12 +132,12 @@ func decode(data []byte) []check.Hold {
 	return holds
 }
 
-// nested is the naive form of what counts as nested.
+// nested is the naive definition of what counts as nested.
 func nested(a, b check.Hold) bool {
 	return a.Client == b.Client && a.Token == b.Token && a.Weight == b.Weight
 }
 
-// overloaded asks at every instant who holds.
+// overloaded checks at every instant which holds are active.
 func overloaded(holds []check.Hold, limit int) bool {
 	for at := range int64(64) {
 		var active []check.Hold
@@ -161,8 +162,8 @@ func overloaded(holds []check.Hold, limit int) bool {
 	return false
 }
 
-// conflicting asks at every instant whether a writer holds beside another client. What a client reads while it writes
-// is its own business.
+// conflicting checks at every instant whether a writer holds concurrently with another client. What a client reads
+// while it writes is its own business.
 func conflicting(holds []check.Hold) bool {
 	for at := range int64(64) {
 		writers, readers := make(map[string]zkrecipes.Token), make(map[string]bool)
@@ -210,7 +211,7 @@ func FuzzExclusion(f *testing.F) {
 func FuzzReadWrite(f *testing.F) {
 	f.Add([]byte{4, 1, 1, 5, 1, 1, 5, 2, 5, 1})
 	f.Add([]byte{0, 1, 1, 5, 1, 4, 3, 2, 9, 1, 1, 8, 3, 5, 1})
-	f.Add([]byte{0, 5, 1, 5, 1, 4, 5, 2, 5, 1})                // reads from the stamp on at which it writes
+	f.Add([]byte{0, 5, 1, 5, 1, 4, 5, 2, 5, 1})                // reads from the stamp at which it starts to write
 	f.Add([]byte{0, 1, 1, 4, 1, 1, 6, 2, 2, 1, 4, 9, 3, 5, 1}) // reads after its own write, and another's
 	f.Add([]byte("$0110 0110"))                                // one token for a read and a write
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -228,11 +229,11 @@ func FuzzReadWrite(f *testing.F) {
 	})
 }
 
-// A quadratic step would take a hundred times as long for ten times the holds.
+// TestExclusion_AMillionHolds: a quadratic step would take a hundred times as long for ten times the holds.
 func TestExclusion_AMillionHolds(t *testing.T) {
 	took := func(n int) time.Duration {
 		holds := turns(n)
-		for _, i := range []int{0, 1000, n - 1} { // not the order in which a history would come anyway
+		for _, i := range []int{0, 1000, n - 1} { // not in the order of a real history
 			holds[i], holds[n/2] = holds[n/2], holds[i]
 		}
 		start := time.Now()
@@ -241,7 +242,7 @@ func TestExclusion_AMillionHolds(t *testing.T) {
 		return time.Since(start)
 	}
 	var few, many time.Duration
-	for range 5 { // another process may have had the processor meanwhile
+	for range 5 { // another process may have used the processor in the meantime
 		few, many = took(100_000), took(1_000_000)
 		t.Logf("a hundred thousand %v, a million %v", few, many)
 		if many < 40*few {

@@ -10,7 +10,7 @@ import (
 // StillHeld is the end of a hold that had not ended when the history was taken.
 const StillHeld int64 = math.MaxInt64
 
-// Hold is one granted acquisition. From the stamp From up to, but not including, To it must have been held.
+// Hold is one granted acquisition. It must have been held from the stamp From up to, but not including, To.
 type Hold struct {
 	Client string
 	Op     int64
@@ -20,11 +20,11 @@ type Hold struct {
 	// Called is the stamp taken before the acquisition began.
 	Called   int64
 	From, To int64
-	// Lost reports that the hold was lost, and To is when its owner knew.
+	// Lost reports that the hold was lost, in which case To is when its owner learned of that.
 	Lost bool
 }
 
-// String names the operation and shows its interval.
+// String names the operation and its interval.
 func (h Hold) String() string {
 	kind, end, lost := "lock", fmt.Sprint(h.To), ""
 	if h.Read {
@@ -40,13 +40,13 @@ func (h Hold) String() string {
 		h.Client, h.Op, kind, h.Weight, h.Token, h.From, end, lost)
 }
 
-// Violation is something that no correct lock shows. A is the operation that was there first, B the one that
-// should not have been granted as it was.
+// Violation is something that no correct lock produces. A is the operation that came first, and B the one that should
+// not have been granted as it was.
 type Violation struct {
-	// Rule that was broken: "exclusion" or "order".
+	// Rule is the rule that was broken: "exclusion" or "order".
 	Rule string
 	A, B Hold
-	// Why the two cannot stand beside each other.
+	// Why explains how A and B contradict each other.
 	Why string
 }
 
@@ -55,12 +55,12 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s violated: %v and then %v: %s", v.Rule, v.A, v.B, v.Why)
 }
 
-// Holds assembles holds from events, which may come from several recorders as long as no client has events in
-// two of them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was
-// killed, first append a Lost event with the time of the kill.
+// Holds assembles holds from events, which may come from several recorders as long as no client has events in two of
+// them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was killed, first
+// append a Lost event with the time of the kill.
 //
-// Errors: an impossible history (an operation granted twice, or ended before it was granted), which means that
-// the recording is wrong.
+// Errors: an impossible history (an operation granted twice, or ended before it was granted), which means that the
+// recording is wrong.
 func Holds(events []Event) ([]Hold, error) {
 	type key struct {
 		client string
@@ -82,11 +82,11 @@ func Holds(events []Event) ([]Hold, error) {
 	return holds, nil
 }
 
-// opState is an operation on its way: called, then answered, then ended.
+// opState is the state of an operation: called, then answered, then ended.
 type opState struct {
 	call     Event
 	answered bool
-	hold     int // its index among the holds; -1: none
+	hold     int // its index in holds, or -1
 }
 
 func (s *opState) apply(e Event, holds *[]Hold) error {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Leftovers checks that nothing is left below root in a listing of absolute paths, in any order. Nodes whose
-// last element is one of keep may stay, as long as nothing else is below them: a semaphore has its "locks" and
-// "leases", containers that the server removes at its own pace. Root itself may stay too.
+// Leftovers checks that nothing is left below root in a listing of absolute paths, in any order. Nodes whose last
+// element is one of keep may remain, as long as nothing else is below them: a semaphore has its "locks" and "leases",
+// containers that the server removes at its own pace. Root itself may remain too.
 //
 // Errors: the paths that are left.
 func Leftovers(root string, listing []string, keep ...string) error {
@@ -29,5 +29,6 @@ func Leftovers(root string, listing []string, keep ...string) error {
 	if len(left) > shown {
 		more = fmt.Sprintf(" and %d more", len(left)-shown)
 	}
-	return fmt.Errorf("leftovers below %s: %d nodes: %s%s", root, len(left), strings.Join(left[:min(shown, len(left))], ", "), more)
+	return fmt.Errorf("leftovers below %s: %d nodes: %s%s", root, len(left),
+		strings.Join(left[:min(shown, len(left))], ", "), more)
 }

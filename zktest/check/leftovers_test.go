@@ -47,7 +47,7 @@ func FuzzLeftovers(f *testing.F) {
 		listing := slices.DeleteFunc(strings.Fields(paths), func(p string) bool {
 			return !strings.HasPrefix(p, "/") || (p != "/" && strings.HasSuffix(p, "/"))
 		})
-		// By hand: element by element.
+		// The naive way: element by element.
 		want := slices.ContainsFunc(listing, func(p string) bool {
 			in, at := elements(p), elements(root)
 			return len(in) > len(at) && slices.Equal(in[:len(at)], at)

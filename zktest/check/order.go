@@ -10,18 +10,17 @@ import (
 
 // Order checks that grants followed the queue, with the same limit as for [Exclusion]:
 //
-//   - Tokens grow: what was requested after another hold had been granted has a larger token, and no two grants
-//     share one (except nested acquisitions of a client).
-//   - First come, first served: of two holds that exclude each other, the one with the smaller token was
-//     granted first. A hold that was lost may come too late, because its owner may have learned of the grant
-//     after the loss.
+//   - Tokens grow: what was requested after another hold had been granted has a larger token, and no two grants share
+//     one (except nested acquisitions of a client).
+//   - First come, first served: of two holds that exclude each other, the one with the smaller token was granted
+//     first. A hold that was lost may come too late, because its owner may have learned of the grant after the loss.
 //
-// Holds without a token, zero, are skipped.
+// Order skips holds without a token, that is, with token zero.
 //
 // Errors: a [*Violation].
 func Order(holds []Hold, limit int) error {
 	queue := slices.DeleteFunc(mergeNested(holds), func(h Hold) bool { return h.Token == 0 })
-	// Equal stamps say nothing about the order of two grants, so they stand as the tokens do.
+	// Equal stamps do not reveal the order of two grants, so they are sorted by token.
 	slices.SortFunc(queue, func(a, b Hold) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Token, b.Token))
 	})
@@ -46,7 +45,7 @@ func uniqueTokens(queue []Hold) error {
 	return nil
 }
 
-// tokensGrow walks through the calls in their order, and carries along the largest token granted before each.
+// tokensGrow walks through the calls in order, and keeps track of the largest token granted before each.
 func tokensGrow(queue []Hold) error {
 	calls := slices.Clone(queue)
 	slices.SortFunc(calls, func(a, b Hold) int { return cmp.Compare(a.Called, b.Called) })
@@ -67,7 +66,8 @@ func tokensGrow(queue []Hold) error {
 	return nil
 }
 
-// firstComeFirstServed compares each hold with the largest token granted before it, by weight: there are few weights.
+// firstComeFirstServed compares each hold with the largest token granted before it for each weight, since there are few
+// weights.
 func firstComeFirstServed(queue []Hold, limit int) error {
 	largest := make(map[int]Hold)
 	for _, h := range queue {
@@ -90,7 +90,7 @@ func nested(a, b Hold) bool {
 	return sameContender(a, b) && a.Weight == b.Weight && b.From < a.To
 }
 
-// mergeNested returns the holds with those of one contender that overlap as one. The input is left as it is.
+// mergeNested returns the holds, merging those of one contender that overlap. It does not modify its argument.
 func mergeNested(holds []Hold) []Hold {
 	sorted := slices.Clone(holds)
 	if !sharedTokens(holds) {

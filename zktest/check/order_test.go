@@ -44,7 +44,7 @@ func TestOrder_RejectsCorruptedHistory(t *testing.T) {
 
 func TestOrder_WhatFitsMayBeGrantedTogether(t *testing.T) {
 	a := check.Hold{Client: "a", Weight: 1, Token: 1, Called: 1, From: 6, To: 20}
-	b := check.Hold{Client: "b", Weight: 1, Token: 2, Called: 2, From: 5, To: 20} // its stamp came a moment earlier
+	b := check.Hold{Client: "b", Weight: 1, Token: 2, Called: 2, From: 5, To: 20} // its stamp came slightly earlier
 	require.NoError(t, check.Order([]check.Hold{a, b}, 2))
 	require.Error(t, check.Order([]check.Hold{a, b}, 1))
 	a.Weight = 2
@@ -97,7 +97,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// nestedSomewhere: shared tokens within a client have their own tests.
+// nestedSomewhere reports whether a client shares a token between holds, which has its own tests.
 func nestedSomewhere(holds []check.Hold) bool {
 	for i, a := range holds {
 		for _, b := range holds[:i] {

@@ -14,82 +14,82 @@ type Kind string
 
 // The kinds of events.
 const (
-	// Called: the caller is about to ask.
+	// Called means that the caller is about to make the call.
 	Called Kind = "called"
-	// Granted: the call has returned with a hold.
+	// Granted means that the call has returned with a hold.
 	Granted Kind = "granted"
-	// Failed: the call has returned without one.
+	// Failed means that the call has returned without a hold.
 	Failed Kind = "failed"
-	// Released: the holder is about to release.
+	// Released means that the holder is about to release.
 	Released Kind = "released"
-	// Lost: the holder has been told that its hold was lost.
+	// Lost means that the holder has learned that its hold was lost.
 	Lost Kind = "lost"
 )
 
-// Event is one step of one operation. It survives encoding/json, so that histories can be assembled from the
-// logs of several processes.
+// Event is one step of one operation. It survives a round trip through encoding/json, so that histories can be
+// assembled from the logs of several processes.
 type Event struct {
 	Kind   Kind   `json:"kind"`
 	Client string `json:"client"`
 	// Op is the number of the operation, unique for its client.
 	Op int64 `json:"op"`
-	// At is the stamp: a place in the order of all events, or a time in nanoseconds on a clock that all share.
+	// At is the stamp: a position in the order of all events, or a time in nanoseconds on a clock that everyone shares.
 	At int64 `json:"at"`
-	// Weight is what is taken of the limit; Read marks the shared side of a read-write lock. Both go with Called.
+	// Weight is how much of the limit is requested; Read marks the shared side of a read-write lock. Both are set for
+	// Called.
 	Weight int  `json:"weight,omitempty"`
 	Read   bool `json:"read,omitempty"`
-	// Token goes with Granted.
+	// Token is set for Granted.
 	Token zkrecipes.Token `json:"token,omitempty"`
 }
 
-// Recorder collects the events of one process. Its zero value is ready to use, and it is safe for concurrent
-// use.
+// Recorder collects the events of one process. Its zero value is ready to use, and it is safe for concurrent use.
 type Recorder struct {
-	// Now gives the stamps. Processes whose histories are joined set it to a clock that never goes back and that all
-	// of them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. Default: a counter, which orders all events of this
-	// Recorder without ties.
+	// Now returns the stamps. Processes whose histories are merged set it to a clock that never goes back and that all of
+	// them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. The default is a counter, which
+	// orders all events of this Recorder without ties.
 	Now func() int64
-	// Emit is given every event at once, one at a time, so that the history of a process that gets killed is not lost
-	// with it. Default: none.
+	// Emit receives every event immediately, one at a time, so that the history of a process that gets killed is not lost
+	// with it. The default is none.
 	Emit func(Event)
 
 	op atomic.Int64
 
 	mu     sync.Mutex
-	stamp  int64 // the newest, without Now
+	stamp  int64 // the newest, if Now is nil
 	events []Event
-	held   map[*Op]Held // what GrantedHold was called with, until its end is recorded
+	held   map[*Op]Held // the arguments of GrantedHold, until their end is recorded
 }
 
 // Held is a hold that a recorder can query, such as a [*zkrecipes.Hold].
 type Held interface {
-	// Token is the fencing token.
+	// Token returns the fencing token.
 	Token() zkrecipes.Token
-	// Err is nil while the hold is held. It must not call the recorder, not even through a tracer.
+	// Err returns nil while the hold is held. It must not call the recorder, not even through a tracer.
 	Err() error
 }
 
-// Op is one operation being recorded: it was called, then either granted or failed, then released or lost.
+// Op is an operation being recorded: it is called, then either granted or failed, and then released or lost.
 type Op struct {
 	rec    *Recorder
 	client string
 	number int64
 }
 
-// Call records that client is about to ask for weight of what there is: 1 of a mutex or of a write lock, n of a
-// semaphore. A client is one caller: what it takes while it holds is taken to be nested (see [ReadWrite]).
+// Call records that client is about to request weight: 1 for a mutex or a write lock, n for a semaphore. A client is
+// one caller: whatever it acquires while it holds is considered nested (see [ReadWrite]).
 func (r *Recorder) Call(client string, weight int) *Op {
 	return r.call(Event{Client: client, Weight: weight})
 }
 
-// CallRead records that client is about to ask for a read lock.
+// CallRead records that client is about to request a read lock.
 func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// GrantedHold records the grant of h. Call it after the acquisition has returned. Before the recorder stamps a
-// grant, it asks every hold that it was given whether it has ended, and records that, so the goroutine of a
-// holder may be late with Lost.
+// GrantedHold records the grant of h. Call it after the acquisition has returned. Before the recorder stamps a grant,
+// it checks whether any hold passed to it earlier has ended, and records that, so the goroutine of a holder may be late
+// with Lost.
 func (o *Op) GrantedHold(h Held) {
 	r := o.rec
 	r.mu.Lock()
@@ -109,8 +109,8 @@ func (o *Op) GrantedHold(h Held) {
 	r.held[o] = h
 }
 
-// Granted records the grant of something that is not a [Held], such as the lock of another library. Call it
-// after the acquisition has returned.
+// Granted records the grant of something that is not a [Held], such as the lock of another library. Call it after the
+// acquisition has returned.
 func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.
@@ -119,8 +119,8 @@ func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
 // Released records the release. Call it before the release begins.
 func (o *Op) Released() { o.add(Event{Kind: Released}) }
 
-// Lost records that the hold has reported its loss, even in answer to a release: of the ends of a hold, the
-// first one counts.
+// Lost records that the hold has reported its loss, even in answer to a release: of the ends of a hold, the first one
+// counts.
 func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
 
 // Events returns what has been recorded so far.
@@ -148,7 +148,7 @@ func (o *Op) add(e Event) {
 	o.record(e)
 }
 
-// record is called with the recorder's mu held.
+// record requires that the recorder's mu is held.
 func (o *Op) record(e Event) {
 	e.Client, e.Op, e.At = o.client, o.number, o.rec.now()
 	o.rec.events = append(o.rec.events, e)
@@ -156,11 +156,11 @@ func (o *Op) record(e Event) {
 		delete(o.rec.held, o)
 	}
 	if o.rec.Emit != nil {
-		o.rec.Emit(e) // under the lock: lines of a log must not mix
+		o.rec.Emit(e) // under the lock, because lines of a log must not mix
 	}
 }
 
-// now is called with mu held.
+// now requires that mu is held.
 func (r *Recorder) now() int64 {
 	if r.Now != nil {
 		return r.Now()

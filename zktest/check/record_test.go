@@ -21,7 +21,7 @@ func TestRecorder_OneOfEachOutcome(t *testing.T) {
 	held.Granted(102)                                                                                       // 7
 	failed.Failed()                                                                                         // 8
 	released.Released()                                                                                     // 9
-	lost.Released()                                                                                         // 10: the release answers that it was lost
+	lost.Released()                                                                                         // 10: lost
 	lost.Lost()                                                                                             // 11
 
 	holds, err := rec.Holds()
@@ -42,7 +42,8 @@ type hold struct {
 func (h *hold) Token() zkrecipes.Token { return h.token }
 func (h *hold) Err() error             { return h.err }
 
-// On a busy machine, the goroutine that waits for the end of a hold may run after the next holder was granted.
+// TestRecorder_HolderNotesItsLossLate_IsNoOverlap: on a busy machine, the goroutine that waits for the end of a hold
+// may run after the next holder was granted.
 func TestRecorder_HolderNotesItsLossLate_IsNoOverlap(t *testing.T) {
 	for name, end := range map[string]struct {
 		err  error
@@ -87,7 +88,7 @@ func TestRecorder_HoldThatIsHeld_Overlaps(t *testing.T) {
 
 func TestRecorder_HistoriesOfProcessesJoin(t *testing.T) {
 	now := int64(0)
-	clock := func() int64 { now += 10; return now } // one that all processes read
+	clock := func() int64 { now += 10; return now } // read by all processes
 	var log bytes.Buffer
 	process := func(name string) *check.Recorder {
 		enc := json.NewEncoder(&log)
@@ -98,7 +99,7 @@ func TestRecorder_HistoriesOfProcessesJoin(t *testing.T) {
 	a.Granted(7)
 	b.Granted(8)
 	a.Released()
-	// The process of b is killed: it has recorded no end.
+	// The process of b is killed without recording an end.
 
 	var events []check.Event
 	for dec := json.NewDecoder(&log); dec.More(); {

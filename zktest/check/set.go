@@ -7,15 +7,14 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Set is the resource of the classic lock test: sections read it whole, add an element, and write it back
-// whole. If two sections overlap, the later write erases what the other has added. Its zero value is an empty
-// set without a fence. It is safe for concurrent use.
+// Set is the resource of the classic lock test: sections read it as a whole, add an element, and write it back as a
+// whole. If two sections overlap, the later write erases what the other has added. Its zero value is an empty set
+// without a fence. It is safe for concurrent use.
 //
-// A version stands for the whole content: writing version v plus an element costs the same however large the
-// set is.
+// A version represents the whole content: writing version v plus an element costs the same however large the set is.
 type Set struct {
-	// OnRead and OnAdd, if not nil, may refuse a token, as Admit of a Gate of package fence does. They are called under the lock of the
-	// set: check and access must be one step, or a newer section comes in between.
+	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called under
+	// the lock of the set: check and access must be one step, or a newer section could come in between.
 	OnRead, OnAdd func(token zkrecipes.Token) error
 
 	mu      sync.Mutex
@@ -23,8 +22,8 @@ type Set struct {
 	refused int
 }
 
-// Update is one accepted write: the content of version Base, plus the element. Its own version is its place in the
-// history, the first being 1.
+// Update is one accepted write: the content of version Base, plus the element. Its own version is its position in the
+// history, starting at 1.
 type Update struct {
 	Client  string
 	Token   zkrecipes.Token
@@ -37,7 +36,7 @@ func (u Update) String() string {
 	return fmt.Sprintf("%q added by %s (token %d) to version %d", u.Element, u.Client, u.Token, u.Base)
 }
 
-// Read returns the version of the content: 0 of an empty set.
+// Read returns the version of the content, which is 0 for an empty set.
 //
 // Errors: that of OnRead.
 func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
@@ -49,8 +48,8 @@ func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	return len(s.updates), nil
 }
 
-// Add writes the content of version base plus element, whatever the current content is. After an error nothing
-// has changed.
+// Add writes the content of version base plus element, whatever the current content is. After an error, nothing has
+// changed.
 //
 // Errors: a version that was never read; that of OnAdd.
 func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
@@ -77,7 +76,7 @@ func (s *Set) admit(gate func(zkrecipes.Token) error, token zkrecipes.Token) err
 	return err
 }
 
-// Updates returns the accepted writes in their order, for [LostUpdates].
+// Updates returns the accepted writes in order, for [LostUpdates].
 func (s *Set) Updates() []Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,24 +90,24 @@ func (s *Set) Refused() int {
 	return s.refused
 }
 
-// LostUpdate is an accepted update whose element is not in the final content. It matches no error on its own: how many
-// there are is a result, and what is too many depends on the fence.
+// LostUpdate is an accepted update whose element is missing from the final content. It matches no sentinel error: how
+// many there are is a result, and how many are too many depends on the fence.
 type LostUpdate struct {
 	Lost Update
-	// By is the update that wiped it out: the first in the final content that was made from a version before it.
+	// By is the update that erased it: the first in the final content that was based on a version before it.
 	By Update
 }
 
-// Error names the update that was lost, and the one that wiped it out.
+// Error names the update that was lost, and the one that erased it.
 func (l LostUpdate) Error() string {
 	return fmt.Sprintf("lost update: %v, wiped out by %v", l.Lost, l.By)
 }
 
-// LostUpdates returns the updates that are not in the final content, the latest first. None are lost if and only if
-// every section read what the one before it wrote. The input is what [Set.Updates] returns.
+// LostUpdates returns the updates that are missing from the final content, the latest first. None are lost if and only
+// if every section read what the one before it wrote. The input is the result of [Set.Updates].
 func LostUpdates(updates []Update) []LostUpdate {
 	var lost []LostUpdate
-	// From the final version back along the bases: what lies between an update and its base is not in its content.
+	// Walk from the final version back along the bases: what lies between an update and its base is not in its content.
 	for version := len(updates); version > 0; {
 		by := updates[version-1]
 		for skipped := version - 1; skipped > by.Base; skipped-- {

@@ -60,7 +60,7 @@ func TestLostUpdates_RejectsCorruptedHistory(t *testing.T) {
 		updates[i] = check.Update{Client: "c", Element: fmt.Sprint(i), Base: i}
 	}
 	require.Empty(t, check.LostUpdates(updates))
-	updates[60].Base = 57 // made from a version that lacks three
+	updates[60].Base = 57 // based on a version that lacks three
 	lost := check.LostUpdates(updates)
 	require.Len(t, lost, 3)
 	for i, l := range lost {
@@ -73,7 +73,7 @@ func FuzzLostUpdates(f *testing.F) {
 	f.Add([]byte{0, 0, 0})
 	f.Add([]byte{0, 1, 2, 1, 3, 2, 6})
 	f.Fuzz(func(t *testing.T, bases []byte) {
-		// By hand: keep the whole content of every version.
+		// The naive way: keep the whole content of every version.
 		contents := [][]string{nil}
 		var updates []check.Update
 		for i, b := range bases[:min(len(bases), 64)] {
@@ -100,8 +100,8 @@ func FuzzLostUpdates(f *testing.F) {
 	})
 }
 
-// Sections that overlap at random, as when leases run out under their holders: no fence and a fence on the write alone
-// lose updates, a fence from the first read loses none.
+// TestSet_LossesWithAndWithoutFence lets sections overlap at random, as when leases expire under their holders: without
+// a fence, or with a fence on the write alone, updates are lost; with a fence from the first read, none are.
 func TestSet_LossesWithAndWithoutFence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	admit := fenced(t)
@@ -116,7 +116,7 @@ func TestSet_LossesWithAndWithoutFence(t *testing.T) {
 			base, err := set.Read(token)
 			require.NoError(t, err)
 			open = append(open, section{token, base})
-			for len(open) > 0 && rng.IntN(10) > 0 { // one in ten is still at it when the next begins
+			for len(open) > 0 && rng.IntN(10) > 0 { // one in ten is still running when the next begins
 				i := rng.IntN(len(open))
 				s := open[i]
 				open = slices.Delete(open, i, i+1)

@@ -36,7 +36,7 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	return &Hold{h, c, end}
 }
 
-// forever is longer than a test runs, also one in virtual time.
+// forever is longer than any test runs, even in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
 // Lose ends the hold as lost, with the given reason. If it has already ended, Lose is a no-op. Afterwards
@@ -52,13 +52,13 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 		lost.Err = zkrecipes.ErrClosed
 	case zkrecipes.LossRefused:
 		lost.Err = zkrecipes.ErrAuthFailed
-	default: // a real loss has the words of a server
+	default: // a real loss has an error from a server
 	}
 	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
 		lost.At = until
 	}
 	h.end(lost)
-	// Only now: a caller that checks earlier would mistake it for a deadline that has passed.
+	// Not earlier: a concurrent caller would mistake it for a deadline that has passed.
 	if errors.Is(h.Err(), zkrecipes.ErrLost) {
 		h.contender.proveNoLonger(lost.At)
 	}
@@ -73,7 +73,7 @@ func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 // Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.
 func (h *Hold) Revoke() { h.contender.revoke() }
 
-// contender stands behind a hold, and exists nowhere.
+// contender is the backend of a hold. It exists on no server.
 type contender struct {
 	token   zkrecipes.Token
 	revoked chan struct{}
@@ -101,7 +101,7 @@ func (c *contender) ValidUntil() time.Time {
 	return c.until
 }
 
-// proveNoLonger moves the time up to which the hold is proven back to t, if it is later.
+// proveNoLonger moves the time until which the hold is proven back to t, if it is later than t.
 func (c *contender) proveNoLonger(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,13 +132,13 @@ func (c *contender) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	}
 }
 
-// Check is asked only while the hold is held.
+// Check is only called while the hold is held.
 func (*contender) Check(ctx context.Context) error { return context.Cause(ctx) }
 
 func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")
 }
 
-// Release and Lapse are called when the hold has ended. Nothing is to be removed.
+// Release and Lapse are called when the hold has ended. There is nothing to remove.
 func (*contender) Release(context.Context) error { return nil }
 func (*contender) Lapse(time.Time)               {}

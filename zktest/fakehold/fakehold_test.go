@@ -51,7 +51,7 @@ func TestHold_Lose(t *testing.T) {
 	})
 }
 
-// TestHold_Lose_AsARealHold: the error is like one of a real hold, and nothing is proven after it.
+// TestHold_Lose_AsARealHold: the error is like that of a real hold, and nothing is proven after it.
 func TestHold_Lose_AsARealHold(t *testing.T) {
 	for reason := zkrecipes.LossExpired; reason <= zkrecipes.LossRefused; reason++ {
 		for name, left := range map[string]time.Duration{"proven": time.Minute, "frozen past the deadline": -time.Minute} {
@@ -81,7 +81,7 @@ func TestHold_Lose_AsARealHold(t *testing.T) {
 	}
 }
 
-// TestHold_Lose_AfterTheRelease: the session of a hold that was released lives on.
+// TestHold_Lose_AfterTheRelease: the session of a released hold lives on.
 func TestHold_Lose_AfterTheRelease(t *testing.T) {
 	h := fakehold.New(t.Context(), 1)
 	until := h.ValidUntil()
@@ -100,7 +100,7 @@ func TestHold_Check_CallerGivesUp(t *testing.T) {
 	require.NoError(t, h.Err(), "the answer is unknown")
 }
 
-// TestHold_SetValidUntil: no timer ends the hold, and the first question does.
+// TestHold_SetValidUntil: no timer ends the hold, but the first query does.
 func TestHold_SetValidUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fakehold.New(t.Context(), 1)

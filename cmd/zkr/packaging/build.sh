@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds a .deb and an .rpm of zkr for amd64 and arm64, and for each an archive with the Dockerfile of a static image. The same commit
-# gives the same bytes.
+# Builds a .deb and an .rpm of zkr for amd64 and arm64, and for each an archive with the Dockerfile of a static image. Builds of the same
+# commit are identical.
 #
 #   cmd/zkr/packaging/build.sh directory [version]        default: date and hash of the commit
 set -euo pipefail
@@ -18,7 +18,7 @@ umask 022
 nfpm=$(GOWORK=off go tool -modfile=../../../tools/go.mod -n nfpm)
 go -C .. build -o "$stage/zkr" .
 mkdir -p "$stage/man" "$stage/image/tmp"
-chmod 1777 "$stage/image/tmp" # the file that zkr held reads is there
+chmod 1777 "$stage/image/tmp" # contains the file that zkr held reads
 "$stage/zkr" man "$stage/man"
 for shell in bash zsh fish; do "$stage/zkr" completion "$shell" >"$stage/zkr.$shell"; done
 cp worker.service nfpm.yaml ../../../LICENSE "$stage/"

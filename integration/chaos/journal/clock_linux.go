@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 func Now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // never: every kernel has it
+		panic(err) // never happens: every kernel has this clock
 	}
 	return ts.Nano()
 }

@@ -4,5 +4,5 @@ package journal
 
 import "time"
 
-// Now is the wall clock, where processes share no monotonic one. It is good for compiling, not for verdicts.
+// Now is the wall clock, on systems whose processes share no monotonic one. It serves for compiling, not for verdicts.
 func Now() int64 { return time.Now().UnixNano() }

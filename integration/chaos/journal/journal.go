@@ -1,5 +1,5 @@
-// Package journal is what client processes report of their work: one JSON line for each event. The stamps come from a
-// clock that all processes on the machine share, so the lines form one history.
+// Package journal is the format in which client processes report their work: one JSON line per event. The stamps come
+// from a clock that all processes on the machine share, so the lines form one history.
 package journal
 
 import (
@@ -12,45 +12,45 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Unknown is a kind of event that package check does not have. The call returned an error that does not say whether the
-// client acquired anything in between.
+// Unknown is a kind of event that package check lacks: the call returned an error that leaves open whether the client
+// acquired anything in between.
 const Unknown check.Kind = "unknown"
 
-// Orphaned is another such kind. The session of the operation ended before the client was done with it. Its nodes go
-// when the servers end the session.
+// Orphaned is another such kind: the session of the operation ended before the client was done with it. Its nodes
+// disappear when the servers end the session.
 const Orphaned check.Kind = "orphaned"
 
-// Viewed is another such kind. The client was given a view, or queried it.
+// Viewed is another such kind: the client received a view, or queried it.
 const Viewed check.Kind = "viewed"
 
-// Used is another such kind. Under the hold of the operation, the client has updated what the hold protects.
+// Used is another such kind: under the hold of the operation, the client updated what the hold protects.
 const Used check.Kind = "used"
 
-// A View is what a client believes of nodes: of one node, of the members of a group, of a cache, or of a value.
+// A View is what a client believes about nodes: one node, the members of a group, a cache, or a value.
 type View struct {
 	Nodes []Node `json:"nodes,omitempty"`
 	// Change belongs to caches, which report one change at a time: created, updated or deleted.
 	Change string `json:"change,omitempty"`
-	// Zxid is the transaction that the view says it has seen; 0 if it does not say so.
+	// Zxid is the last transaction that the view includes; 0 if unknown.
 	Zxid    int64 `json:"zxid,omitempty"`
 	Current bool  `json:"current,omitempty"`
 	AsOf    int64 `json:"asOf,omitempty"` // on the shared clock
 }
 
-// Node is a node in a view. What the view does not say is zero.
+// Node is a node in a view. Whatever the view does not contain is zero.
 type Node struct {
 	Path    string `json:"path"`
 	Czxid   int64  `json:"czxid"`
 	Mzxid   int64  `json:"mzxid,omitempty"`
-	Session int64  `json:"session,omitempty"` // that owns it
+	Session int64  `json:"session,omitempty"` // its owner
 	Data    []byte `json:"data,omitempty"`
 }
 
-// Access is an operation on a register: a node at which no operator deletes. It belongs to Called.
+// Access is an operation on a register: a node below which no operator deletes. It belongs to Called.
 type Access struct {
 	Key string `json:"key"`
 	How How    `json:"how"`
-	// N is what a write adds to the number of the register: to its data version 1, to a counter what is added.
+	// N is what a write adds to the number of the register: 1 to a data version, and the increment to a counter.
 	N int64 `json:"n,omitempty"`
 	// Data is what a write writes.
 	Data string `json:"data,omitempty"`
@@ -58,22 +58,22 @@ type Access struct {
 	Base int64 `json:"base,omitempty"`
 }
 
-// How says what an access promises.
+// How is the kind of an access, with what it promises.
 type How string
 
 // The ways to access a register.
 const (
 	Get    How = "get"    // a read that is as new as its call
 	Look   How = "look"   // a read that is as new as what its client has written or got
-	Set    How = "set"    // a write, whatever was there
+	Set    How = "set"    // an unconditional write
 	Swap   How = "swap"   // a write over the number Base
-	Update How = "update" // a read and a write, with no other write between the two
+	Update How = "update" // a read and a write, with no other write in between
 	Held   How = "held"   // the same, by a read and a transaction of a hold
 	Add    How = "add"    // a write that adds to a counter
 )
 
-// Register is what an access found: the number of the register and its data, after a write or at a read. Was are the data that
-// an Update or a Held has replaced. It belongs to Granted.
+// Register is what an access found: the number of the register and its data, after a write or as read. Was is the data
+// that an Update or a Held replaced. It belongs to Granted.
 type Register struct {
 	Number int64  `json:"number"`
 	Data   string `json:"data,omitempty"`
@@ -94,7 +94,7 @@ type Line struct {
 	View *View `json:"view,omitempty"`
 	// Until belongs to Granted and Lost: the deadline of the hold, and when the loss took effect, on the shared clock.
 	Until int64 `json:"until,omitempty"`
-	// Stuck belongs to Granted: the hold was ordered to last until it is lost or until the next order.
+	// Stuck belongs to Granted: by order, the hold lasts until it is lost or until the next order.
 	Stuck bool `json:"stuck,omitempty"`
 	// Reason belongs to Lost, Failed and Unknown.
 	Reason string `json:"reason,omitempty"`
@@ -130,12 +130,12 @@ type Op struct {
 	number int64
 }
 
-// Call records that the client is about to ask.
+// Call records that the client is about to acquire.
 func (w *Writer) Call(weight int, read bool) *Op {
 	return w.call(Line{Event: check.Event{Kind: check.Called, Weight: weight, Read: read}})
 }
 
-// Access records that the client is about to access a register. A Held has the token of its hold.
+// Access records that the client is about to access a register. A Held access carries the token of its hold.
 func (w *Writer) Access(a Access, token zkrecipes.Token) *Op {
 	return w.call(Line{Event: check.Event{Kind: check.Called, Weight: 1, Token: token}, Access: &a})
 }
@@ -149,7 +149,7 @@ func (w *Writer) call(l Line) *Op {
 	return op
 }
 
-// View writes a view that the operation has brought, stamped now.
+// View writes a view that resulted from the operation, stamped now.
 func (o *Op) View(v View) {
 	o.Tell(Line{Event: check.Event{Kind: Viewed}, View: &v})
 }

@@ -16,18 +16,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Fenced marks the names of sets that refuse tokens below the highest token they have seen.
+// Fenced marks the names of sets that reject tokens below the highest token they have seen.
 const Fenced = "fenced"
 
-type request struct {
+// Request is one line of a client: a read, or the addition of an element.
+type Request struct {
 	Set     string          `json:"set"`
 	Client  string          `json:"client"`
 	Token   zkrecipes.Token `json:"token"`
-	Element string          `json:"element,omitempty"` // none: a read
+	Element string          `json:"element,omitempty"` // none for a read
 	Base    int             `json:"base,omitempty"`
 }
 
-type reply struct {
+// Reply is the answer to a Request.
+type Reply struct {
 	Version int    `json:"version"`
 	Stale   bool   `json:"stale,omitempty"`
 	Error   string `json:"error,omitempty"`
@@ -54,18 +56,18 @@ func Serve(path string) (*Server, error) {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // Close
+				return // closed
 			}
 			s.mu.Lock()
 			s.conns[c] = true
 			s.mu.Unlock()
-			s.running.Go(func() { s.answer(c) })
+			s.running.Go(func() { Answer(c, s.execute) })
 		}
 	})
 	return s, nil
 }
 
-// Set returns the set of that name. The name says whether it is fenced.
+// Set returns the set with that name, which determines whether it is fenced.
 func (s *Server) Set(name string) *check.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +84,7 @@ func (s *Server) Set(name string) *check.Set {
 	return set
 }
 
-// Close ends the server and all connections.
+// Close closes the server and all connections.
 func (s *Server) Close() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -93,18 +95,19 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-func (s *Server) answer(c net.Conn) {
+// Answer answers the requests on a connection until the client is gone.
+func Answer(c net.Conn, execute func(Request) Reply) {
 	defer func() { _ = c.Close() }() // the client may have gone first
 	in, out := json.NewDecoder(c), json.NewEncoder(c)
 	for {
-		var q request
-		if in.Decode(&q) != nil || out.Encode(s.execute(q)) != nil {
+		var q Request
+		if in.Decode(&q) != nil || out.Encode(execute(q)) != nil {
 			return // the client is gone
 		}
 	}
 }
 
-func (s *Server) execute(q request) (a reply) {
+func (s *Server) execute(q Request) (a Reply) {
 	var err error
 	if q.Element == "" {
 		a.Version, err = s.Set(q.Set).Read(q.Token)
@@ -117,7 +120,7 @@ func (s *Server) execute(q request) (a reply) {
 	return a
 }
 
-// Client is one process's connection. It is for one goroutine.
+// Client is the connection of one process. It must not be used concurrently.
 type Client struct {
 	name string
 	conn net.Conn
@@ -136,23 +139,23 @@ func Dial(path, name string) (*Client, error) {
 
 // Read returns the version of the set, or fence.ErrStale.
 func (c *Client) Read(set string, token zkrecipes.Token) (version int, err error) {
-	return c.ask(request{Set: set, Client: c.name, Token: token})
+	return c.ask(Request{Set: set, Client: c.name, Token: token})
 }
 
 // Add writes the content of version base plus element.
 func (c *Client) Add(set string, token zkrecipes.Token, base int, element string) error {
-	_, err := c.ask(request{Set: set, Client: c.name, Token: token, Base: base, Element: element})
+	_, err := c.ask(Request{Set: set, Client: c.name, Token: token, Base: base, Element: element})
 	return err
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-func (c *Client) ask(q request) (int, error) {
+func (c *Client) ask(q Request) (int, error) {
 	if err := c.out.Encode(q); err != nil {
 		return 0, fmt.Errorf("resource %s: %w", q.Set, err)
 	}
-	var a reply
+	var a Reply
 	if err := c.in.Decode(&a); err != nil {
 		return 0, fmt.Errorf("resource %s: %w", q.Set, err)
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// Kinds are the faults that a run can have. Those of clients hit the sessions behind proxies.
+// Kinds are the faults that a run can have. Those that hit clients hit the sessions behind proxies.
 var Kinds = []chaos.Kind{
-	chaos.KillLeader, chaos.KillFollower, chaos.PauseLeader, chaos.PauseFollower, chaos.OutageShort, chaos.Partition, chaos.RequestsLost,
+	chaos.KillLeader, chaos.KillFollower, chaos.PauseLeader, chaos.PauseFollower, chaos.OutageShort, chaos.Partition,
+	chaos.RequestsLost,
 	chaos.RepliesLost, chaos.Blink, chaos.Cut,
 }
 
-// faults injects one fault after the other until ctx ends.
+// faults injects one fault after another until ctx ends.
 func (r *run) faults(ctx context.Context) error {
 	for step := range chaos.Schedule(r.Seed, r.Kinds, r.Session) {
 		if wait(ctx, r.Peace); ctx.Err() != nil {

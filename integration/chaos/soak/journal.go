@@ -16,25 +16,27 @@ type Tally struct {
 	Theirs   int `json:"theirs"`   // fenced sections of kazoo
 	Bare     int `json:"bare"`     // sections of Curator and kazoo without a fence
 	Others   int `json:"others"`   // operations of recipes that are not locks
-	Failed   int `json:"failed"`   // calls that returned an error, as they do in a fault
+	Failed   int `json:"failed"`   // calls that returned an error, as they do during a fault
 	Losses   int `json:"losses"`   // holds that ended before they were released
 	Refused  int `json:"refused"`  // tokens that a fence refused
 	Faults   int `json:"faults"`
 
-	Overlaps int `json:"overlaps"` // one of our holds beside another that had not ended
-	Lost     int `json:"lost"`     // updates that were lost behind a fence
-	Unfenced int `json:"unfenced"` // updates that were lost where there is no fence
-	Wrong    int `json:"wrong"`    // answers of other recipes that cannot be
+	Overlaps int `json:"overlaps"` // one of our holds concurrent with another that had not ended
+	Lost     int `json:"lost"`     // updates lost behind a fence
+	Unfenced int `json:"unfenced"` // updates lost where there is no fence
+	Wrong    int `json:"wrong"`    // impossible answers of other recipes
 }
 
 func (t Tally) plus(o Tally) Tally {
 	return Tally{
-		t.Sections + o.Sections, t.Theirs + o.Theirs, t.Bare + o.Bare, t.Others + o.Others, t.Failed + o.Failed, t.Losses + o.Losses,
-		t.Refused + o.Refused, t.Faults + o.Faults, t.Overlaps + o.Overlaps, t.Lost + o.Lost, t.Unfenced + o.Unfenced, t.Wrong + o.Wrong,
+		t.Sections + o.Sections, t.Theirs + o.Theirs, t.Bare + o.Bare, t.Others + o.Others, t.Failed + o.Failed,
+		t.Losses + o.Losses,
+		t.Refused + o.Refused, t.Faults + o.Faults, t.Overlaps + o.Overlaps, t.Lost + o.Lost, t.Unfenced + o.Unfenced,
+		t.Wrong + o.Wrong,
 	}
 }
 
-// Sample is what the process and the servers had at an instant.
+// Sample is what the process and the servers used at an instant.
 type Sample struct {
 	Heap       uint64 `json:"heap"`     // bytes that the last collection left
 	Resident   uint64 `json:"resident"` // bytes
@@ -43,10 +45,10 @@ type Sample struct {
 	Nodes      int    `json:"nodes"`   // of one server
 }
 
-// Entry is one line of a journal. Its sums are of all runs with the journal.
+// Entry is one line of a journal. Its sums cover all runs with the journal.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// Run is the number of the run, and Ran is for how long all runs have run.
+	// Run is the number of the run, and Ran is the accumulated time of all runs.
 	Run   int           `json:"run"`
 	Ran   time.Duration `json:"ran"`
 	Total Tally         `json:"total"`
@@ -55,13 +57,16 @@ type Entry struct {
 
 func (e Entry) String() string {
 	t := e.Total
-	return fmt.Sprintf("%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, %d failed, %d refused; "+
-		"%d overlaps, %d lost updates, %d wrong; %.1f MB, %d goroutines, %d watches, %d nodes", e.Ran.Round(time.Second), t.Sections, t.Theirs, t.Bare, t.Others,
-		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines, e.Watches, e.Nodes)
+	return fmt.Sprintf(
+		"%v: %d fenced sections, %d of kazoo, %d of others without a fence, %d other operations; %d faults, %d losses, %d failed, %d refused; "+
+			"%d overlaps, %d lost updates, %d wrong; %.1f MB, %d goroutines, %d watches, %d nodes", e.Ran.Round(time.Second),
+		t.Sections, t.Theirs, t.Bare, t.Others,
+		t.Faults, t.Losses, t.Failed, t.Refused, t.Overlaps, t.Lost, t.Wrong, float64(e.Heap)/1e6, e.Goroutines,
+		e.Watches, e.Nodes)
 }
 
-// ReadJournal returns the entries of a journal; none if there is no file. A last line that a kill has truncated does
-// not count.
+// ReadJournal returns the entries of a journal, or none if there is no file. A last line truncated by a kill does not
+// count.
 func ReadJournal(path string) ([]Entry, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,14 +87,14 @@ func ReadJournal(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Journal is a file of JSON lines, one for each [Entry]. A run continues where the run before it has ended.
+// Journal is a file of JSON lines, one for each [Entry]. A run continues where the previous one ended.
 type Journal struct {
 	file  *os.File
-	start Entry // the newest one of the runs before
+	start Entry // the newest one of earlier runs
 	began time.Time
 }
 
-// OpenJournal opens a journal for a run, and makes the file if there is none.
+// OpenJournal opens a journal for a run, and creates the file if necessary.
 func OpenJournal(path string) (*Journal, error) {
 	entries, err := ReadJournal(path)
 	if err != nil {
@@ -106,7 +111,7 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, j.trim()
 }
 
-// trim goes to the end of the last whole line.
+// trim moves to the end of the last complete line.
 func (j *Journal) trim() error {
 	text, err := os.ReadFile(j.file.Name())
 	if err != nil {
@@ -120,10 +125,11 @@ func (j *Journal) trim() error {
 	return err
 }
 
-// Write adds what this run has counted so far to what the runs before had, and writes that.
+// Write adds what this run has counted so far to the count of earlier runs, and writes the result.
 func (j *Journal) Write(run Tally, s Sample) (Entry, error) {
 	now := time.Now()
-	e := Entry{Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began), Total: j.start.Total.plus(run), Sample: s}
+	e := Entry{Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began),
+		Total: j.start.Total.plus(run), Sample: s}
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

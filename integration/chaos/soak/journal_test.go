@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
@@ -29,7 +30,7 @@ func write(t *testing.T, path string, run Tally) Entry {
 	return e
 }
 
-// A run continues the count where the run before it was killed, in the middle of a line or not.
+// A run continues the count where the previous run was killed, whether in the middle of a line or not.
 func TestJournal_GoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	write(t, path, Tally{Sections: 10, Lost: 1})
@@ -64,7 +65,8 @@ func TestJournal_BadLine(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	picture := Draw([]Entry{{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}}, {Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}}})
+	picture := Draw([]Entry{{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}},
+		{Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}}})
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
@@ -95,18 +97,18 @@ func TestLedger(t *testing.T) {
 	if err := section(7, 0); err != nil {
 		t.Error(err)
 	}
-	if err := section(8, 0); err != nil { // it had read before the other wrote
+	if err := section(8, 0); err != nil { // it had read before the other one wrote
 		t.Error(err)
 	}
 	if want := (Tally{Sections: 2, Refused: 1, Lost: 1}); l.sum() != want {
 		t.Errorf("counted %+v, want %+v", l.sum(), want)
 	}
-	l.execute(request{Set: "bare", Element: "x"})
-	l.execute(request{Set: "bare", Element: "x"})
+	l.execute(resource.Request{Set: "bare", Element: "x"})
+	l.execute(resource.Request{Set: "bare", Element: "x"})
 	if s := l.sum(); s.Bare != 2 || s.Unfenced != 1 {
 		t.Errorf("counted %+v", s)
 	}
-	if a := l.execute(request{Set: "fenced", Token: 1}); !a.Stale {
+	if a := l.execute(resource.Request{Set: "fenced", Token: 1}); !a.Stale {
 		t.Errorf("the fence answers %+v to a process with a stale token", a)
 	}
 }

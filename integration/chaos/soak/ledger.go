@@ -1,26 +1,26 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"strings"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 )
 
-// errStale says that a fence has seen a larger token.
+// errStale reports that a fence has seen a larger token.
 var errStale = errors.New("the token is stale")
 
-// ledger keeps the registers that sections write. Its size does not grow with the sections.
+// ledger keeps the registers that sections write. Its size does not grow with the number of sections.
 type ledger struct {
 	mu        sync.Mutex
 	registers map[string]*fenced
 	tally     Tally
 }
 
-// fenced is a register behind a fence: a number that each section makes larger by one.
+// fenced is a register behind a fence: a number that each section increments.
 type fenced struct {
 	number  int
 	highest zkrecipes.Token
@@ -38,8 +38,8 @@ func (l *ledger) at(name string) *fenced {
 	return r
 }
 
-// enter records that one of our callers is inside with its hold. If the hold before has neither ended nor left, the
-// two overlap. The one before is checked under the mutex, so its answer is as of now.
+// enter records that one of our callers is inside with its hold. If the previous hold has neither ended nor left, the
+// two overlap. The previous one is checked under the mutex, so its answer is current.
 func (l *ledger) enter(name string, h *zkrecipes.Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *ledger) enter(name string, h *zkrecipes.Hold) {
 	r.holder = h
 }
 
-// leave says that the caller is about to release.
+// leave records that the caller is about to release.
 func (l *ledger) leave(name string, h *zkrecipes.Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *ledger) leave(name string, h *zkrecipes.Hold) {
 	}
 }
 
-// read returns the number of a register, and shows the token to its fence.
+// read returns the number of a register, and presents the token to its fence.
 func (l *ledger) read(name string, token zkrecipes.Token) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *ledger) read(name string, token zkrecipes.Token) (int, error) {
 	return r.number, nil
 }
 
-// write makes the number base+1. A write over another number than base loses an update.
+// write sets the number to base+1. If the number is not base, the write loses an update.
 func (l *ledger) write(name string, token zkrecipes.Token, base int, section *int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,45 +90,23 @@ func (l *ledger) write(name string, token zkrecipes.Token, base int, section *in
 	return nil
 }
 
-// request and reply are the lines of chaos/resource, whose server keeps all that it has seen. This one counts.
-type request struct {
-	Set     string          `json:"set"`
-	Token   zkrecipes.Token `json:"token"`
-	Element string          `json:"element,omitempty"` // none: a read
-	Base    int             `json:"base,omitempty"`
-}
-
-type reply struct {
-	Version int    `json:"version"`
-	Stale   bool   `json:"stale,omitempty"`
-	Error   string `json:"error,omitempty"`
-}
-
-// serve lets processes of other libraries read and write, until the listener is closed.
+// serve lets processes of other libraries read and write until the listener is closed. The server of chaos/resource
+// keeps everything it has seen; the ledger only counts.
 func (l *ledger) serve(listener net.Listener) {
 	for {
 		c, err := listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		go func() {
-			defer func() { _ = c.Close() }() // the process may have gone first
-			in, out := json.NewDecoder(c), json.NewEncoder(c)
-			for {
-				var q request
-				if in.Decode(&q) != nil || out.Encode(l.execute(q)) != nil {
-					return // the process is gone
-				}
-			}
-		}()
+		go resource.Answer(c, l.execute)
 	}
 }
 
-// execute answers a process of another library. Only registers whose name ends in "fenced" have a fence. Curator has no token, and
-// kazoo writes a second register without a fence. What their holders lose there, since they do not look at a deadline, is
-// counted apart.
-func (l *ledger) execute(q request) (a reply) {
-	if !strings.HasSuffix(q.Set, "fenced") {
+// execute answers a process of another library. Only registers whose name ends in "fenced" have a fence. Curator has no
+// token, and kazoo writes a second register without a fence. What their holders lose there, because they do not check a
+// deadline, is counted separately.
+func (l *ledger) execute(q resource.Request) (a resource.Reply) {
+	if !strings.HasSuffix(q.Set, resource.Fenced) {
 		return l.bare(q)
 	}
 	var err error
@@ -141,7 +119,7 @@ func (l *ledger) execute(q request) (a reply) {
 	return a
 }
 
-func (l *ledger) bare(q request) (a reply) {
+func (l *ledger) bare(q resource.Request) (a resource.Reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.at(q.Set)
@@ -157,14 +135,14 @@ func (l *ledger) bare(q request) (a reply) {
 	return a
 }
 
-// sum returns the tally of now.
+// sum returns the current tally.
 func (l *ledger) sum() Tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tally
 }
 
-// count changes the tally.
+// count updates the tally.
 func (l *ledger) count(change func(*Tally)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

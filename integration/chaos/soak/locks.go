@@ -16,7 +16,7 @@ import (
 
 type acquire func(context.Context) (*zkrecipes.Hold, error)
 
-// kinds are the locks of which one client at most may hold one.
+// kinds are the locks that at most one client may hold.
 var kinds = []struct {
 	name string
 	make func(c *conn.Client, path string) (acquire, error)
@@ -26,7 +26,7 @@ var kinds = []struct {
 		return m.Lock, err
 	}},
 	{"eager", func(c *conn.Client, path string) (acquire, error) {
-		m, err := mutex.New(c, path, mutex.WithEagerHandOver())
+		m, err := mutex.New(c, path, mutex.WithHandOver(zkrecipes.HandOverEager))
 		return m.Lock, err
 	}},
 	{"election", func(c *conn.Client, path string) (acquire, error) {
@@ -47,13 +47,13 @@ var kinds = []struct {
 		s, err := semaphore.New(c, path, 1)
 		return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }, err
 	}},
-	{"kazoo", func(c *conn.Client, path string) (acquire, error) { // what kazoo's Lock shares
+	{"kazoo", func(c *conn.Client, path string) (acquire, error) { // shared with kazoo's Lock
 		m, err := mutex.New(c, path, mutex.WithKazoo())
 		return m.Lock, err
 	}},
 }
 
-// breath is how long a worker waits after a call that failed.
+// breath is how long a worker waits after a failed call.
 const breath = 50 * time.Millisecond
 
 // locks starts two workers on each lock, in different sessions.
@@ -74,7 +74,7 @@ func (r *run) locks(ctx context.Context) error {
 	return nil
 }
 
-// work has one fenced section after the other.
+// work runs one fenced section after another.
 func (r *run) work(ctx context.Context, register string, take acquire, pause time.Duration) {
 	for ctx.Err() == nil {
 		h, err := take(ctx)
@@ -92,14 +92,14 @@ func (r *run) work(ctx context.Context, register string, take acquire, pause tim
 	}
 }
 
-// section reads and writes the register. A holder that checks its hold and continues may still be late: then the
+// section reads and writes the register. A holder that checks its hold and continues may still be late, and then the
 // fence rejects it.
 func (r *run) section(register string, h *zkrecipes.Hold) {
 	r.ledger.enter(register, h)
 	defer r.ledger.leave(register, h)
 	base, err := r.ledger.read(register, h.Token())
 	if err == nil && h.Err() == nil {
-		_ = r.ledger.write(register, h.Token(), base, &r.ledger.tally.Sections) // what is refused is counted
+		_ = r.ledger.write(register, h.Token(), base, &r.ledger.tally.Sections) // rejected writes are counted
 	}
 }
 

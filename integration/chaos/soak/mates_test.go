@@ -18,29 +18,33 @@ import (
 // kazoo is the release that the tests of package foreign pin.
 const kazoo = "2.11.0"
 
-// curators returns mates of Curator, all in one process.
+// curators returns Curator mates, all in one process.
 func curators(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	dir := t.TempDir()
 	curator.Compile(t, dir)
-	return mates(curator.Start(t, dir, addr, session, nil), "java", []soak.Mate{{Lock: "curator-mutex", Kind: "mutex"}, {Lock: "curator-write", Kind: "write"}}, []string{"mutex", "write"})
+	return mates(curator.Start(t, dir, addr, session, nil), "java",
+		[]soak.Mate{{Lock: "curator-mutex", Kind: "mutex"}, {Lock: "curator-write", Kind: "write"}},
+		[]string{"mutex", "write"})
 }
 
-// pythons returns mates of kazoo, all in one process.
+// pythons returns kazoo mates, all in one process.
 func pythons(t *testing.T, addr string, session time.Duration) []soak.Mate {
 	t.Helper()
 	source := kazooSource(t)
-	p := exec.Command("/usr/bin/python3", "../../others/foreign/testdata/kazoo_peer.py", addr, strconv.FormatInt(session.Milliseconds(), 10))
+	p := exec.Command("/usr/bin/python3", "../../others/foreign/testdata/kazoo_peer.py", addr,
+		strconv.FormatInt(session.Milliseconds(), 10))
 	p.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
 	return mates(peer.Start(t, p, nil), "py", []soak.Mate{{Lock: "kazoo-mutex", Kind: "kazoo"}}, []string{"mutex"})
 }
 
-// kazooSource fetches and unpacks what kazoo published.
+// kazooSource fetches and unpacks the published source of kazoo.
 func kazooSource(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{
-		{"/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir, "--require-hashes", "-r", "../../others/foreign/testdata/kazoo.txt"},
+		{"/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
+			"--require-hashes", "-r", "../../others/foreign/testdata/kazoo.txt"},
 		{"tar", "-xzf", filepath.Join(dir, "kazoo-"+kazoo+".tar.gz"), "-C", dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// errWrong says that a recipe has answered what cannot be.
+// errWrong reports an impossible answer from a recipe.
 var errWrong = errors.New("wrong answer")
 
-// A turn is one operation of a recipe, from its begin to its end.
+// A turn is one operation of a recipe, from beginning to end.
 type turn func(context.Context) error
 
-// turns run the turns of the recipes that are not locks. Number distinguishes clients.
+// turns starts the turns of the recipes that are not locks. Number distinguishes clients.
 var turns = map[string]func(c *conn.Client, path string, number int) (turn, error){
 	"value": func(c *conn.Client, path string, _ int) (turn, error) {
 		v, err := value.New(c, path, value.AtomicLong())
@@ -101,7 +101,7 @@ var turns = map[string]func(c *conn.Client, path string, number int) (turn, erro
 	},
 }
 
-// growing is a turn whose number is larger each time.
+// growing is a turn whose number increases each time.
 func growing(next func(context.Context) (int64, error)) turn {
 	newest := int64(0)
 	return func(ctx context.Context) error {
@@ -135,7 +135,7 @@ func (r *run) others(ctx context.Context) error {
 	return nil
 }
 
-// take has one turn after the other.
+// take runs one turn after another.
 func (r *run) take(ctx context.Context, name string, t turn) {
 	for ctx.Err() == nil {
 		err := t(ctx)

@@ -1,5 +1,6 @@
-// Package soak runs for hours: all recipes on a real ensemble under faults, beside Curator and kazoo. Each section of a
-// lock writes a register behind a fence. It counts the sections, what went wrong, and what the process and the servers use.
+// Package soak runs for hours: all recipes on a real ensemble under faults, concurrently with Curator and kazoo. Each
+// section of a lock writes a register behind a fence. The package counts the sections, what went wrong, and what the
+// process and the servers use.
 package soak
 
 import (
@@ -19,21 +20,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// Root is where all nodes of a run are.
+// Root is the parent of all nodes of a run.
 const Root = "/soak"
 
 // Config configures a run.
 type Config struct {
 	Seed     uint64
 	Duration time.Duration    // from when all clients work
-	Enough   func(Tally) bool // ends the run before, if not nil
+	Enough   func(Tally) bool // ends the run early, if not nil
 	Kinds    []chaos.Kind
-	Session  time.Duration // timeout of the clients'
+	Session  time.Duration // timeout requested by the clients
 	Peace    time.Duration // between the end of a fault and the next one
 	Every    time.Duration // between two entries of the journal
 	Sessions int           // our clients; the first two are behind proxies
 	Locks    int           // of each kind, with two workers each
-	Pause    time.Duration // between two operations of recipes that are not locks, and of sections beside other libraries
+	Pause    time.Duration // between operations of recipes that are not locks, and between sections shared with others
 	Journal  string        // file
 	Dir      string        // for the socket
 	// Mates are processes of other libraries.
@@ -41,11 +42,11 @@ type Config struct {
 	Log   func(format string, args ...any)
 }
 
-// A Mate is a process of another library that has sections on one of our paths.
+// A Mate is a process of another library that runs sections on one of our paths.
 type Mate struct {
 	// Lock is the name of the lock, and Kind is which of our locks shares it.
 	Lock, Kind string
-	// Loop has some sections, which use the ledger at the socket.
+	// Loop runs some sections, which use the ledger at the socket.
 	Loop func(ctx context.Context, path, socket string) error
 }
 
@@ -58,8 +59,8 @@ type run struct {
 	workers  sync.WaitGroup
 }
 
-// Run runs until its duration is over, it is enough, or ctx ends, and returns the last entry of its journal. An error
-// means that the run could not start, or that a server did not return.
+// Run runs until its duration is over, Enough returns true, or ctx ends, and returns the last entry of its journal. An
+// error means that the run could not start, or that a server did not come back.
 func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err error) {
 	r := &run{Config: cfg, ensemble: e, ledger: newLedger()}
 	journal, err := OpenJournal(cfg.Journal)
@@ -80,7 +81,7 @@ func Run(ctx context.Context, cfg Config, e *zkserver.Ensemble) (last Entry, err
 	go func() {
 		if err := r.faults(ctx); err != nil {
 			broken <- err
-			stop() // sections without faults would count for nothing
+			stop() // sections without faults would prove nothing
 		}
 		close(broken)
 	}()
@@ -140,7 +141,7 @@ func (r *run) start(ctx context.Context) error {
 	return errors.Join(r.locks(ctx), r.others(ctx))
 }
 
-// mate starts one of our workers beside a process of another library. If the other's loop ends, for example because
+// mate starts one of our workers along with a process of another library. If the other's loop ends, for example because
 // of a lost connection, it is restarted.
 func (r *run) mate(ctx context.Context, m Mate, socket string) error {
 	path := Root + "/" + m.Lock + "/lock"

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// sample takes a sample. If a server does not answer, as in a fault, watches and nodes are those of the sample before.
+// sample takes a sample. If a server does not answer, as during a fault, watches and nodes are copied from the previous
+// sample.
 func sample(servers []*zkserver.Server, before Sample) Sample {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -29,7 +30,7 @@ func sample(servers []*zkserver.Server, before Sample) Sample {
 	return s
 }
 
-// mntr queries a server, more than once if the machine is busy. It returns nothing if there is no answer.
+// mntr queries a server, repeatedly if the machine is busy. It returns "" if there is no answer.
 func mntr(server *zkserver.Server) string {
 	for range 5 {
 		if answer, err := server.FourLetter("mntr"); err == nil {
@@ -39,18 +40,18 @@ func mntr(server *zkserver.Server) string {
 	return ""
 }
 
-// figure returns a figure of the answer to mntr; 0 if it is not there.
+// figure returns a figure from the answer to mntr, or 0 if it is missing.
 func figure(mntr, name string) int {
 	for line := range strings.Lines(mntr) {
 		if value, found := strings.CutPrefix(line, name+"\t"); found {
-			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is none
+			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is not a number
 			return n
 		}
 	}
 	return 0
 }
 
-// resident returns the memory of this process; 0 where there is no /proc.
+// resident returns the resident memory of this process, or 0 where there is no /proc.
 func resident() uint64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

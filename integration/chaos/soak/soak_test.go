@@ -14,17 +14,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run continues, and
-// SOAK_PICTURE the file of the curves.
+// The long form is `make soak DURATION=8h`. SOAK_JOURNAL is the journal, which a later run continues, and SOAK_PICTURE
+// the file for the curves.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an ensemble")
 	}
 	cfg := soak.Config{
-		Seed: rand.Uint64N(1e6), Duration: 10 * time.Minute, Session: 4 * time.Second, Peace: 100 * time.Millisecond, Every: time.Second,
-		Kinds:    []chaos.Kind{chaos.Cut, chaos.Blink}, // no server starts again: that takes long on a busy machine
+		Seed: rand.Uint64N(1e6), Duration: 10 * time.Minute, Session: 4 * time.Second, Peace: 100 * time.Millisecond,
+		Every:    time.Second,
+		Kinds:    []chaos.Kind{chaos.Cut, chaos.Blink}, // no server restarts, because that takes long on a busy machine
 		Enough:   func(t soak.Tally) bool { return t.Sections >= 100 && t.Others >= 10 && t.Faults >= 1 },
-		Sessions: 8, Locks: 1, Pause: 200 * time.Millisecond, Journal: filepath.Join(t.TempDir(), "journal"), Dir: t.TempDir(), Log: t.Logf,
+		Sessions: 8, Locks: 1, Pause: 200 * time.Millisecond, Journal: filepath.Join(t.TempDir(), "journal"),
+		Dir: t.TempDir(), Log: t.Logf,
 	}
 	long := os.Getenv("SOAK_DURATION")
 	if long != "" {
@@ -82,7 +84,8 @@ const stillness = 8 * time.Minute
 func standsStill(entries []soak.Entry) bool {
 	last := entries[len(entries)-1]
 	for _, e := range entries {
-		if e.Run == last.Run && e.Ran <= last.Ran-stillness && (e.Total.Theirs == last.Total.Theirs || e.Total.Bare == last.Total.Bare) {
+		if e.Run == last.Run && e.Ran <= last.Ran-stillness &&
+			(e.Total.Theirs == last.Total.Theirs || e.Total.Bare == last.Total.Bare) {
 			return true
 		}
 	}

@@ -31,8 +31,8 @@ const (
 	endOfRecord = 'B'
 )
 
-// readFile calls add with each transaction of a file of a server's log. The rest of a file that a kill has cut off is not
-// there: the server has not acknowledged it.
+// readFile calls add with each transaction in a log file of a server. If a kill truncated the file, the missing part
+// does not count, because the server has not acknowledged it.
 func readFile(name string, add func(Txn)) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func readFile(name string, add func(Txn)) error {
 	in := bufio.NewReaderSize(f, 1<<20)
 	var head [16]byte // magic, version, database
 	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return ignoreEnd(err) // made, and not written yet
+		return ignoreEnd(err) // created, and not yet written
 	}
 	if string(head[:4]) != magic {
 		return fmt.Errorf("%s: is no log of transactions", name)
@@ -67,7 +67,7 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// readRecord returns nil where the log ends. Behind its end a file is filled with zeros.
+// readRecord returns nil at the end of the log. Beyond it, the file is filled with zeros.
 func readRecord(in io.Reader) ([]byte, error) {
 	var head [12]byte // check sum, length
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -87,7 +87,7 @@ func readRecord(in io.Reader) ([]byte, error) {
 	return record[:length], nil
 }
 
-// parse reads one record: a header, and what the type of the transaction has.
+// parse parses one record: a header, and what belongs to the type of transaction.
 func parse(record []byte) (Txn, error) {
 	r := reader{record}
 	t := Txn{Session: r.long()}
@@ -109,13 +109,13 @@ func parse(record []byte) (Txn, error) {
 			return t, err
 		}
 	}
-	if failed { // the operations before the one that failed are in the log, too
+	if failed { // the operations before the failed one are in the log as well
 		t.Changes = nil
 	}
 	return t, r.err("transaction", op)
 }
 
-// reader reads jute. It is empty, and its data nil, after a value that was not there.
+// reader reads jute. Once a value is missing, it is empty, and its data is nil.
 type reader struct{ data []byte }
 
 func (r *reader) err(what string, op int32) error {
@@ -139,8 +139,8 @@ func (r *reader) int() int32    { return int32(binary.BigEndian.Uint32(r.take(4)
 func (r *reader) long() int64   { return int64(binary.BigEndian.Uint64(r.take(8))) }
 func (r *reader) bytes() []byte { return r.take(max(0, int(r.int()))) }
 
-// changes reads what follows the header. Types that change no node have none. The deletions at the end of a session are
-// not here, since only some releases write them.
+// changes reads what follows the header. Types that change no node have nothing. The deletions at the end of a session
+// are omitted, because only some releases write them.
 func (r *reader) changes(op int32, session int64) []Change {
 	switch op {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// ahead is how many transactions show whether the end of an epoch was adopted.
+// ahead is how many transactions are considered to decide whether the end of an epoch was adopted.
 const ahead = 10_000
 
-// settle adds the ends of epochs that fit to what came later, and the deletions of ephemeral nodes by the end of
-// their session. It returns how many transactions it cannot decide, and how many changes do not fit to those before.
+// settle adds the ends of epochs that fit what came later, and the deletions of ephemeral nodes by the end of their
+// session. It returns how many transactions it cannot decide, and how many changes do not fit those before.
 func settle(history []Txn, tails map[int64][]Txn) (settled []Txn, unknown, misfits int) {
 	now := tree{}
 	add := func(t Txn) {
@@ -45,7 +45,7 @@ func settle(history []Txn, tails map[int64][]Txn) (settled []Txn, unknown, misfi
 	return settled, unknown, misfits
 }
 
-// tree is what the nodes are after a transaction.
+// tree is the nodes after a transaction.
 type tree map[string]node
 
 type node struct {
@@ -53,7 +53,7 @@ type node struct {
 	version, children int32
 }
 
-// misfits counts the changes of later transactions that cannot be made to the tree.
+// misfits counts the changes of later transactions that cannot be applied to the tree.
 func (t tree) misfits(later ...[]Txn) (n int) {
 	t = maps.Clone(t)
 	for _, part := range later {
@@ -65,7 +65,7 @@ func (t tree) misfits(later ...[]Txn) (n int) {
 	return n
 }
 
-// apply changes the tree. It returns what goes with the session, if the transaction ends it.
+// apply changes the tree. It returns what disappears with the session, if the transaction ends it.
 func (t tree) apply(txn Txn) (gone []Change, misfits int) {
 	if txn.Ends {
 		for path, n := range t {

@@ -1,5 +1,5 @@
-// Package txnlog reads what real servers have done from the logs of their transactions. It is for them what
-// zktest.Server.History is for the server in process: the truth that the views of clients are compared with.
+// Package txnlog reads what real servers have done from their transaction logs. It is the counterpart of
+// zktest.Server.History for real servers: the truth that the views of clients are compared with.
 package txnlog
 
 import (
@@ -30,18 +30,18 @@ type Change struct {
 	Version int32  // of Set: of the data; of Create: how many children the parent has had
 }
 
-// Read returns what an ensemble has done below a path, in order. dirs are the data directories of its servers, which may be
-// running but must be at rest. Transactions that changed nothing there are left out.
+// Read returns what an ensemble has done below a path, in order. dirs are the data directories of its servers, which
+// may be running but must be at rest. Transactions that changed nothing below the path are left out.
 //
-// The logs of the servers complement each other: a server that was far behind gets a snapshot, and its log has a gap.
-// A transaction that less than half of them have, at the end of an epoch, was not committed by the leader of that
-// epoch. The next leader may have adopted it, which the versions in later transactions show. If they do not, Read
-// takes it as not done, and counts it in unknown.
+// The logs of the servers complement each other: a server that was far behind gets a snapshot, and its log has a gap. A
+// transaction at the end of an epoch that less than half of them have was not committed by the leader of that epoch.
+// The next leader may have adopted it, which the versions in later transactions show. If they do not, Read treats it as
+// not applied, and counts it in unknown.
 func Read(under string, dirs ...string) (history []Txn, unknown int, err error) {
 	seen := map[int64]int{} // in how many logs
 	txns := map[int64]Txn{}
 	for _, dir := range dirs {
-		once := map[int64]bool{} // a file may begin with what the file before ends with
+		once := map[int64]bool{} // a file may begin with the end of the previous file
 		files, err := filepath.Glob(filepath.Join(dir, "version-2", "log.*"))
 		if err != nil {
 			return nil, 0, err
@@ -81,7 +81,7 @@ func Read(under string, dirs ...string) (history []Txn, unknown int, err error) 
 	return history, unknown, nil
 }
 
-// committed returns, for each epoch, the last transaction that a quorum has. All before it are committed, too.
+// committed returns, for each epoch, the last transaction that a quorum has. All before it are committed as well.
 func committed(seen map[int64]int, quorum int) (map[int64]int64, error) {
 	last := map[int64]int64{}
 	for zxid, n := range seen {

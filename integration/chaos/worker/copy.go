@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// copies returns the turn of a cache: some random writes below its root, a Sync, and a snapshot, which must have
-// them. Errors of the writes do not matter: their effects are in the log of the servers. The changes are reported all
-// the time.
+// copies returns the turn of a cache: some random writes below its root, a Sync, and a snapshot, which must contain
+// them. Errors of the writes do not matter: their effects are in the logs of the servers. Changes are reported all the
+// time.
 func (w *worker) copies(ctx context.Context) (turn, error) {
 	c, err := cache.Tree(w.client, w.path)
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *worker) copies(ctx context.Context) (turn, error) {
 		for range 1 + w.rng.IntN(3) {
 			w.write(ctx)
 		}
-		done, _ := w.client.Set(ctx, w.path, []byte(w.id), -1) // nothing is known to be done if it fails
+		done, _ := w.client.Set(ctx, w.path, []byte(w.id), -1) // if it fails, nothing is known to be done
 		if err := c.Sync(ctx); err != nil {
 			w.failed(ctx, op, err)
 			return nil

@@ -1,10 +1,10 @@
-// Command worker is one client process of the chaos tests. It takes one turn after the other. With a lock it acquires, works
-// on what the lock protects, and releases. Each other recipe has a file that says what a turn is. The worker writes one JSON
-// line for each event.
+// Command worker is one client process of the chaos tests. It takes one turn after another. With a lock it acquires,
+// works on what the lock protects, and releases. For every other recipe, a file defines what a turn is. The worker
+// writes one JSON line for each event.
 //
-// It reads orders from its input, one word a line. "work" is the default. "hold" makes the next turn last until
-// the next order, which may be "hold" again, and repeats it if it is lost. "rest" stops new turns. The end of the input
-// ends the program in order.
+// It reads orders from its input, one word per line. "work" is the default. "hold" makes the next turn last until the
+// next order, which may be "hold" again, and repeats the turn if its hold is lost. "rest" stops new turns. The end of
+// the input ends the program gracefully.
 package main
 
 import (
@@ -46,7 +46,8 @@ func main() {
 	var c config
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
-	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
+	flag.StringVar(&c.recipe, "recipe", "mutex",
+		"election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter, double, register, guarded or shards")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
@@ -54,14 +55,18 @@ func main() {
 	flag.BoolVar(&c.eager, "eager", false, "mutex and election hand over eagerly")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
-	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, of the rounds of the double barrier, and how many shards there are")
-	flag.IntVar(&c.mates, "mates", 0, "callers that lock and release beside the turns, in the same session, and report nothing")
+	flag.IntVar(&c.limit, "limit", 2,
+		"of the semaphore, of the rounds of the double barrier, and how many shards there are")
+	flag.IntVar(&c.mates, "mates", 0,
+		"callers that lock and release beside the turns, in the same session, and report nothing")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
-	flag.StringVar(&c.keytab, "keytab", "", "file with the key of the Kerberos principal that the worker shows; empty for none")
+	flag.StringVar(&c.keytab, "keytab", "",
+		"file with the key of the Kerberos principal that the worker shows; empty for none")
 	flag.StringVar(&c.principal, "principal", "", "Kerberos principal of the worker")
 	flag.StringVar(&c.server, "server", "", "Kerberos principal of the servers")
-	flag.StringVar(&c.acl, "acl", "", "SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
+	flag.StringVar(&c.acl, "acl", "",
+		"SASL ids, separated by commas, that alone may use what the worker makes; default everyone")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
 	c.sets = cmp.Or(c.sets, c.recipe)
@@ -85,7 +90,7 @@ func run(c config) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = who.Close() }() // never fails
+		defer func() { _ = who.Close() }() // it never fails
 		opts = append(opts, conn.WithSASL(who))
 	}
 	if c.acl != "" {
@@ -130,7 +135,7 @@ func run(c config) error {
 // A turn is one operation, whatever its result. An error ends the worker.
 type turn func(context.Context) error
 
-// recipe returns what a turn is. What a recipe does beside the turns ends with ctx.
+// recipe returns what a turn is. Whatever a recipe does in addition to the turns ends with ctx.
 func (w *worker) recipe(ctx context.Context) (turn, error) {
 	switch w.config.recipe {
 	case "node", "claim":
@@ -156,7 +161,7 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 	}
 }
 
-// leaving drops an error that only reports that the worker was told to leave.
+// leaving drops an error that only reports that the worker is leaving.
 func leaving(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -173,7 +178,7 @@ type worker struct {
 	journal  *journal.Writer
 	rng      *rand.Rand
 	texts    int            // written to registers so far
-	beside   sync.WaitGroup // what has to end before the client is closed
+	beside   sync.WaitGroup // what must end before the client is closed
 }
 
 // locks returns the turn of a lock.
@@ -188,7 +193,7 @@ func (w *worker) locks(ctx context.Context) (turn, error) {
 	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, nil
 }
 
-// orphaned reports that the session, in which an operation began, has ended.
+// orphaned reports that the session in which an operation began has ended.
 func (w *worker) orphaned(op *journal.Op) {
 	if w.session.Err() != nil {
 		op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
@@ -197,11 +202,12 @@ func (w *worker) orphaned(op *journal.Op) {
 
 // failed reports an error that leaves open whether the operation had an effect.
 func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
-	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session, Reason: err.Error()})
+	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session,
+		Reason: err.Error()})
 	pause(ctx, w.length())
 }
 
-// last lets a turn last: until the next order if the newest is "hold".
+// last makes a turn last, until the next order if the newest is "hold".
 func (w *worker) last(ctx context.Context, stuck <-chan struct{}) { <-released(ctx, stuck, w.length()) }
 
 // section is one acquisition, whatever its result.
@@ -249,8 +255,8 @@ func (w *worker) length() time.Duration {
 }
 
 // use is the section: read the sets, work for a while, write them. It plays three programs, each on a set of its own.
-// The resource of the first has a fence. The second has no fence and checks its hold before it writes. The third does
-// neither.
+// The resource of the first has a fence. The second has no fence, and checks its hold before it writes. The third has
+// no fence, and does not check.
 func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck <-chan struct{}) error {
 	sets := map[string]int{}
 	if a.exclusive {
@@ -285,7 +291,7 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 	return nil
 }
 
-// chat reads while the hold lasts. A server that answers reads must not be taken for one that can prolong a session.
+// chat reads while the hold lasts. A server that answers reads must not be mistaken for one that can prolong a session.
 func (w *worker) chat(h *zkrecipes.Hold) {
 	for h.Err() == nil {
 		_, _, _ = w.client.Exists(h.Context(), h.Path()) // the answer does not matter

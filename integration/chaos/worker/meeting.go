@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// meetings returns the turn of a double barrier: the worker enters, and leaves with the others of its round. If the order is
-// "rest" it no longer waits to enter, since the others may rest already.
+// meetings returns the turn of a double barrier: the worker enters, and leaves with the others of its round. If the
+// order is "rest", it stops waiting to enter, because the others may already be resting.
 func (w *worker) meetings() (turn, error) {
 	d, err := barrier.NewDouble(w.client, w.path, w.limit)
 	return func(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 )
 
 // memberships returns the turn of a group: the worker joins, sets its payload, and leaves. It watches all the time. The
-// process that takes the place of a killed one has its id.
+// process that replaces a killed one has its id.
 func (w *worker) memberships(ctx context.Context) (turn, error) {
 	g, err := group.New(w.client, w.path)
 	if err != nil {

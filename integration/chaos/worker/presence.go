@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// presences returns the turn of a persistent node: it is kept for a while, its data is set, and it is closed. The
+// presences returns the turn of a persistent node: the node is kept for a while, its data is set, and it is closed. The
 // data is set only when the node exists again, however the turn went. The state is reported at every change, and all
 // the time.
 func (w *worker) presences() turn {
@@ -28,7 +28,7 @@ func (w *worker) presences() turn {
 		watching.Go(func() {
 			for s, err := range n.Watch(following) {
 				if err != nil {
-					return // it has ended: the last view stands
+					return // it has ended, so the last view remains
 				}
 				op.View(w.state(s))
 			}
@@ -55,7 +55,7 @@ func (w *worker) presences() turn {
 	}
 }
 
-// gone closes the node and reports when it is gone.
+// gone closes the node, and reports when it is gone.
 func (w *worker) gone(ctx context.Context, op *journal.Op, n *node.Node) error {
 	if err := n.Close(ctx); err != nil {
 		return err

@@ -27,7 +27,7 @@ type acquire func(context.Context) (*zkrecipes.Hold, error)
 func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	switch cfg.recipe {
 	case "election":
-		options := append(with(cfg.kazoo, election.WithKazoo()), with(cfg.eager, election.WithEagerHandOver())...)
+		options := append(with(cfg.kazoo, election.WithKazoo()), with(cfg.eager, election.WithHandOver(zkrecipes.HandOverEager))...)
 		e, err := election.New(c, cfg.path, options...)
 		return exclusive(func(ctx context.Context) (*zkrecipes.Hold, error) {
 			t, err := e.Campaign(ctx)
@@ -37,7 +37,7 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 			return t.Hold, nil
 		}), err
 	case "mutex":
-		options := append(with(cfg.kazoo, mutex.WithKazoo()), with(cfg.eager, mutex.WithEagerHandOver())...)
+		options := append(with(cfg.kazoo, mutex.WithKazoo()), with(cfg.eager, mutex.WithHandOver(zkrecipes.HandOverEager))...)
 		m, err := mutex.New(c, cfg.path, options...)
 		return exclusive(m.Lock), err
 	case "try":
@@ -64,7 +64,7 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	}
 }
 
-// with returns the option if it is wanted.
+// with returns the option, if wanted.
 func with[O any](wanted bool, option O) []O {
 	if wanted {
 		return []O{option}

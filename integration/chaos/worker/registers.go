@@ -51,8 +51,9 @@ func (w *worker) registers() (turn, error) {
 	}, nil
 }
 
-// accessed reports how an access ends.
-func (w *worker) accessed(ctx context.Context, op *journal.Op, do func(context.Context) (journal.Register, error)) error {
+// accessed reports how an access ended.
+func (w *worker) accessed(ctx context.Context, op *journal.Op,
+	do func(context.Context) (journal.Register, error)) error {
 	found, err := do(ctx)
 	switch {
 	case err == nil:
@@ -136,10 +137,11 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 		data, base := w.text(), known
 		switch draw := w.rng.IntN(4); {
 		case draw == 0:
-			return access{journal.Access{Key: key, How: journal.Set, N: 1, Data: data}, func(ctx context.Context) (journal.Register, error) {
-				version, err := v.Set(ctx, data)
-				return wrote(data, "", version, err)
-			}}
+			return access{journal.Access{Key: key, How: journal.Set, N: 1, Data: data},
+				func(ctx context.Context) (journal.Register, error) {
+					version, err := v.Set(ctx, data)
+					return wrote(data, "", version, err)
+				}}
 		case draw == 1 && base.Exists():
 			a := journal.Access{Key: key, How: journal.Swap, N: 1, Data: data, Base: int64(base.Number)}
 			return access{a, func(ctx context.Context) (journal.Register, error) {
@@ -147,11 +149,12 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 				return wrote(data, "", version, err)
 			}}
 		case draw == 2:
-			return access{journal.Access{Key: key, How: journal.Update, N: 1, Data: data}, func(ctx context.Context) (journal.Register, error) {
-				was := ""
-				_, version, err := v.Update(ctx, func(old string) (string, error) { was = old; return data, nil })
-				return wrote(data, was, version, err)
-			}}
+			return access{journal.Access{Key: key, How: journal.Update, N: 1, Data: data},
+				func(ctx context.Context) (journal.Register, error) {
+					was := ""
+					_, version, err := v.Update(ctx, func(old string) (string, error) { was = old; return data, nil })
+					return wrote(data, was, version, err)
+				}}
 		default:
 			return access{journal.Access{Key: key, How: journal.Get}, func(ctx context.Context) (journal.Register, error) {
 				data, version, err := v.Get(ctx)
@@ -176,8 +179,8 @@ func (w *worker) counter(key string, c *value.Counter) func() access {
 	}
 }
 
-// guarded returns the turn of a register that a mutex guards: it is read and written under the hold, by a transaction of the
-// hold. A second access comes when the section is over, however the hold fared meanwhile.
+// guarded returns the turn of a register that a mutex guards: it is read and written under the hold, by a transaction
+// of the hold. Once the section is over there is a second access, however the hold fared meanwhile.
 func (w *worker) guarded() (turn, error) {
 	const key = "guarded"
 	m, err := mutex.New(w.client, w.path+"/lock")
@@ -191,12 +194,12 @@ func (w *worker) guarded() (turn, error) {
 			pause(ctx, w.length())
 			return nil // the lock is not what is judged here
 		}
-		defer func() { _ = h.Release(ctx) }() // a hold that is lost needs none
+		defer func() { _ = h.Release(ctx) }() // a lost hold needs no release
 		for range 2 {
 			data := w.text()
 			op := w.journal.Access(journal.Access{Key: key, How: journal.Held, N: 1, Data: data}, h.Token())
 			err := w.accessed(ctx, op, func(ctx context.Context) (journal.Register, error) {
-				was, _, err := w.client.Get(ctx, path) // the own client has seen the end of the hold before: no sync
+				was, _, err := w.client.Get(ctx, path) // this client has seen the end of the previous hold, so no sync is needed
 				if err != nil {
 					return journal.Register{}, err
 				}

@@ -28,14 +28,14 @@ type member struct {
 	journals map[string]*journal.Writer // by shard
 }
 
-// How long a membership lasts, and how long it is between two updates of one shard, at most.
+// The longest a membership lasts, and the longest pause between two updates of one shard.
 const (
 	membership  = 30 * time.Second
 	updatePause = 2 * time.Second
 )
 
-// shards returns the turn of a member: it waits until one of its shards is updated. The worker comes and goes all the time. It
-// leaves by Leave, or stops with or without a grace. The process that takes the place of a killed one has its id.
+// shards returns the turn of a member: it waits until one of its shards is updated. The worker joins and leaves all the
+// time: by Leave, or by stopping with or without a grace. The process that replaces a killed one has its id.
 func (w *worker) shards(ctx context.Context) (turn, error) {
 	m := &member{worker: w, updated: make(chan string), journals: map[string]*journal.Writer{}}
 	names := make([]string, w.limit)
@@ -99,7 +99,7 @@ func (m *member) belong(ctx context.Context, rng *rand.Rand, names []string) err
 			}
 		}
 		if leaves {
-			_ = s.Leave(running) // an error says that it has stopped otherwise
+			_ = s.Leave(running) // an error means that it has stopped otherwise
 		}
 	}()
 	if err := s.Run(running, shard.List(names...), m.serve); err != nil && running.Err() == nil {
@@ -108,10 +108,11 @@ func (m *member) belong(ctx context.Context, rng *rand.Rand, names []string) err
 	return nil
 }
 
-// serve updates a shard behind a fence again and again, the last time when it has been told to stop.
+// serve keeps updating a shard behind a fence, for the last time when asked to stop.
 func (m *member) serve(ctx context.Context, s *shard.Shard) error {
 	op := m.writer(s.Name).Call(1, false)
-	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()}, Until: journal.At(s.ValidUntil()), Path: s.Path()})
+	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()},
+		Until: journal.At(s.ValidUntil()), Path: s.Path()})
 	defer op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
 	for n := 0; ctx.Err() == nil; n++ {
 		version, err := m.read(s)
@@ -134,7 +135,7 @@ func (m *member) serve(ctx context.Context, s *shard.Shard) error {
 	return nil
 }
 
-// refused takes a refusal by the fence for what it is. Another error of the resource is a mistake of the tests.
+// refused accepts a rejection by the fence. Any other error of the resource is a mistake in the tests.
 func (m *member) refused(err error) error {
 	if errors.Is(err, fence.ErrStale) {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// updates returns the turn of a value that is a number: one more, by Update or by CompareAndSet. It is watched all the time.
+// updates returns the turn of a value that is a number: it is incremented, by Update or by CompareAndSet, and watched
+// all the time.
 func (w *worker) updates(ctx context.Context) (turn, error) {
 	v, err := value.New(w.client, w.path, value.AtomicLong())
 	if err != nil {
@@ -40,7 +41,7 @@ func (w *worker) updates(ctx context.Context) (turn, error) {
 	}, nil
 }
 
-// additions returns the turn of a counter: a random number more, by Add or by Next.
+// additions returns the turn of a counter: a random increment, by Add or by Next.
 func (w *worker) additions() (turn, error) {
 	c, err := value.NewCounter(w.client, w.path, value.AtomicLong())
 	if err != nil {
@@ -57,7 +58,7 @@ func (w *worker) additions() (turn, error) {
 	}, nil
 }
 
-// add is a turn that adds n to a number. Its operation has n for its weight.
+// add is a turn that adds n to a number. The weight of its operation is n.
 func (w *worker) add(ctx context.Context, n int, sum func(context.Context, int64) (int64, error)) error {
 	op := w.journal.Call(n, false)
 	defer w.orphaned(op)
@@ -73,7 +74,8 @@ func (w *worker) add(ctx context.Context, n int, sum func(context.Context, int64
 	}
 	stuck := w.orders.holding()
 	op.Tell(journal.Line{
-		Event: check.Event{Kind: check.Granted}, Session: w.client.Status().Session, Number: got, Stuck: stuck != nil, Path: w.path,
+		Event: check.Event{Kind: check.Granted}, Session: w.client.Status().Session, Number: got,
+		Stuck: stuck != nil, Path: w.path,
 	})
 	w.last(ctx, stuck)
 	op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
@@ -84,7 +86,8 @@ func number(path string, v value.View[int64]) journal.View {
 	now := journal.View{Current: v.Current, AsOf: journal.At(v.AsOf)}
 	if v.Version.Exists() {
 		now.Nodes = []journal.Node{{
-			Path: path, Czxid: v.Version.Czxid, Mzxid: v.Version.Mzxid, Data: binary.BigEndian.AppendUint64(nil, uint64(v.Value)),
+			Path: path, Czxid: v.Version.Czxid, Mzxid: v.Version.Mzxid,
+			Data: binary.BigEndian.AppendUint64(nil, uint64(v.Value)),
 		}}
 	}
 	return now

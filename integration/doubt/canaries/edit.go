@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// An edit replaces old, which must be there exactly once, in one declaration of a package. The declaration is a function, a
-// method as "Type.method", or the name of a type, a variable or a constant. The file does not matter, and neither does how
-// many blanks stand between the words: so an edit holds while code moves within its package.
+// An edit replaces old, which must occur exactly once, in one declaration of a package. The declaration is a function,
+// a method as "Type.method", or the name of a type, a variable or a constant. Neither the file nor the amount of white
+// space between words matters, so an edit stays valid while code moves within its package.
 type edit struct{ dir, decl, old, new string }
 
-// apply edits the file in which the declaration is. texts has the files that were edited before.
+// apply edits the file that contains the declaration. texts contains the files edited so far.
 func (e edit) apply(root string, texts map[string][]byte) error {
 	words := strings.Fields(e.old)
 	for i, word := range words {
@@ -48,7 +48,8 @@ func (e edit) apply(root string, texts map[string][]byte) error {
 		}
 	}
 	if err == nil && found != 1 {
-		return fmt.Errorf("%s: %s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.dir, e.decl, found, e.old)
+		return fmt.Errorf("%s: %s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.dir,
+			e.decl, found, e.old)
 	}
 	return err
 }
@@ -80,7 +81,7 @@ func declared(file string, text []byte, name string) (start, end int, err error)
 	return start, end, nil
 }
 
-// functionName is "f", or "T.f" for a method of T or *T, even if T has parameters.
+// functionName returns "f", or "T.f" for a method of T or *T, even if T has type parameters.
 func functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

@@ -1,11 +1,10 @@
-// Command canaries breaks each contract and each argument for safety, one at a time, and shows which test notices.
-// One that no test notices is a gap in the tests, and makes the command fail. Mutate breaks what a single condition
-// can break.
+// Command canaries breaks each contract and each safety argument, one at a time, and shows which test notices. If no
+// test notices, the tests have a gap, and the command fails. Mutate breaks what a single condition can break.
 //
 //	go run ./doubt/canaries                 all of them, from integration/
 //	go run ./doubt/canaries -run 'proof'    those whose name matches
 //
-// Nothing changes on disk: go build -overlay puts the broken file in the place of the good one.
+// Nothing changes on disk: go build -overlay substitutes the broken file.
 package main
 
 import (
@@ -24,13 +23,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/doubt/overlay"
 )
 
-// A canary is one way to break the code. One of the tests must fail: arguments of go test, and a semicolon before the next.
+// A canary is one way to break the code. One of the tests must fail: they are arguments of go test, separated by
+// semicolons.
 type canary struct {
 	name, tests string
 	edits       []edit
 }
 
-// single splits the tests into one for each package. A package that is edited comes first: its tests notice most, and soonest.
+// single splits the tests into one per package. An edited package comes first: its tests notice most, and soonest.
 func (c canary) single() []string {
 	var own, others []string
 	for args := range strings.SplitSeq(c.tests, ";") {
@@ -93,14 +93,14 @@ type runner struct {
 	sound     map[string]bool // tests that pass on the unbroken code
 }
 
-// one breaks the code in one way and returns which test has noticed. A test that fails anyway notices nothing.
+// one breaks the code in one way, and returns which test noticed. A test that fails anyway notices nothing.
 func (r *runner) one(c canary) (by string, err error) {
 	spec, err := r.overlay(c)
 	if err != nil {
 		return "", err
 	}
 	for _, e := range c.edits {
-		build := exec.Command("go", "build", "-overlay", spec) // the tests build what uses it
+		build := exec.Command("go", "build", "-overlay", spec) // the tests build its dependents
 		build.Dir = filepath.Join(r.root, e.dir)               // which may be in another module
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
@@ -122,7 +122,7 @@ func (r *runner) one(c canary) (by string, err error) {
 	return "", errors.New("it survives")
 }
 
-// overlay writes the broken files, and what puts them in place.
+// overlay writes the broken files, and the file that substitutes them.
 func (r *runner) overlay(c canary) (spec string, err error) {
 	texts := map[string][]byte{}
 	for _, e := range c.edits {
@@ -135,13 +135,14 @@ func (r *runner) overlay(c canary) (spec string, err error) {
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
 
-// fails runs a test and returns what failed, "" if nothing did. A test that hangs fails too. The error says that there was no verdict.
+// fails runs a test and returns what failed, or "". A test that hangs fails, too. An error means that there was no
+// verdict.
 func (r *runner) fails(test, spec string) (what string, err error) {
 	args := append([]string{"test"}, strings.Fields(test)...) // a -C comes first
 	cmd := exec.Command("go", append(args, "-vet=off", "-count=1", "-failfast", "-timeout=100s")...)
 	cmd.Dir = r.root
 	if spec != "" {
-		// In the environment, so that programs which a test builds are broken too.
+		// In the environment, so that programs that a test builds are broken, too.
 		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+spec))
 	}
 	out, err := cmd.CombinedOutput()

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// The edits must follow the code: here only that each still finds its place, `make canaries` does the rest.
+// The edits must follow the code. This only checks that each still applies; `make canaries` does the rest.
 func TestCanaries_FindTheirPlace(t *testing.T) {
 	r := &runner{root: "../../..", dir: t.TempDir()}
 	names := map[string]bool{}

@@ -8,37 +8,38 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// A mutant is one change of the code that a test should notice. All mutants are compiled into the same test binaries, and
-// the environment says which one is active.
+// A mutant is one change of the code that a test should notice. All mutants are compiled into the same test binaries,
+// and the environment selects the active one.
 type mutant struct {
 	id   int
 	kind kind
 	file string // below the root
 	line int
-	code string // the expression or statement, in one line
+	code string // the expression or statement, on one line
 	nth  int    // of those with the same code and kind in the file, from 1
 }
 
 type kind string
 
 const (
-	forceTrue  kind = "true"    // a condition that always holds
-	forceFalse kind = "false"   // a condition that never holds
+	forceTrue  kind = "true"    // a condition that is always true
+	forceFalse kind = "false"   // a condition that is never true
 	boundary   kind = "bound"   // < for <=, and so on
 	offByOne   kind = "off"     // the result of + - * / %, one more than it is, or half more for a duration
 	dropped    kind = "dropped" // a statement that is left out
 )
 
-// key names the mutant in lists of results. It is the same after changes of other lines.
+// key identifies the mutant in lists of results. It survives changes of other lines.
 func (m mutant) key() string { return fmt.Sprintf("%s\t%s\t%s\t%d", m.file, m.kind, m.code, m.nth) }
 
 func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s: %s", m.file, m.line, m.kind, m.code) }
 
-// instrumenter puts mutants into files.
+// instrumenter inserts mutants into files.
 type instrumenter struct {
 	root      string
 	mutants   []mutant
@@ -73,7 +74,7 @@ func (in *instrumenter) declared(constants *ast.GenDecl) {
 	}
 }
 
-// file returns the text of a file with its mutants, nil if it has none.
+// file returns the text of a file with its mutants, or nil if it has none.
 func (in *instrumenter) file(name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(in.root, name))
 	if err != nil {
@@ -107,9 +108,9 @@ type walker struct {
 	name   string
 	text   []byte
 	fset   *token.FileSet
-	begins map[int]string // what goes before the byte at an offset
-	ends   map[int]string // what goes before that
-	// calculated has the operands of a calculation.
+	begins map[int]string // what precedes the byte at an offset
+	ends   map[int]string // what precedes that
+	// calculated contains the operands of a calculation.
 	calculated map[ast.Expr]bool
 }
 
@@ -130,7 +131,7 @@ func (w *walker) Visit(node ast.Node) ast.Visitor {
 		w.operands(n)
 		w.arithmetic(n)
 	case *ast.ArrayType:
-		return nil // a length must be a constant
+		return nil // a length must be constant
 	case *ast.GenDecl:
 		if n.Tok == token.CONST {
 			return nil
@@ -190,8 +191,8 @@ func (w *walker) operands(b *ast.BinaryExpr) {
 	}
 }
 
-// arithmetic mutates the result of a calculation, the outermost only. Calculations that contain a string literal, or
-// only constants, are left alone.
+// arithmetic mutates the result of a calculation, and only the outermost one. It skips calculations that contain a
+// string literal, or only constants.
 func (w *walker) arithmetic(b *ast.BinaryExpr) {
 	inner := w.calculated[b]
 	for _, side := range []ast.Expr{b.X, b.Y} {
@@ -228,7 +229,7 @@ func (w *walker) isTextOrConstant(e ast.Expr) bool {
 	return text || !names
 }
 
-// statements mutates what can be left out of a block.
+// statements mutates statements of a block that can be left out.
 func (w *walker) statements(list []ast.Stmt) {
 	for _, s := range list {
 		if !droppable(s) {
@@ -283,7 +284,7 @@ func isComparison(op token.Token) bool {
 	}
 }
 
-// callsIn reports whether e has calls or receives, which must not happen twice.
+// callsIn reports whether e contains calls or receives, which must not happen twice.
 func callsIn(e ast.Expr) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -297,11 +298,14 @@ func callsIn(e ast.Expr) (found bool) {
 	return found
 }
 
+// comment matches what is no part of the name of a mutant.
+var comment = regexp.MustCompile(`(?m)//.*$`)
+
 func (w *walker) add(k kind, n ast.Node) (id int) {
 	id = len(w.in.mutants) + 1
-	code := strings.Join(strings.Fields(w.source(n)), " ")
+	code := strings.Join(strings.Fields(comment.ReplaceAllString(w.source(n), "")), " ")
 	if len(code) > 100 {
-		code = code[:100]
+		code = strings.TrimSpace(code[:100])
 	}
 	nth := 1
 	for _, m := range w.in.mutants {
@@ -317,14 +321,14 @@ func (w *walker) source(n ast.Node) string {
 	return string(w.text[w.fset.Position(n.Pos()).Offset:w.fset.Position(n.End()).Offset])
 }
 
-// wrap puts text around a node. An outer node must be wrapped before its inner ones.
+// wrap puts text around a node. Outer nodes must be wrapped before inner ones.
 func (w *walker) wrap(n ast.Node, before, after string) {
 	begin, end := w.fset.Position(n.Pos()).Offset, w.fset.Position(n.End()).Offset
 	w.begins[begin] += before
 	w.ends[end] = after + w.ends[end]
 }
 
-// apply returns the text with everything that was put into it.
+// apply returns the text with all insertions.
 func (w *walker) apply() []byte {
 	var out bytes.Buffer
 	for i := range len(w.text) + 1 {

@@ -5,20 +5,19 @@
 //	go run ./doubt/mutate -sample 300 -seed 7      a sample
 //	go run ./doubt/mutate -files 'internal/znode'  those of some files
 //	go run ./doubt/mutate -tests '^fence$'         with the tests of some packages alone
-//	go run ./doubt/mutate -out mutants.txt         goes on where an earlier run has ended
+//	go run ./doubt/mutate -out mutants.txt         continues where an earlier run ended
 //	go run ./doubt/mutate -again mutants.txt       those that survived an earlier run
 //	go run ./doubt/mutate -unreached               lists those that no test can notice, and tries none
 //
-// All mutants are compiled into the test binaries at once, and the environment selects the active one. First each
-// test runs without a mutant, and records the mutants that would have changed a value or left out a statement. A
-// mutant runs only against these tests: those of its own package first, then those of the others, the quick ones
-// first. With -reach a later run needs to do this only for new tests, while the mutated code and the other tests are
-// the same.
+// All mutants are compiled into the test binaries at once, and the environment selects the active one. First each test
+// runs without a mutant, and records the mutants that would have changed a value or left out a statement. A mutant runs
+// only against these tests: those of its own package first, then those of the others, the quick ones first. With
+// -reach, a later run repeats this only for new tests, as long as the mutated code and the other tests are the same.
 //
-// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no statement, and
-// it runs the tests of other packages only all together for each mutant.
+// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no
+// statement, and it runs the tests of other packages only all together for each mutant.
 //
-// Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
+// Nothing on disk changes. The file equivalent.txt lists mutants that change nothing a test could see, with reasons.
 package main
 
 import (
@@ -35,7 +34,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/doubt/overlay"
 )
@@ -51,11 +49,14 @@ var runtimeSource []byte
 //go:embed equivalent.txt
 var equivalentList string
 
-// mutated are the directories whose code is mutated; the root is hold.go and its neighbours.
+// mutated are the directories whose code is mutated; the root is hold.go and its neighbors.
 var mutated = []string{
-	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
+	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
+	"internal/wire", "internal/outcome", "internal/paths", "internal/tally", "internal/ephemeral", "internal/hold",
+	"internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard", "recipes/value", "zkhttp", "zkprom",
+	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard",
+	"recipes/value", "zkhttp", "zkprom",
 }
 
 // testers are the packages whose tests may notice.
@@ -67,13 +68,11 @@ func main() {
 	tests := flag.String("tests", "", "regular `expression` of the packages whose tests run")
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
-	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
-	flag.DurationVar(&c.patience, "patience", longest, "`time` on the clock for the tests of a mutant in one process; less is quicker if mutants hang")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
 	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
-	flag.StringVar(&c.reach, "reach", "", "`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
+	flag.StringVar(&c.reach, "reach", "",
+		"`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
 	flag.BoolVar(&c.unreached, "unreached", false, "list the mutants that would change nothing in any test, and try none")
-	flag.BoolVar(&c.list, "list", false, "list the mutants and try none")
 	flag.Parse()
 	var err error
 	if c.files, err = regexp.Compile(*files); err == nil {
@@ -88,18 +87,11 @@ func main() {
 }
 
 type config struct {
-	files    *regexp.Regexp
-	tests    *regexp.Regexp
-	sample   int
-	workers  int
-	patience time.Duration
-	seed     uint64
-	out      string
-	again    string
-	reach    string
-	list     bool
-
-	unreached bool
+	files, tests      *regexp.Regexp
+	sample            int
+	seed              uint64
+	out, again, reach string
+	unreached         bool
 }
 
 func run(c config) error {
@@ -125,13 +117,7 @@ func run(c config) error {
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 		todo = todo[:min(c.sample, len(todo))]
 	}
-	if c.list {
-		for _, m := range todo {
-			fmt.Println(m)
-		}
-		return nil
-	}
-	r := &runner{root: "..", dir: dir, spec: spec, patience: c.patience}
+	r := &runner{root: "..", dir: dir, spec: spec}
 	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
 	if err := r.load(c.reach); err != nil {
 		return err
@@ -142,10 +128,10 @@ func run(c config) error {
 	if c.unreached {
 		return r.unreached(todo)
 	}
-	return r.all(todo, max(c.workers, 1), c.out)
+	return r.all(todo, c.out)
 }
 
-// instrument writes the mutated files, and returns what puts them in place.
+// instrument writes the mutated files, and returns the overlay that substitutes them.
 func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) {
 	in := &instrumenter{root: root}
 	added := map[string][]byte{"internal/mutation/mutation.go": runtimeSource}
@@ -180,7 +166,7 @@ func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) 
 	return in, spec, err
 }
 
-// equivalents returns the keys of the mutants that change nothing that a test could see.
+// equivalents returns the keys of the mutants that change nothing a test could see.
 func equivalents() (map[string]bool, error) {
 	keys := map[string]bool{}
 	for line := range strings.Lines(equivalentList) {
@@ -216,7 +202,7 @@ func earlier(out string) (map[string]string, error) {
 	return results, nil
 }
 
-// score prints how many were noticed, and which were not.
+// score prints how many mutants were noticed, and which were not.
 func score(results map[string]string) error {
 	equal, err := equivalents()
 	if err != nil {
@@ -237,6 +223,7 @@ func score(results map[string]string) error {
 		fmt.Println("NOT NOTICED", key)
 	}
 	total := noticed + len(survived)
-	fmt.Printf("%d of %d noticed (%.1f %%), %d more are equivalent\n", noticed, total, 100*float64(noticed)/float64(max(total, 1)), equivalent)
+	fmt.Printf("%d of %d noticed (%.1f %%), %d more are equivalent\n", noticed, total,
+		100*float64(noticed)/float64(max(total, 1)), equivalent)
 	return nil
 }

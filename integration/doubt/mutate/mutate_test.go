@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// module is a module with one package: a function, and a test that holds some of what it does.
+// module is a module with one package: a function, and a test that covers part of what it does.
 var module = map[string]string{
 	"go.mod": "module " + modulePath + "\n\ngo 1.25.0\n",
 	"limit.go": `package limit
@@ -59,7 +59,7 @@ func TestRunner_NoticesWhatATestHolds(t *testing.T) {
 	}
 	in, spec, err := instrument(root, dir, []string{"."})
 	require.NoError(t, err)
-	r := &runner{root: root, dir: dir, spec: spec, patience: longest}
+	r := &runner{root: root, dir: dir, spec: spec}
 	require.NoError(t, r.prepare([]string{"."}))
 	results := map[string]string{}
 	for _, m := range in.mutants {
@@ -82,7 +82,7 @@ func TestRunner_NoticesWhatATestHolds(t *testing.T) {
 		"dropped n = 0":                   ".",
 		"true n >= 10":                    ".",
 		"false n >= 10":                   ".",
-		"bound n >= 10":                   survives, // no test uses 10, which would be 10
+		"bound n >= 10":                   survives, // no test uses 10, which would give 10
 		"off 2*n - n":                     ".",
 	}, results)
 }

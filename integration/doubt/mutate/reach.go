@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// load takes over what an earlier run has measured.
+// load loads the measurements of an earlier run.
 func (r *runner) load(file string) error {
 	if file == "" {
 		return nil

@@ -36,7 +36,6 @@ type test struct {
 
 type runner struct {
 	root, dir, spec string
-	patience        time.Duration          // on the clock, with the tests of a mutant in one process
 	measured        map[string]measurement // by package and test
 	reachedBy       map[int][]test         // by mutant: the tests in which it would change something
 }
@@ -78,12 +77,12 @@ func (r *runner) prepare(pkgs []string) error {
 	return nil
 }
 
-// measure runs one test without a mutant, unless an earlier run has.
+// measure runs one test without a mutant, unless an earlier run did.
 func (r *runner) measure(t *tester, name string) error {
 	m, known := r.measured[t.pkg+" "+name]
 	if !known {
 		var err error
-		if m, err = r.watch(t, name); err != nil { // on a busy machine perhaps
+		if m, err = r.watch(t, name); err != nil { // perhaps because the machine is busy
 			if m, err = r.watch(t, name); err != nil {
 				return err
 			}
@@ -98,7 +97,7 @@ func (r *runner) measure(t *tester, name string) error {
 
 func (r *runner) watch(t *tester, name string) (measurement, error) {
 	reached := t.binary + "." + name
-	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest, longest)
+	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest)
 	if err != nil {
 		return measurement{}, fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, t.pkg, err, out)
 	}
@@ -117,15 +116,17 @@ func (r *runner) watch(t *tester, name string) (measurement, error) {
 	return m, nil
 }
 
-// tests runs some tests of a package, for at most so long on the processor and on the clock.
-func (r *runner) tests(t *tester, names []string, env string, limit, clock time.Duration) (output []byte, took time.Duration, err error) {
+// tests runs some tests of a package, within a limit of processor time.
+func (r *runner) tests(t *tester, names []string, env string, limit time.Duration) (output []byte,
+	took time.Duration, err error) {
 	pattern := "^(" + strings.Join(names, "|") + ")$"
-	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+clock.String(), "-test.run="+pattern)
+	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+longest.String(), "-test.run="+pattern)
 }
 
-// run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in
-// virtual time uses the processor too.
-func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte, took time.Duration, err error) {
+// run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
+// time uses the processor, too.
+func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte,
+	took time.Duration, err error) {
 	const limited = `ulimit -t "$0" && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", limited, fmt.Sprint(int(limit.Seconds())), t.binary}, args...)...)
 	cmd.Dir = filepath.Join(r.root, t.pkg)
@@ -135,8 +136,8 @@ func (r *runner) run(t *tester, env string, limit time.Duration, args ...string)
 	return output, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }
 
-// all tries the mutants, several at once, and prints the score.
-func (r *runner) all(todo []mutant, workers int, out string) error {
+// all tries the mutants, two at once, and prints the score.
+func (r *runner) all(todo []mutant, out string) error {
 	results, err := earlier(out)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (r *runner) all(todo []mutant, workers int, out string) error {
 		wg   sync.WaitGroup
 	)
 	next := make(chan mutant)
-	for range workers {
+	for range 2 {
 		wg.Go(func() {
 			for m := range next {
 				began := time.Now()
@@ -158,7 +159,8 @@ func (r *runner) all(todo []mutant, workers int, out string) error {
 				done++
 				results[m.key()] = result
 				errs = errors.Join(errs, note(out, result+"\t"+m.key()))
-				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed, time.Since(began).Seconds())
+				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed,
+					time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
@@ -208,7 +210,7 @@ func (r *runner) one(m mutant) (pkg, failed string) {
 			names, took = append(names, t.name), took+t.took
 			return true
 		})
-		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest), r.patience); err != nil {
+		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest)); err != nil {
 			return first.pkg, failure(out)
 		}
 	}

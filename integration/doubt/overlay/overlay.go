@@ -14,9 +14,9 @@ import (
 type Edit struct{ File, Old, New string }
 
 // Write applies the edits in order and adds the files with the given texts, all below root. It returns the argument of
-// -overlay: a file below dir. Its name has no blanks beyond those of dir, because GOFLAGS is split at blanks.
+// -overlay: a file below dir. Its name adds no spaces to those of dir, because GOFLAGS is split at spaces.
 //
-// Errors: an edit whose text is missing or occurs several times; errors of reading and writing files.
+// It returns an error if the text of an edit is missing or occurs several times, or if reading or writing a file fails.
 func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return "", err
@@ -33,7 +33,8 @@ func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string
 			}
 		}
 		if n := bytes.Count(texts[e.File], []byte(e.Old)); n != 1 {
-			return "", fmt.Errorf("%s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.File, n, e.Old)
+			return "", fmt.Errorf("%s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.File,
+				n, e.Old)
 		}
 		texts[e.File] = bytes.Replace(texts[e.File], []byte(e.Old), []byte(e.New), 1)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/doubt/overlay"
 )
 
-// Two edits of one file both count, a file is added, and the sources do not change.
+// Two edits of one file both apply, a file is added, and the sources do not change.
 func TestWrite(t *testing.T) {
 	root := t.TempDir()
 	main := "package main\n\nfunc main() { print(1, 2) }\n"
@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, main, string(unchanged))
 
-	for _, old := range []string{"3", "p"} { // missing, and twice
+	for _, old := range []string{"3", "p"} { // missing, and ambiguous
 		_, err = overlay.Write(t.TempDir(), root, []overlay.Edit{{File: "main.go", Old: old}}, nil)
 		require.ErrorContains(t, err, "adapt the edit to the code")
 	}

@@ -1,5 +1,5 @@
-// Package awake measures time without the periods in which the machine stood still, for limits in tests. A host may
-// stop a virtual machine for seconds. That is not a delay of what is measured.
+// Package awake measures time without the periods in which the machine was suspended, for limits in tests. A host may
+// stop a virtual machine for seconds, which is not a delay of what is measured.
 package awake
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// beat is how often the process looks whether it runs. If a look is late by ten beats, the machine stood still. On a busy machine, looks
-// are late by less.
+// beat is how often the process checks that it runs. If a check is late by ten beats, the machine was suspended. On a
+// machine that is merely busy, checks are late by less.
 const beat = 10 * time.Millisecond
 
 var (
@@ -20,7 +20,7 @@ var (
 type pause struct{ from, to time.Time }
 
 func init() {
-	go func() { // to the end of the process
+	go func() { // until the process ends
 		last := time.Now()
 		for range time.NewTicker(beat).C {
 			now := time.Now()
@@ -30,7 +30,7 @@ func init() {
 	}()
 }
 
-// note notes a pause if two looks are too far apart.
+// note records a pause if two checks are too far apart.
 func note(last, now time.Time) {
 	if now.Sub(last) > 10*beat {
 		mu.Lock()
@@ -48,8 +48,8 @@ func Between(from, to time.Time) time.Duration {
 	return d
 }
 
-// between returns the parts of pauses that lie between two moments. A pause that has just ended may not have been noted yet, so it
-// takes some beats.
+// between returns the parts of pauses that lie between two moments. It waits a few beats, because a pause that has just
+// ended may not have been recorded yet.
 func between(from, to time.Time) (parts []pause) {
 	time.Sleep(2 * beat)
 	mu.Lock()

@@ -9,9 +9,9 @@ import (
 
 func TestBetween(t *testing.T) {
 	mu.Lock()
-	pauses = nil // of a run before
+	pauses = nil // of an earlier run
 	mu.Unlock()
-	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) } // no moment of this process
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) } // outside the life of this process
 	note(at(10).Add(-beat), at(13))
 	note(at(20).Add(-beat), at(21))
 	for _, c := range []struct{ from, to, want int }{

@@ -18,31 +18,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// Patience is how long a test waits for a page, or for something on it, on a machine that is busy with other tests as
-// well.
+// Patience is how long a test waits for a page, or for something on it, on a machine that also runs other tests.
 const Patience = 5 * time.Minute
 
-// Tab is a page in a separate browser. A failure of the browser ends the test.
+// Tab is a page in a browser of its own. A failure of the browser ends the test.
 type Tab struct {
 	*testing.T
-	Context context.Context // for chromedp; it lives for the cleanups of the test, too
+	Context context.Context // for chromedp; it outlives the test, for its cleanups
 }
 
-// Open opens a page in Chromium, which ends with the test. The test is skipped unless REQUIRE_REAL=1.
+// Open opens a page in Chromium, and closes the browser when the test ends. The test is skipped unless REQUIRE_REAL=1.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute))...)
+	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()),
+		append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.WindowSize(1280, 900),
+			chromedp.WSURLReadTimeout(time.Minute))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	p := &Tab{t, ctx}
-	require.NoError(t, chromedp.Do(ctx)) // starts the browser, which would end with the context of an action
+	require.NoError(t, chromedp.Do(ctx)) // starts the browser, which would otherwise end with the context of an action
 	p.Do(chromedp.Navigate(url))
 	return p
 }
 
-// chromium is the path of the browser.
+// chromium returns the path of the browser.
 func chromium(t *testing.T) string {
 	t.Helper()
 	need.Asked(t, "a browser")
@@ -55,7 +56,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// Do runs actions of chromedp, for as long as patience lasts.
+// Do runs chromedp actions, for at most Patience.
 func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context, Patience)
@@ -79,7 +80,7 @@ func (p *Tab) Await(expression string) {
 	require.NoError(p, p.Poll(expression), expression)
 }
 
-// Poll waits until an expression is true. A page that has just been loaded may end a poll: the next one finds it.
+// Poll waits until an expression is true. A page that has just been loaded may abort a poll, which is then repeated.
 func (p *Tab) Poll(expression string) (err error) {
 	for range 3 {
 		_, err = chromedp.Run(p.Context, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(Patience)))
@@ -101,7 +102,7 @@ func (p *Tab) Look(width, height int64, dark bool) {
 	p.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Scheme is the name of the colours.
+// Scheme returns the name of the color scheme.
 func Scheme(dark bool) string {
 	if dark {
 		return "dark"
@@ -109,10 +110,10 @@ func Scheme(dark bool) string {
 	return "light"
 }
 
-// Seen is where the tests keep what they see: PAGE_PICTURES=directory. If it is empty, they keep nothing.
+// Seen is the directory in which tests keep screenshots: PAGE_PICTURES=directory. If it is empty, they keep none.
 var Seen = os.Getenv("PAGE_PICTURES")
 
-// Picture keeps what is seen in a directory, if one is named.
+// Picture stores a screenshot in the directory, unless it is empty.
 func (p *Tab) Picture(directory, name string) {
 	p.Helper()
 	if directory == "" {
@@ -123,9 +124,8 @@ func (p *Tab) Picture(directory, name string) {
 	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
 }
 
-// Faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast. Texts that
-// match the selector on are on a bar in the color of the first match of bar, the others on the background of a
-// parent.
+// Faint lists visible texts whose contrast is lower than readers need (WCAG: 4.5 to 1), with the contrast. Texts that
+// match the selector on are on a bar in the color of the first match of bar, the others on the background of a parent.
 func (p *Tab) Faint(on, bar string) []string {
 	p.Helper()
 	return Evaluate[[]string](p, fmt.Sprintf(faint, on, bar))

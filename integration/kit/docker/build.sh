@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds a ZooKeeper image from Debian's packages without pulling anything: a cut-down Java, ZooKeeper's jars and the
-# shared objects they need, on nothing but a shell. About 55 MB, in seconds.
+# shared objects they need, on top of just a shell. About 55 MB, in seconds.
 #
 #   integration/kit/docker/build.sh [name]        default zkrecipes/zookeeper:debian
 #
@@ -19,8 +19,8 @@ cp /bin/sleep "$root/bin/sleep"
 jlink --output "$root/opt/jre" --strip-debug --no-header-files --no-man-pages --compress=2 \
   --add-modules java.base,java.logging,java.management,java.naming,java.security.jgss,java.security.sasl,java.xml,jdk.unsupported
 
-# The jars that zookeeper.jar names in its manifest; jline is for the command line alone. The logger is the JDK's, since
-# log4j needs half a desktop.
+# The jars that zookeeper.jar names in its manifest; jline is only for the command line. The logger is the JDK's, because
+# log4j depends on half a desktop.
 jars=/usr/share/java
 (cd "$work" && jar xf "$jars/zookeeper.jar" META-INF/MANIFEST.MF)
 manifest=$(tr -d '\r' <"$work/META-INF/MANIFEST.MF" | sed -z 's/\n //g' | sed -n 's/^Class-Path: //p')
@@ -50,7 +50,7 @@ CONF
 chown -R 1000:1000 "$root/data" "$root/conf"
 chmod 1777 "$root/tmp"
 
-# ADD of an archive keeps owners, COPY would not; and the server must write into /data.
+# ADD of an archive keeps owners, which COPY would not, and the server must be able to write to /data.
 tar -C "$root" -cf "$work/rootfs.tar" .
 cp "$here/Dockerfile" "$work/Dockerfile"
 rm -rf "$root"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs Debian's Docker and starts its daemon by hand, as root, where no init system does it. Without effect if a
-# daemon answers already. The daemon stays; stop it with: kill "$(cat /var/run/docker.pid)"
+# Installs Debian's Docker and starts its daemon by hand, as root, where no init system does. It does nothing if a
+# daemon already answers. The daemon stays; stop it with: kill "$(cat /var/run/docker.pid)"
 set -euo pipefail
 
 log=${DOCKERD_LOG:-/var/log/dockerd.log}
@@ -29,7 +29,7 @@ start() {
   return 1
 }
 
-# overlay2 on a file system that has it; else vfs, which copies but works everywhere. Old kernels want old iptables.
+# overlay2 on a file system that supports it, otherwise vfs, which copies but works everywhere. Old kernels need old iptables.
 start || start --storage-driver=vfs || {
   update-alternatives --set iptables /usr/sbin/iptables-legacy >/dev/null 2>&1 || true
   start --storage-driver=vfs

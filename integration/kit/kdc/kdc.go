@@ -1,5 +1,5 @@
-// Package kdc runs a key distribution center of Kerberos for tests: MIT's, with the realm EXAMPLE.COM, on loopback.
-// It starts in a second, and needs no rights. All users of the machine may read its files, because servers may run
+// Package kdc runs a Kerberos key distribution center for tests: MIT's, with the realm EXAMPLE.COM, on loopback. It
+// starts in a second, and needs no privileges. All users of the machine may read its files, because servers may run
 // under different users.
 package kdc
 
@@ -22,7 +22,7 @@ import (
 // Realm is the realm of every center.
 const Realm = "EXAMPLE.COM"
 
-// A KDC is a key distribution center. One goroutine at a time may use it.
+// A KDC is a key distribution center. It must not be used concurrently.
 type KDC struct {
 	tb   testing.TB
 	dir  string
@@ -30,11 +30,13 @@ type KDC struct {
 	proc *exec.Cmd
 }
 
-// Start runs a center until the end of the test. If the programs are not installed, the test is skipped; with REQUIRE_REAL=1 it fails.
+// Start runs a center until the end of the test. If the programs are not installed, the test is skipped; with
+// REQUIRE_REAL=1 it fails.
 func Start(tb testing.TB) *KDC {
 	tb.Helper()
 	if _, err := exec.LookPath(program("krb5kdc")); err != nil {
-		need.Missing(tb, fmt.Sprintf("no Kerberos: %v: run apt-get install krb5-kdc krb5-admin-server krb5-user faketime", err))
+		need.Missing(tb, fmt.Sprintf("no Kerberos: %v: run apt-get install krb5-kdc krb5-admin-server krb5-user faketime",
+			err))
 	}
 	host := loopback.Block()(1)
 	ports, err := loopback.FreePorts(host, 1)
@@ -74,7 +76,7 @@ func Start(tb testing.TB) *KDC {
 	return k
 }
 
-// directory makes a directory that all users may read. Only the user of the test may read those of testing.TB.
+// directory creates a directory that all users may read. Those of testing.TB are readable only by the user of the test.
 func directory(tb testing.TB) string {
 	dir, err := os.MkdirTemp("", "kdc-") //nolint:usetesting // see above
 	check(tb, err)
@@ -83,7 +85,7 @@ func directory(tb testing.TB) string {
 	return dir
 }
 
-// program is the path of a program, which may be in a folder that users have not in their PATH.
+// program returns the path of a program, which may be in a directory that is not in the PATH of normal users.
 func program(name string) string {
 	if found, err := exec.LookPath(name); err == nil {
 		return found
@@ -91,20 +93,20 @@ func program(name string) string {
 	return filepath.Join("/usr/sbin", name)
 }
 
-func (k *KDC) write(name, text string) { check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o644)) } //nolint:gosec // see directory
+func (k *KDC) write(name, text string) {
+	check(k.tb, os.WriteFile(k.Path(name), []byte(text), 0o644)) //nolint:gosec // see directory
+}
 
-// Path is the path of a file in the folder of the center. It is removed at the end of the test.
+// Path returns the path of a file in the center's directory, which is removed at the end of the test.
 func (k *KDC) Path(name string) string { return filepath.Join(k.dir, name) }
 
-// Config is the file krb5.conf for clients.
+// Config returns the path of the clients' krb5.conf.
 func (k *KDC) Config() string { return k.Path("krb5.conf") }
-
-// Addr is where the center listens.
-func (k *KDC) Addr() string { return k.addr }
 
 func (k *KDC) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program(name), args...)
-	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+k.Path("kdc.conf"), "KRB5CCNAME=FILE:"+k.Path("nobody"))
+	cmd.Env = append(os.Environ(), "KRB5_CONFIG="+k.Config(), "KRB5_KDC_PROFILE="+k.Path("kdc.conf"),
+		"KRB5CCNAME=FILE:"+k.Path("nobody"))
 	return cmd
 }
 
@@ -131,7 +133,7 @@ func (k *KDC) Admin(commands ...string) {
 	}
 }
 
-// Keytab makes new keys of principals, and returns a new file with them. An old password is worth nothing then.
+// Keytab generates new keys for principals, and returns a new file with them. An old password no longer works.
 func (k *KDC) Keytab(name string, principals ...string) string {
 	k.tb.Helper()
 	file := k.Path(name)
@@ -143,8 +145,8 @@ func (k *KDC) Keytab(name string, principals ...string) string {
 	return file
 }
 
-// JAAS writes the file by which Java logs in as a principal whose key is in the keytab, and returns its name. The section is Server or
-// Client.
+// JAAS writes the file with which Java logs in as a principal whose key is in the keytab, and returns its name. The
+// section is Server or Client.
 func (k *KDC) JAAS(section, keytab, principal string) string {
 	k.tb.Helper()
 	name := strings.ToLower(section) + ".jaas"
@@ -160,7 +162,7 @@ func (k *KDC) JAAS(section, keytab, principal string) string {
 	return k.Path(name)
 }
 
-// Kinit brings a ticket of a principal into the credential cache, and returns the name of the cache.
+// Kinit stores a ticket of a principal in the credential cache, and returns the name of the cache.
 func (k *KDC) Kinit(name, principal, password string, args ...string) string {
 	k.tb.Helper()
 	cache := "FILE:" + k.Path(name)
@@ -168,7 +170,7 @@ func (k *KDC) Kinit(name, principal, password string, args ...string) string {
 	return cache
 }
 
-// Down ends the center, as if its machine were off.
+// Down stops the center, as if its machine were off.
 func (k *KDC) Down() {
 	if k.proc == nil {
 		return
@@ -178,7 +180,7 @@ func (k *KDC) Down() {
 	k.proc = nil
 }
 
-// Up starts the center again, with its clock moved by a time such as "+10m"; empty for the right time.
+// Up restarts the center, with its clock shifted by a time such as "+10m"; "" means the correct time.
 func (k *KDC) Up(skew string) {
 	k.tb.Helper()
 	k.Down()
@@ -201,7 +203,7 @@ func (k *KDC) Up(skew string) {
 	}
 }
 
-// Faketime returns environment variables that move the clock of a process by a time such as "+10m".
+// Faketime returns environment variables that shift the clock of a process by a time such as "+10m".
 func Faketime(tb testing.TB, skew string) []string {
 	tb.Helper()
 	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")

@@ -1,4 +1,4 @@
-// Package loopback hands out local addresses that stay free while their owner is down.
+// Package loopback assigns local addresses that stay free while their owner is down.
 package loopback
 
 import (
@@ -9,10 +9,11 @@ import (
 	"strconv"
 )
 
-// Block picks 254 loopback addresses and returns the one with the given number. No other program binds to them, not
-// even as the source of an outgoing connection, which is 127.0.0.1, so a server that was down finds its port free.
+// Block picks 254 loopback addresses, and returns a function that returns the one with a number. No other program binds
+// to them, not even as the source of an outgoing connection, which is 127.0.0.1, so a server that was down finds its
+// port free.
 func Block() func(n int) string {
-	if runtime.GOOS != "linux" { // other systems have one address
+	if runtime.GOOS != "linux" { // other systems have only one address
 		return func(int) string { return "127.0.0.1" }
 	}
 	a, b := 1+rand.IntN(254), 1+rand.IntN(254)
@@ -27,7 +28,7 @@ func FreePorts(host string, n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // after all are found, else one might be found twice
+		defer func() { _ = l.Close() }() // only after all are found, so that none is found twice
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err

@@ -13,13 +13,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Java is a program in one file, Peer.java, whose main class is Peer.
+// Java is a program in a single file, Peer.java, whose main class is Peer.
 type Java struct {
-	Product versions.Product // whose jars it needs
+	Product versions.Product // the product whose jars it needs
 	Source  string
 }
 
-// Compile compiles the program into dir, unless it exists already. If there is no compiler or no product, the test is
+// Compile compiles the program into dir, unless that was already done. Without a compiler or the product, the test is
 // skipped; with REQUIRE_REAL=1 it fails.
 func (j Java) Compile(tb testing.TB, dir string) {
 	tb.Helper()
@@ -39,9 +39,10 @@ func (j Java) Compile(tb testing.TB, dir string) {
 	}
 }
 
-// Start runs the program, compiled into dir, until the end of the test. The properties of Java, such as -Dzookeeper.server.realm=X, are
-// added to the others.
-func (j Java) Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event), properties ...string) *Peer {
+// Start runs the program, compiled into dir, until the end of the test. The given Java properties, such as
+// -Dzookeeper.server.realm=X, are added to the default ones.
+func (j Java) Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event),
+	properties ...string) *Peer {
 	tb.Helper()
 	jars, err := j.Product.ClassPath("")
 	if err != nil {

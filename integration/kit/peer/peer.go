@@ -1,5 +1,5 @@
-// Package peer runs a process with another library in it, so that its recipes and ours can meet on the same znodes. The
-// process speaks the line protocol that is described in integration/others/curator/Peer.java.
+// Package peer runs a process that uses another library, so that its recipes and ours can meet on the same znodes. The
+// process speaks the line protocol described in integration/others/curator/Peer.java.
 package peer
 
 import (
@@ -24,7 +24,7 @@ import (
 type Peer struct {
 	// Event is called with the events of loops.
 	Event func(check.Event)
-	// Revoked receives the names of the holders that are asked to release.
+	// Revoked receives the names of holders that are asked to release.
 	Revoked chan string
 
 	process *exec.Cmd
@@ -36,15 +36,16 @@ type Peer struct {
 	answers map[string]chan string
 }
 
-// ErrGone says that the process has ended.
+// ErrGone reports that the process has ended.
 var ErrGone = errors.New("the process has ended")
 
-// Start runs a program until the end of the test. It says "ready" once it is connected. If it does not, what it wrote to its
-// error output is shown.
+// Start runs a program until the end of the test. The program prints "ready" once it is connected. If it does not, its
+// standard error is shown.
 func Start(tb testing.TB, process *exec.Cmd, event func(check.Event)) *Peer {
 	tb.Helper()
 	p := &Peer{
-		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{}, process: process,
+		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}),
+		answers: map[string]chan string{}, process: process,
 	}
 	log, err := os.CreateTemp(tb.TempDir(), "peer-*.log")
 	if err != nil {
@@ -107,7 +108,7 @@ func (p *Peer) read(out io.Reader, ready chan struct{}) {
 	}
 }
 
-// Begin sends a request; the returned function waits for its answer.
+// Begin sends a request, and returns a function that waits for the answer.
 func (p *Peer) Begin(request ...any) func(context.Context) (string, error) {
 	p.mu.Lock()
 	p.tag++
@@ -139,7 +140,7 @@ func (p *Peer) Ask(ctx context.Context, request ...any) (string, error) {
 	return p.Begin(request...)(ctx)
 }
 
-// Loop begins a loop that lasts until the process is killed. If it ends before, the test fails.
+// Loop starts a loop that lasts until the process is killed. If it ends earlier, the test fails.
 func (p *Peer) Loop(tb testing.TB, request ...any) {
 	tb.Helper()
 	done := p.Begin(append([]any{"loop"}, request...)...)
@@ -150,8 +151,8 @@ func (p *Peer) Loop(tb testing.TB, request ...any) {
 	}()
 }
 
-// Kill ends the process at once.
+// Kill kills the process.
 func (p *Peer) Kill() {
-	_ = p.process.Process.Kill() // it may have ended already
+	_ = p.process.Process.Kill() // it may already have ended
 	<-p.ended
 }

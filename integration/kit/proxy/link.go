@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxFrame bounds the memory for one frame. Servers refuse requests above 1 MiB; replies may be larger.
+// maxFrame bounds the memory for one frame. Servers reject requests above 1 MiB; replies may be larger.
 const maxFrame = 64 << 20
 
-// A link is one client's connection with its connection to the server.
+// A link is a client's connection paired with its connection to the server.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
@@ -23,7 +23,7 @@ type link struct {
 }
 
 type frame struct {
-	bytes []byte // with its length
+	bytes []byte // with its length prefix
 	due   time.Time
 }
 
@@ -34,7 +34,7 @@ func (k *link) run() {
 	ways.Wait()
 }
 
-// cut ends both connections at once, even when frames are held.
+// cut ends both connections at once, even while frames are held.
 func (k *link) cut() {
 	k.once.Do(func() {
 		close(k.done)
@@ -43,15 +43,15 @@ func (k *link) cut() {
 	})
 }
 
-// forward moves frames from one side to the other until the source ends. Then it ends the other side. The end travels
-// like a frame, so a stall holds it too.
+// forward moves frames from one side to the other until the source ends, then ends the other side. The end travels like
+// a frame, so a stall holds it too.
 func (k *link) forward(from, to net.Conn, d Direction) {
 	frames := make(chan frame, 64)
 	go k.read(from, d, frames)
 	dead, first := false, true
 	for f := range frames {
 		if !k.wait(f.due, d) || dead {
-			continue // read on, so that the reader ends
+			continue // keep reading, so that the reader ends
 		}
 		pass := k.spring(f.bytes[4:], d, first)
 		first = false
@@ -91,7 +91,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// wait returns true when a frame may pass: its delay is over and its direction open. It returns false after a cut.
+// wait returns true when a frame may pass: its delay is over and its direction is open. It returns false after a cut.
 func (k *link) wait(due time.Time, d Direction) bool {
 	if left := time.Until(due); left > 0 {
 		select {
@@ -113,8 +113,8 @@ func (k *link) wait(due time.Time, d Direction) bool {
 	}
 }
 
-// spring applies the traps to a frame, which may be the first of its direction. False means: cut the connection and do not
-// forward the frame.
+// spring applies the traps to a frame, which may be the first one in its direction. If it returns false, the connection
+// must be cut and the frame dropped.
 func (k *link) spring(payload []byte, d Direction, first bool) bool {
 	switch {
 	case first: // it opens the session, and has no header

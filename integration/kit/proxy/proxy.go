@@ -1,8 +1,8 @@
-// Package proxy is a TCP proxy between ZooKeeper clients and a server. It breaks connections on command: cut, refuse,
-// stall in either direction, delay, or lose one chosen request or reply.
+// Package proxy is a TCP proxy between ZooKeeper clients and a server. It breaks connections on command: it can cut,
+// refuse, stall in either direction, delay, or lose one chosen request or reply.
 //
-// It knows frames, so a fault falls between requests and never inside one. One proxy is one network path. Give each
-// client its own proxy to partition clients separately. Four-letter words and TLS do not pass.
+// It understands frames, so a fault falls between requests and never inside one. One proxy is one network path. To
+// partition clients separately, give each its own proxy. Four-letter words and TLS do not pass.
 package proxy
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/loopback"
 )
 
-// A Direction is one way through the proxy.
+// A Direction is one direction through the proxy.
 type Direction int
 
 // The directions; Both is their union.
@@ -56,7 +56,7 @@ func Start(tb testing.TB, upstream string) *Proxy {
 	return p
 }
 
-// Open is Start for programs: the caller closes the proxy.
+// Open is Start for programs, which must close the proxy.
 func Open(upstream string) (*Proxy, error) {
 	p := &Proxy{
 		upstream: upstream,
@@ -76,19 +76,19 @@ func closedChan() chan struct{} {
 	return c
 }
 
-// Addr is the address for clients.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr
 }
 
-// Refuse refuses new connections, as a host without a server does. Existing connections stay.
+// Refuse refuses new connections, like a host without a server. Existing connections stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		_ = p.listener.Close() // an error would only say that it is closed
+		_ = p.listener.Close() // an error would only report that it is closed
 		p.listener = nil
 	}
 }
@@ -116,13 +116,13 @@ func (p *Proxy) serve(l net.Listener) {
 	for {
 		client, err := l.Accept()
 		if err != nil {
-			return // Refuse or Close
+			return // refused or closed
 		}
 		p.running.Go(func() { p.connect(l, client) })
 	}
 }
 
-// connect makes a link for a client that l has accepted. Refuse and Cut also reach links that are not complete yet.
+// connect creates a link for a client that l has accepted. Refuse and Cut also reach links that are not yet complete.
 func (p *Proxy) connect(l net.Listener, client net.Conn) {
 	p.mu.Lock()
 	refused, cuts := p.listener != l, p.cuts
@@ -161,14 +161,14 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Stall holds everything in direction d, including the end of a connection. Connections stay open, and clients can
-// make new ones. It acts like a network that loses packets: neither side notices.
+// Stall holds everything in direction d, including the end of a connection. Connections stay open, and clients can make
+// new ones. It acts like a network that loses packets: neither side notices.
 func (p *Proxy) Stall(d Direction) {
 	p.each(d, func(l *lane) {
 		select {
 		case <-l.open:
 			l.open = make(chan struct{})
-		default: // stalled already
+		default: // already stalled
 		}
 	})
 }
@@ -185,7 +185,7 @@ func (p *Proxy) Heal() {
 	})
 }
 
-// Delay delays each frame in direction d that arrives from now on.
+// Delay delays each frame that arrives in direction d from now on.
 func (p *Proxy) Delay(d Direction, by time.Duration) { p.each(d, func(l *lane) { l.delay = by }) }
 
 func (p *Proxy) each(d Direction, change func(*lane)) {
@@ -204,14 +204,14 @@ func (p *Proxy) lane(d Direction) lane {
 	return *p.lanes[d]
 }
 
-// Conns is the number of connections that are open on either side.
+// Conns returns the number of connections that are open on either side.
 func (p *Proxy) Conns() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.links)
 }
 
-// Close cuts all connections and waits until the proxy has ended.
+// Close cuts all connections, and waits until the proxy has ended.
 func (p *Proxy) Close() {
 	p.Refuse()
 	p.mu.Lock()
@@ -223,7 +223,7 @@ func (p *Proxy) Close() {
 
 func reset(c net.Conn) error {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // Close then resets the connection
+		_ = tcp.SetLinger(0) // makes Close reset the connection
 	}
 	return c.Close()
 }

@@ -39,7 +39,7 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 	dial(t, p) // a new connection is accepted
 }
 
-// Refuse and Cut together also reach a client that was accepted just before. Otherwise a partition would miss a
+// Refuse followed by Cut also reaches a client that was accepted just before. Otherwise a partition would miss a
 // connection.
 func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 	_, p := setup(t)
@@ -48,7 +48,7 @@ func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 		dialed := make(chan net.Conn, dials)
 		for range dials {
 			go func() {
-				c, _ := net.Dial("tcp", p.Addr()) // nil if it is refused
+				c, _ := net.Dial("tcp", p.Addr()) // nil if refused
 				dialed <- c
 			}()
 		}
@@ -61,7 +61,7 @@ func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 				open = append(open, c)
 			}
 		}
-		time.Sleep(2 * time.Millisecond) // for a connection that is still on its way
+		time.Sleep(2 * time.Millisecond) // for a connection that is still being made
 		eventually(t, func() bool { return p.Conns() == 0 })
 		for _, c := range open {
 			_ = c.Close()
@@ -181,7 +181,7 @@ func TestTrap_PicksByOperationPathAndCount(t *testing.T) {
 		t.Errorf("server saw the dropped request")
 	}
 	c = dial(t, p)
-	c.send(5, 19, "/lock/d") // a trap acts once
+	c.send(5, 19, "/lock/d") // a trap acts only once
 	c.expect(5)
 }
 
@@ -230,7 +230,7 @@ func TestTrap_HoldReplyHoldsWhatIsBehindToo(t *testing.T) {
 func TestTrap_HoldsTheReplyToAConnectRequest(t *testing.T) {
 	peer, p := setup(t)
 	trap := p.Trap(proxy.Match{Ops: []int32{proxy.Connect}}, proxy.HoldReply)
-	other := p.Trap(proxy.Match{}, proxy.DropRequest) // it is for requests with a header
+	other := p.Trap(proxy.Match{}, proxy.DropRequest) // this one is for requests with a header
 	dialed := make(chan *client)
 	go func() { dialed <- dial(t, p) }()
 	wait(t, trap)

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// An Action is what happens to the trapped request.
+// An Action is what happens to a trapped request.
 type Action int
 
-// The actions. Except for HoldReply, the proxy cuts the connection, and the client cannot know which action it was.
+// The actions. Except for HoldReply, the proxy cuts the connection, and the client cannot tell the actions apart.
 const (
 	DropRequest Action = iota // the server never sees it
 	DropReply                 // the server executes it, and the reply is lost
 	HoldReply                 // the reply, and everything behind it on that connection, waits for Release
 )
 
-// Creates are the opcodes that make a node: create, create2, createContainer, createTTL.
+// Creates are the opcodes that create a node: create, create2, createContainer, createTTL.
 var Creates = []int32{1, 15, 19, 21}
 
 // Connect is the opcode of the request that opens or resumes a session.
@@ -27,7 +27,7 @@ const Connect int32 = -10
 // A Match selects one request among all that pass.
 type Match struct {
 	Ops  []int32 // opcodes; none means any but Connect
-	Path string  // that the path contains; empty means any, also none
+	Path string  // a part of the path; empty matches any request, with or without a path
 	Nth  int     // of those that match, counted from 1; 0 means the first
 }
 
@@ -35,7 +35,7 @@ type Match struct {
 type Trap struct {
 	match    Match
 	action   Action
-	seen     int // guarded by proxy.mu, as match
+	seen     int // guarded by proxy.mu, like match
 	sprung   chan struct{}
 	released chan struct{}
 	release  sync.Once
@@ -50,14 +50,15 @@ func (p *Proxy) Trap(m Match, a Action) *Trap {
 	return t
 }
 
-// Disarm removes the traps that have not acted.
+// Disarm removes the traps that have not acted yet.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.traps = nil
 }
 
-// Wait returns when the trap has acted: for DropRequest the connection is cut, for the others the server has replied.
+// Wait returns when the trap has acted: for DropRequest once the connection is cut, for the others once the server has
+// replied.
 func (t *Trap) Wait(ctx context.Context) error {
 	select {
 	case <-t.sprung:
@@ -133,7 +134,7 @@ func (k *link) answer(xid int32) bool {
 	}
 }
 
-// pick counts a request and removes the trap that matches it. The caller holds p.mu.
+// pick counts a request, and removes the trap that matches it. The caller holds p.mu.
 func (p *Proxy) pick(op int32, path string) *Trap {
 	var hit *Trap
 	for _, t := range p.traps {
@@ -149,7 +150,7 @@ func (p *Proxy) pick(op int32, path string) *Trap {
 	return hit
 }
 
-// requestPath is the path in the body of a request. Many operations begin with it.
+// requestPath returns the path in the body of a request. Many operations begin with it.
 func requestPath(op int32, body []byte) string {
 	switch op {
 	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 17, 18, 19, 20, 21, 104, 106:

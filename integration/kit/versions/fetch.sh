@@ -1,12 +1,13 @@
 #!/bin/bash
-# Fetches releases of ZooKeeper, Curator, Spring Cloud Zookeeper, Kafka and Helix, and tests of their own, into cache/, with Maven, and compares every file with its checksum.
+# Fetches releases of ZooKeeper, Curator, Spring Cloud Zookeeper, Kafka and Helix, with some of their own tests, into
+# cache/ with Maven, and verifies the checksum of every file.
 #
 #   fetch.sh                          the releases that .ci/run needs
-#   fetch.sh all                      every release that has its checksums in sums/
+#   fetch.sh all                      every release with checksums in sums/
 #   fetch.sh zookeeper-3.9.5 ...      these
-#   fetch.sh --add zookeeper-3.9.5    writes the checksums of a release that is new here
+#   fetch.sh --add zookeeper-3.9.5    writes the checksums of a new release
 #
-# A release that is in the cache and has the right checksums is not fetched again.
+# A release in the cache that has the right checksums is not fetched again.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")"
@@ -16,7 +17,7 @@ default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 discovery-5.9.0 curatorte
 
 sums() { (cd "$1" && sha256sum -- *.*); }
 
-# download copies the files of release $1 into folder $2.
+# download copies the files of release $1 into directory $2.
 download() {
   local attempt
   for attempt in 1 2 3; do
@@ -45,7 +46,7 @@ fetch() {
   accept "$release"
 }
 
-# accept moves what was downloaded to its place in the cache, if its checksums are right.
+# accept moves a download to its place in the cache if its checksums are right.
 accept() {
   local release=$1 dir=cache/$1 expected=sums/$1
   if ! sums "$dir.new" | diff "$expected" - >&2; then

@@ -1,5 +1,5 @@
 // Package versions finds the releases of ZooKeeper and Curator that the tests run: Debian's packages, and those that
-// fetch.sh has brought into the cache.
+// fetch.sh has put into the cache.
 package versions
 
 import (
@@ -11,20 +11,21 @@ import (
 	"strings"
 )
 
-// A Product is a set of jars that is released together. Its value is how the cache names it.
+// A Product is a set of jars that are released together. Its value is its name in the cache.
 type Product string
 
-// The products. An environment variable chooses the release of each: ZKRECIPES_ZOOKEEPER, ZKRECIPES_CURATOR, ZKRECIPES_DISCOVERY.
+// The products. An environment variable selects the release of each: ZKRECIPES_ZOOKEEPER, ZKRECIPES_CURATOR,
+// ZKRECIPES_DISCOVERY.
 const (
 	ZooKeeper Product = "zookeeper"
 	Curator   Product = "curator"
 	Discovery Product = "discovery" // of Curator, with Spring Cloud Zookeeper; Debian has none
 )
 
-// Debian names the release that Debian packages: ZooKeeper 3.8.0 with security fixes, Curator 5.4.0.
+// Debian is the release that Debian packages: ZooKeeper 3.8.0 with security fixes, Curator 5.4.0.
 const Debian = "debian"
 
-// ErrNotInstalled says how to get a release.
+// ErrNotInstalled explains how to get a release.
 var ErrNotInstalled = errors.New("not installed: run integration/kit/versions/fetch.sh (needs Maven), or " +
 	"apt-get install zookeeper libcurator-recipes-java default-jdk-headless")
 
@@ -34,10 +35,10 @@ var debianJars = map[Product][]string{
 	Curator:   {"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-jdk14"},
 }
 
-// ClassPath returns the Java class path of a release. The release is "debian", a number such as "3.9.5", or the beginning
-// of a number, such as "3.9", which stands for the newest such release in the cache. If release is empty, the environment
-// variable of the product chooses. Without that, it is the newest release in the cache, or Debian's if the cache is empty.
-// If the release is not installed, the error matches ErrNotInstalled.
+// ClassPath returns the Java class path of a release: "debian", a number such as "3.9.5", or a prefix of a number, such
+// as "3.9", which selects the newest such release in the cache. If release is empty, the environment variable of the
+// product selects it. If that is not set either, it is the newest release in the cache, or Debian's if the cache is
+// empty. If the release is not installed, the error matches ErrNotInstalled.
 func (p Product) ClassPath(release string) (string, error) {
 	variable := "ZKRECIPES_" + strings.ToUpper(string(p))
 	if release == "" {
@@ -72,7 +73,7 @@ func (p Product) debian() (string, error) {
 	return strings.Join(jars, ":"), nil
 }
 
-// cached is the folder of the newest release in the cache whose number is release or begins with it; "" if there is none.
+// cached returns the directory of the newest release in the cache whose number is release or begins with it, or "".
 func (p Product) cached(release string) string {
 	_, here, _, _ := runtime.Caller(0)
 	folders, err := filepath.Glob(filepath.Join(filepath.Dir(here), "cache", string(p)+"-[0-9]*[0-9]"))
@@ -80,7 +81,7 @@ func (p Product) cached(release string) string {
 		return ""
 	}
 	newest := ""
-	for _, dir := range folders { // sorted by name, which sorts numbers below ten
+	for _, dir := range folders { // sorted by name, which is correct for numbers below ten
 		number := strings.TrimPrefix(filepath.Base(dir), string(p)+"-")
 		if release == "" || number == release || strings.HasPrefix(number, release+".") {
 			newest = dir

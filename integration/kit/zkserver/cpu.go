@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// CPU is the processor time that a process has used so far; 0 on systems without /proc.
+// CPU returns the processor time that a process has used so far, or 0 on systems without /proc.
 func CPU(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A process that has been reaped takes no signal, and the goroutine that reaped it may not have said so yet.
+// A process that has been reaped cannot be signaled, and the goroutine that reaped it may not have reported that yet.
 func TestKill_OfAProcessThatHasJustBeenReaped(t *testing.T) {
 	s := &Server{proc: exec.Command("true"), ended: make(chan struct{})}
 	assert.NoError(t, s.proc.Run())
@@ -18,7 +18,7 @@ func TestKill_OfAProcessThatHasJustBeenReaped(t *testing.T) {
 	assert.False(t, s.Running())
 }
 
-// A server that has had little processor time is only slow: the machine is loaded.
+// A server that has had little processor time is merely slow: the machine is loaded.
 func TestTooLong(t *testing.T) {
 	for _, tt := range []struct {
 		passed, cpu time.Duration

@@ -12,10 +12,10 @@ import (
 )
 
 // firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids,
-// because the rules of Isolate name addresses too.
+// because the rules of Isolate include addresses.
 const firstUser = 61001
 
-// peer is what a member of an ensemble has and a standalone server has not.
+// peer is what distinguishes a member of an ensemble from a standalone server.
 type peer struct {
 	id       int
 	quorum   int // port on which the leader accepts followers
@@ -47,7 +47,7 @@ func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 	return e
 }
 
-// OpenEnsemble is StartEnsemble for programs. The caller closes the ensemble.
+// OpenEnsemble is StartEnsemble for programs, which must close the ensemble.
 func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 	cfg := newConfig(opts)
 	if cfg.ownUsers && os.Geteuid() != 0 {
@@ -106,7 +106,7 @@ func (e *Ensemble) launch() error {
 	return nil
 }
 
-// Addr is the connect string that names all servers.
+// Addr returns the connect string that names all servers.
 func (e *Ensemble) Addr() string {
 	addrs := make([]string, len(e.Servers))
 	for i, s := range e.Servers {
@@ -115,12 +115,12 @@ func (e *Ensemble) Addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// Leader waits until one server leads and returns it.
+// Leader waits until one server leads, and returns it.
 func (e *Ensemble) Leader() (*Server, error) {
 	return e.await("leads", func(s *Server) bool { return s.is("leader") })
 }
 
-// Follower waits until one server follows and returns it.
+// Follower waits until one server follows, and returns it.
 func (e *Ensemble) Follower() (*Server, error) {
 	return e.await("follows", func(s *Server) bool { return s.is("follower") })
 }
@@ -141,8 +141,8 @@ func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
 	return nil, fmt.Errorf("no server %s after %v", what, most)
 }
 
-// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may continue to
-// serve until it notices.
+// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may keep serving
+// until it notices.
 func (e *Ensemble) WaitReady() error {
 	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		leaders := 0

@@ -48,7 +48,7 @@ func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
 	must(t, e.WaitReady())
 }
 
-// An isolated follower keeps serving for a while, and its clients notice nothing. Then it stops, and returns later.
+// An isolated follower keeps serving for a while, and its clients notice nothing. Then it stops, and comes back later.
 func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	e := isolatable(t, 3)
 	follower, err := e.Follower()
@@ -74,10 +74,10 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	t.Logf("back %v after healing", time.Since(start))
 }
 
-// A follower can keep serving a session that the leader has expired. This is why liveness is hard to prove. An
+// A follower can keep serving a session that the leader has expired, which is why liveness is hard to prove. An
 // isolated follower does not accept a client again, so the victim must not lose its connection. go-zookeeper abandons
-// it after two thirds of the session timeout without a byte: the timeout is long enough for a machine that stands
-// still for two seconds.
+// it after two thirds of the session timeout without a byte, so the timeout is long enough for a machine that is
+// suspended for two seconds.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	const timeout = 4 * time.Second
 	e := isolatable(t, 3, zkserver.WithSyncLimit(40))

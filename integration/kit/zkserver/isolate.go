@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// Isolates reports whether servers can be isolated on this machine. With REQUIRE_REAL=1 it ends the test if not.
+// Isolates reports whether servers can be isolated on this machine. If not, it ends the test when REQUIRE_REAL=1.
 func Isolates(tb testing.TB) bool {
 	tb.Helper()
 	_, err := exec.LookPath("iptables")
@@ -39,11 +39,11 @@ func (e *Ensemble) Isolate(s *Server) error {
 	return nil
 }
 
-// Mute drops every packet that one server sends to another, but not those of the opposite direction. The deaf server opens no
-// new connections to the mute one. Otherwise it is like Isolate.
+// Mute drops every packet that one server sends to another, but not those in the opposite direction. The deaf server
+// opens no new connections to the mute one. Otherwise it is like Isolate.
 //
-// A rule recognises a packet by the user that sends it and by the ports of the ensemble. Connections that the deaf server has
-// opened before are recognised by their local ports, which /proc/net/tcp lists for each user.
+// A rule recognizes a packet by the user that sends it and by the ports of the ensemble. Connections that the deaf
+// server opened earlier are recognized by their local ports, which /proc/net/tcp lists for each user.
 func (e *Ensemble) Mute(mute, deaf *Server) error {
 	if mute.uid == 0 {
 		return errors.New("isolate: servers share a user, start them WithOwnUsers")
@@ -122,7 +122,7 @@ func openedBy(uid int) (map[string][]int, error) {
 	return opened, nil
 }
 
-// endpoint parses an address in the form of /proc/net/tcp: 0100007F:0050 is 127.0.0.1:80.
+// endpoint parses an address in the format of /proc/net/tcp: 0100007F:0050 is 127.0.0.1:80.
 func endpoint(text string) (netip.AddrPort, error) {
 	var ip, port uint32
 	if _, err := fmt.Sscanf(text, "%08X:%04X", &ip, &port); err != nil {

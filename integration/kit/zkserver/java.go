@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/versions"
 )
 
-// classPath finds the jars of a release, see WithRelease. If the caller requests no release, ZOOKEEPER_HOME comes
-// first.
+// classPath finds the jars of a release; see WithRelease. If the caller requests no release, ZOOKEEPER_HOME takes
+// precedence.
 func classPath(release string) (string, error) {
 	if _, err := exec.LookPath(javaCommand("java")); err != nil {
 		return "", fmt.Errorf("java is %w: %w", versions.ErrNotInstalled, err)
@@ -26,7 +26,7 @@ func classPath(release string) (string, error) {
 	return filepath.Join(home, "conf") + ":" + filepath.Join(home, "lib", "*"), nil
 }
 
-// javaCommand is a program in JAVA_HOME, or, if that is not set, on PATH.
+// javaCommand returns a program in JAVA_HOME or, if that is not set, in PATH.
 func javaCommand(name string) string {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
 		return filepath.Join(home, "bin", name)

@@ -16,7 +16,6 @@ type config struct {
 	minSession time.Duration // 0: two ticks
 	maxSession time.Duration // 0: twenty ticks
 	syncLimit  int
-	dir        string
 	ownUsers   bool
 	reconfig   bool
 	properties []string
@@ -26,17 +25,18 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	cfg := config{tick: 500 * time.Millisecond, syncLimit: 5, dir: memoryDir()}
+	cfg := config{tick: 500 * time.Millisecond, syncLimit: 5}
 	for _, opt := range opts {
 		opt(&cfg)
 	}
 	return cfg
 }
 
-// zooCfg is the part of zoo.cfg that all servers share.
+// zooCfg returns the part of zoo.cfg that all servers share.
 func (c config) zooCfg() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "tickTime=%d\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n", c.tick.Milliseconds())
+	fmt.Fprintf(&b, "tickTime=%d\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+		c.tick.Milliseconds())
 	if c.minSession > 0 {
 		fmt.Fprintf(&b, "minSessionTimeout=%d\n", c.minSession.Milliseconds())
 	}
@@ -53,15 +53,16 @@ func (c config) zooCfg() string {
 	return b.String()
 }
 
-// WithRelease chooses the release of ZooKeeper: "debian", a number such as "3.9.5", or "3.9" for the newest 3.9 that
-// versions/fetch.sh has fetched. Without it, ZOOKEEPER_HOME chooses, then ZKRECIPES_ZOOKEEPER, which takes the same
-// names, then the newest release available.
+// WithRelease selects the release of ZooKeeper: "debian", a number such as "3.9.5", or "3.9" for the newest 3.9 that
+// versions/fetch.sh has fetched. Without it, ZOOKEEPER_HOME selects it, then ZKRECIPES_ZOOKEEPER, which accepts the
+// same names, then the newest release available.
 func WithRelease(name string) Option { return func(c *config) { c.release = name } }
 
-// WithTickTime sets tickTime (default 500 ms). Session timeouts are 2 to 20 ticks unless WithSessionTimeouts says otherwise.
+// WithTickTime sets tickTime (default 500 ms). Session timeouts are 2 to 20 ticks unless WithSessionTimeouts overrides
+// that.
 func WithTickTime(d time.Duration) Option { return func(c *config) { c.tick = d } }
 
-// WithSessionTimeouts sets the shortest and the longest session timeout that the server grants; 0 keeps its default.
+// WithSessionTimeouts sets the shortest and the longest session timeout that the server grants; 0 keeps the default.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return func(c *config) { c.minSession, c.maxSession = shortest, longest }
 }
@@ -71,11 +72,9 @@ func WithContainerCheck(d time.Duration) Option {
 	return WithProperty("znode.container.checkIntervalMs", fmt.Sprint(d.Milliseconds()))
 }
 
-// WithSyncLimit sets after how many silent ticks a leader drops a follower, and a follower its leader (default 5).
+// WithSyncLimit sets the number of silent ticks after which a leader drops a follower, and a follower its leader
+// (default 5).
 func WithSyncLimit(ticks int) Option { return func(c *config) { c.syncLimit = ticks } }
-
-// WithDir sets where data directories are made (default /dev/shm, which is fast; without one, the temporary directory).
-func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
 func WithProperty(name, value string) Option {
@@ -87,7 +86,8 @@ func WithSetting(name, value string) Option {
 	return func(c *config) { c.settings = append(c.settings, name+"="+value) }
 }
 
-// WithJVM adds options of the Java machine. The defaults suit tests: a small heap and the compiler that starts fast.
+// WithJVM adds options for the Java virtual machine. The defaults suit tests: a small heap and the compiler that starts
+// fast.
 func WithJVM(options ...string) Option {
 	return func(c *config) { c.jvm = append(c.jvm, options...) }
 }
@@ -100,6 +100,7 @@ func WithEnv(variables ...string) Option {
 // WithOwnUsers runs each member of an ensemble under a different user id, for Isolate. It needs root.
 func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
 
+// memoryDir returns the parent of data directories: /dev/shm, which is fast, or the temporary directory without it.
 func memoryDir() string {
 	const shm = "/dev/shm"
 	if info, err := os.Stat(shm); err == nil && info.IsDir() {

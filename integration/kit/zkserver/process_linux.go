@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// processAttr makes the kernel end the server when the test process ends, and sets the user id, unless it is 0.
+// processAttr makes the kernel kill the server when the test process ends, and sets the user id unless it is 0.
 func processAttr(uid int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != 0 {
@@ -17,7 +17,7 @@ func processAttr(uid int) *syscall.SysProcAttr {
 	return attr
 }
 
-// stopped reports whether all threads of a process have stopped. After SIGSTOP, a thread may run on for a moment.
+// stopped reports whether all threads of a process have stopped. After SIGSTOP, a thread may keep running for a moment.
 func stopped(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -11,20 +11,21 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// superUser may do everything on the servers that run WithReconfig, as "digest".
+// superUser may do anything on servers that run WithReconfig, under the scheme "digest".
 const superUser = "super:secret"
 
-// WithReconfig lets Join and Leave change an ensemble while it runs.
+// WithReconfig allows Join and Leave to change an ensemble while it runs.
 func WithReconfig() Option {
-	hash := sha1.Sum([]byte(superUser)) // what ZooKeeper takes by default
-	digest := WithProperty("zookeeper.DigestAuthenticationProvider.superDigest", "super:"+base64.StdEncoding.EncodeToString(hash[:]))
+	hash := sha1.Sum([]byte(superUser)) // ZooKeeper's default
+	digest := WithProperty("zookeeper.DigestAuthenticationProvider.superDigest",
+		"super:"+base64.StdEncoding.EncodeToString(hash[:]))
 	return func(c *config) {
 		c.reconfig = true
 		digest(c)
 	}
 }
 
-// member is the line of a configuration that names the server.
+// member returns the line of a configuration that defines the server.
 func (s *Server) member() string {
 	line := fmt.Sprintf("server.%d=%s:%d:%d", s.peer.id, s.host, s.peer.quorum, s.peer.election)
 	if s.cfg.reconfig {
@@ -33,7 +34,7 @@ func (s *Server) member() string {
 	return line
 }
 
-// Join starts another server and makes it a member of the ensemble, which runs WithReconfig.
+// Join starts another server and makes it a member of the ensemble, which must run WithReconfig.
 func (e *Ensemble) Join() (*Server, error) {
 	var members strings.Builder
 	for _, s := range e.Servers {
@@ -45,7 +46,7 @@ func (e *Ensemble) Join() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until it is a member it must not vote, so it begins as an observer.
+	// It must not vote until it is a member, so it starts as an observer.
 	members.WriteString(strings.Replace(s.member(), ":participant;", ":observer;", 1) + "\n")
 	if err := s.configure(members.String()); err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func (e *Ensemble) Join() (*Server, error) {
 	return s, e.WaitReady()
 }
 
-// Leave removes a server from the members of the ensemble. It goes on to serve, without a vote, until it is stopped.
+// Leave removes a server from the members of the ensemble. The server keeps serving, without a vote, until it is
+// stopped.
 func (e *Ensemble) Leave(s *Server) error {
 	if err := e.reconfigure(nil, []string{fmt.Sprint(s.peer.id)}); err != nil {
 		return err
@@ -67,7 +69,8 @@ func (e *Ensemble) Leave(s *Server) error {
 	return e.WaitReady()
 }
 
-// reconfigure changes the members. It tries until the servers that join have caught up. To repeat a change that was made is no error.
+// reconfigure changes the members. It retries until the servers that join have caught up. Repeating a change that was
+// already made is not an error.
 func (e *Ensemble) reconfigure(joining, leaving []string) error {
 	var addresses []string
 	for _, s := range e.Servers {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// Three servers are replaced one by one, the leader last. What the configuration names in the end are the other three, and a client of
-// theirs finds what was written before.
+// Three servers are replaced one by one, the leader last. In the end the configuration names the other three, and a
+// client of theirs finds what was written before.
 func TestEnsemble_ServersReplaced(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithReconfig())
 	before := connect(t, e.Addr(), 10*time.Second)

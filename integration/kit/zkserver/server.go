@@ -1,9 +1,9 @@
-// Package zkserver runs real ZooKeeper servers for tests, one or an ensemble. Tests can kill, pause, restart and isolate
-// them.
+// Package zkserver runs real ZooKeeper servers for tests, one or an ensemble. Tests can kill, pause, restart and
+// isolate them.
 //
-// The server is a child process that starts in about a second. WithRelease chooses its release. If
-// ZKRECIPES_SERVERS (host:port,…) is set, tests use those servers as they are, and no server is started. A test that needs
-// other settings, or finds no server, is skipped; with REQUIRE_REAL=1 it fails.
+// A server is a child process that starts in about a second. WithRelease selects its release. If ZKRECIPES_SERVERS
+// (host:port,…) is set, tests use those servers as they are, and no server is started. A test that needs other
+// settings, or finds no server, is skipped; with REQUIRE_REAL=1 it fails.
 package zkserver
 
 import (
@@ -25,17 +25,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// limit is how long a start may take on a free machine. most is how long a loaded machine may take for a start, an end or an election.
+// limit is how long a start may take on an idle machine. most is how long a start, an end or an election may take on a
+// loaded one.
 const (
 	limit = 30 * time.Second
 	most  = 6 * limit
 )
 
-// ErrExternal is the error of a method that works only on a server that this package has started.
+// ErrExternal is the error of methods that work only on servers started by this package.
 var ErrExternal = errors.New("server that is not ours: unset ZKRECIPES_SERVERS to have one started")
 
-// A Server is one ZooKeeper process. Its address and its data outlive the process, so that Restart finds them again.
-// One goroutine at a time may use it.
+// A Server is one ZooKeeper process. Its address and its data outlive the process, so that Restart finds them again. It
+// must not be used concurrently.
 type Server struct {
 	cfg  config
 	host string // each has a different loopback address
@@ -46,8 +47,8 @@ type Server struct {
 	cp   string // Java class path
 	uid  int    // of the process; 0 for the user of the test
 
-	peer    peer   // its id is 0 if the server is standalone
-	members string // what zoo.cfg says of the ensemble
+	peer    peer   // its id is 0 for a standalone server
+	members string // the lines of zoo.cfg about the ensemble
 
 	proc     *exec.Cmd
 	ended    chan struct{} // closed when proc has been reaped
@@ -64,7 +65,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Open is Start for programs. The caller closes the server.
+// Open is Start for programs, which must close the server.
 func Open(opts ...Option) (*Server, error) {
 	if addrs := os.Getenv("ZKRECIPES_SERVERS"); addrs != "" {
 		if len(opts) > 0 {
@@ -85,7 +86,7 @@ func Open(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// require ends a test that has no server. It skips the test, or fails it with REQUIRE_REAL=1.
+// require ends a test that has no server: it skips the test, or fails it with REQUIRE_REAL=1.
 func require(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
@@ -109,7 +110,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, host: host, port: ports[0], main: main, cp: cp}
 	s.peer = peer{quorum: ports[1], election: ports[2]}
-	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
+	if s.dir, err = os.MkdirTemp(memoryDir(), "zookeeper-"); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if s.log, err = os.CreateTemp("", "zookeeper-*.log"); err != nil {
@@ -118,7 +119,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	return s, nil
 }
 
-// configure makes the directory of the server. An ensemble adds the lines in members to zoo.cfg.
+// configure creates the directory of the server. An ensemble adds the lines in members to zoo.cfg.
 func (s *Server) configure(members string) error {
 	data := filepath.Join(s.dir, "data")
 	if err := os.Mkdir(data, 0o750); err != nil {
@@ -143,13 +144,13 @@ func (s *Server) configure(members string) error {
 
 func (s *Server) writeConfig() error {
 	cfg := fmt.Sprintf("dataDir=%s\n%s%s", filepath.Join(s.dir, "data"), s.cfg.zooCfg(), s.members)
-	if !s.cfg.reconfig { // else the members say it
+	if !s.cfg.reconfig { // otherwise members contains it
 		cfg += fmt.Sprintf("clientPort=%d\nclientPortAddress=%s\n", s.port, s.host)
 	}
 	return os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640)
 }
 
-// Addr is the host:port that clients connect to.
+// Addr returns the host:port that clients connect to.
 func (s *Server) Addr() string {
 	if s.external != "" {
 		return s.external
@@ -160,7 +161,7 @@ func (s *Server) Addr() string {
 // Ours reports whether this package started the server. If not, it cannot be killed, paused or restarted.
 func (s *Server) Ours() bool { return s.external == "" }
 
-// Log is the file that the server writes its log to.
+// Log returns the file that the server logs to.
 func (s *Server) Log() string {
 	if s.log == nil {
 		return ""
@@ -168,7 +169,7 @@ func (s *Server) Log() string {
 	return s.log.Name()
 }
 
-// Data is the directory of its snapshots and of its log of transactions; empty if the server is not ours.
+// Data returns the directory of its snapshots and transaction logs, or "" if the server is not ours.
 func (s *Server) Data() string {
 	if s.external != "" {
 		return ""
@@ -176,8 +177,8 @@ func (s *Server) Data() string {
 	return filepath.Join(s.dir, "data")
 }
 
-// Configure changes what the configuration says, as an operator does before a restart. A server that runs WithReconfig
-// keeps its configuration itself.
+// Configure changes the configuration, as an operator does before a restart. It returns an error for a server that runs
+// WithReconfig, which maintains its configuration itself.
 func (s *Server) Configure(opts ...Option) error {
 	if s.cfg.reconfig {
 		return errors.New("configure: the server keeps its configuration itself: start it without WithReconfig")
@@ -188,7 +189,8 @@ func (s *Server) Configure(opts ...Option) error {
 	return s.writeConfig()
 }
 
-// Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
+// Restart starts the server with the same address and data, and waits until it serves. If it is running, it is stopped
+// first.
 func (s *Server) Restart() error {
 	if err := s.Stop(); err != nil {
 		return err
@@ -218,8 +220,8 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// toStart receives functions that start servers. One thread calls them, and it never ends: when a thread ends, the kernel kills the
-// servers that it has started, and a thread of a test may end.
+// toStart receives functions that start servers. They run on one thread, which never ends: when a thread ends, the
+// kernel kills the servers that it has started, and a thread of a test may end.
 var toStart = sync.OnceValue(func() chan<- func() {
 	starts := make(chan func())
 	go func() { // ends with the process
@@ -235,17 +237,17 @@ func (s *Server) arguments() []string {
 	args := []string{
 		"-Xms32m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 		"-Dzookeeper.jmx.log4j.disable=true",
-		"-Djava.net.preferIPv4Stack=true", // openedBy reads only the table of IPv4
+		"-Djava.net.preferIPv4Stack=true", // openedBy reads only the IPv4 table
 	}
-	args = append(args, s.cfg.jvm...) // of two that contradict each other, Java takes the last
+	args = append(args, s.cfg.jvm...) // if two contradict each other, Java uses the last
 	for _, p := range s.cfg.properties {
 		args = append(args, "-D"+p)
 	}
 	return append(args, "-cp", s.cp, s.main, filepath.Join(s.dir, "zoo.cfg"))
 }
 
-// tooLong reports that a server which does not serve yet will not. A start takes about two seconds of processor time, which on
-// a loaded machine may take much longer than limit.
+// tooLong reports that a server that does not serve yet never will. A start takes about two seconds of processor time,
+// which may take much longer than limit on a loaded machine.
 func tooLong(passed, cpu time.Duration) bool {
 	return passed > limit && cpu > 10*time.Second || passed > most
 }
@@ -264,7 +266,8 @@ func (s *Server) waitReady() error {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if passed, cpu := time.Since(start), CPU(s.proc.Process.Pid)-before; tooLong(passed, cpu) {
-			return fmt.Errorf("zookeeper does not serve after %v with %v of processor time: %w, see %s:\n%s", passed, cpu, err, s.Log(), s.tail())
+			return fmt.Errorf("zookeeper does not serve after %v with %v of processor time: %w, see %s:\n%s", passed, cpu, err,
+				s.Log(), s.tail())
 		}
 	}
 }
@@ -282,10 +285,10 @@ func (s *Server) Running() bool {
 	}
 }
 
-// Kill ends the process at once, as kill -9 does, and waits until it is gone.
+// Kill kills the process, as kill -9 does, and waits until it is gone.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
-// Stop ends the process with SIGTERM and waits until it is gone. It does nothing if the server does not run.
+// Stop ends the process with SIGTERM, and waits until it is gone. It does nothing if the server is not running.
 func (s *Server) Stop() error { return s.end(syscall.SIGTERM) }
 
 func (s *Server) end(sig syscall.Signal) error {
@@ -336,7 +339,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 	return s.proc.Process.Signal(sig)
 }
 
-// PID is the process id of the server, 0 if it does not run.
+// PID returns the process id of the server, or 0 if it is not running.
 func (s *Server) PID() int {
 	if !s.Running() {
 		return 0
@@ -352,10 +355,10 @@ func (s *Server) Close() error {
 	return errors.Join(s.remove(), os.Remove(s.Log()))
 }
 
-// remove is Close, but keeps the log for the reader of a failed test.
+// remove is Close, but keeps the log for whoever examines a failed test.
 func (s *Server) remove() error { return errors.Join(s.Kill(), s.log.Close(), os.RemoveAll(s.dir)) }
 
-// finish is Close at the end of a test. If the test failed, the log stays.
+// finish is Close at the end of a test. If the test failed, it keeps the log.
 func (s *Server) finish(tb testing.TB) {
 	tb.Helper()
 	if s.external == "" && tb.Failed() {
@@ -370,7 +373,7 @@ func (s *Server) finish(tb testing.TB) {
 	}
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (s *Server) tail() string {
 	text, err := os.ReadFile(s.Log())
 	if err != nil {

@@ -47,11 +47,11 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 		t.Errorf("resumed server: %q, %v", answer, err)
 	}
 	must(t, s.Pause())
-	must(t, s.Stop()) // Stop ends a paused server too
+	must(t, s.Stop()) // Stop ends a paused server as well
 }
 
-// TestServer_OutlivesThreads ends all threads that wait for work. One of them may have been in Start. A thread ends with a goroutine
-// that is locked to it.
+// TestServer_OutlivesThreads ends all threads that are waiting for work, one of which may have been in Start. A thread
+// ends with a goroutine that is locked to it.
 func TestServer_OutlivesThreads(t *testing.T) {
 	s := ours(t, zkserver.Start(t))
 	var locked sync.WaitGroup
@@ -62,7 +62,7 @@ func TestServer_OutlivesThreads(t *testing.T) {
 		})
 	}
 	locked.Wait()
-	time.Sleep(100 * time.Millisecond) // the threads end
+	time.Sleep(100 * time.Millisecond) // lets the threads end
 	if answer, err := s.FourLetter("ruok"); err != nil || answer != "imok" {
 		t.Errorf("%q, %v", answer, err)
 	}
@@ -77,7 +77,8 @@ func TestServer_TakesOptions(t *testing.T) {
 	))
 	conf, err := s.FourLetter("conf")
 	must(t, err)
-	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000", "maxClientCnxns=0"} {
+	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
+		"maxClientCnxns=0"} {
 		if !strings.Contains(conf, want) {
 			t.Errorf("conf lacks %s:\n%s", want, conf)
 		}
@@ -89,7 +90,7 @@ func TestServer_TakesOptions(t *testing.T) {
 	}
 }
 
-// Debian's release and the one that .ci/run fetches can be chosen, whatever ZOOKEEPER_HOME says.
+// Debian's release and the one that .ci/run fetches can be selected, whatever ZOOKEEPER_HOME is.
 func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
 	for release, want := range map[string]string{"debian": "3.8.0", "3.9": "3.9."} {
@@ -106,15 +107,17 @@ func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 
 func TestOpen_SaysWhatIsMissing(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
-	java := t.TempDir() // JAVA_HOME, first without a Java
+	java := t.TempDir() // JAVA_HOME, at first without a Java
 	t.Setenv("JAVA_HOME", java)
-	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "java is not installed: run ") {
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "java is not installed: run ") {
 		t.Errorf("no Java: %v", err)
 	}
 	must(t, os.Mkdir(filepath.Join(java, "bin"), 0o700))
 	must(t, os.WriteFile(filepath.Join(java, "bin", "java"), nil, 0o700))
 	_, err := zkserver.Open(zkserver.WithRelease("3.99"))
-	if !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
+	if !errors.Is(err, versions.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("ZKRECIPES_ZOOKEEPER", "3.99")
@@ -126,7 +129,8 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 func TestOpen_SaysWhereToGetAServer(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
-	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "apt-get") {
+	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") ||
+		!strings.Contains(err.Error(), "apt-get") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,7 +26,8 @@ func (s *Server) FourLetter(word string) (string, error) {
 	return string(answer), err
 }
 
-// Version is what the server says it is: the number of its release, a hyphen, and the commit that it was built from.
+// Version returns the version that the server reports: the number of its release, a hyphen, and the commit that it was
+// built from.
 func (s *Server) Version() (string, error) {
 	answer, err := s.FourLetter("srvr")
 	if err != nil {
@@ -40,7 +41,7 @@ func (s *Server) Version() (string, error) {
 	return version, nil
 }
 
-// Mode is "standalone", "leader" or "follower"; an error means that the server does not serve.
+// Mode returns "standalone", "leader" or "follower". It returns an error if the server does not serve.
 func (s *Server) Mode() (string, error) {
 	answer, err := s.FourLetter("srvr")
 	if err != nil {

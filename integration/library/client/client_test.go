@@ -1,4 +1,4 @@
-// Package client tests the calls of a client on real servers, where what a server does decides.
+// Package client tests the calls of a client whose outcome depends on what a real server does.
 package client
 
 import (
@@ -40,19 +40,20 @@ func dial(t *testing.T, addr string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(within(t), addr, append([]conn.Option{conn.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // never fails
+	t.Cleanup(func() { _ = c.Close() }) // it never fails
 	return c
 }
 
-// server starts a server, and a proxy before it.
+// server starts a server with a proxy in front.
 func server(t *testing.T, opts ...zkserver.Option) (addr string, p *proxy.Proxy) {
 	t.Helper()
-	addr = zkserver.Start(t, append(opts, zkserver.WithRelease(release), zkserver.WithContainerCheck(time.Second))...).Addr()
+	addr = zkserver.Start(t, append(opts, zkserver.WithRelease(release),
+		zkserver.WithContainerCheck(time.Second))...).Addr()
 	return addr, proxy.Start(t, addr)
 }
 
-// TestCreateProtected: the server has made the node, or has not, and the answer is lost. There is one node, and the
-// client knows it.
+// TestCreateProtected: the server has or has not created the node, and the answer is lost. The result is one node,
+// which the client knows.
 func TestCreateProtected(t *testing.T) {
 	addr, p := server(t)
 	direct, c := dial(t, addr), dial(t, p.Addr())
@@ -75,7 +76,7 @@ func TestCreateProtected(t *testing.T) {
 	}
 }
 
-// TestSetACL: the version of the list guards it, the lost reply included.
+// TestSetACL: the version of the list guards the change, even when the reply is lost.
 func TestSetACL(t *testing.T) {
 	addr, p := server(t)
 	stranger, c := dial(t, addr), dial(t, p.Addr(), conn.WithAuth("digest", "u:p"))
@@ -102,8 +103,8 @@ func TestSetACL(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
 
-// TestCreateTTL: servers that allow it remove the node once it has no children. Others refuse it, and the session lives
-// on.
+// TestCreateTTL: servers that support it remove the node once it has no children. Others reject it, and the session
+// survives.
 func TestCreateTTL(t *testing.T) {
 	addr, _ := server(t, zkserver.WithProperty(allowsTTL, "true"))
 	c := dial(t, addr)
@@ -151,8 +152,8 @@ func goes(t *testing.T, c *conn.Client, path string) {
 	t.Fatalf("%s is still there", path)
 }
 
-// TestDeleteAll: three servers, a tree of 5,000 nodes that another client adds to, a list that is larger than a request
-// may be, ephemeral nodes of other sessions, and replies that are lost.
+// TestDeleteAll: three servers, a tree of 5,000 nodes to which another client adds, a list larger than a request may
+// be, ephemeral nodes of other sessions, and lost replies.
 func TestDeleteAll(t *testing.T) {
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithRelease(release))
 	p := proxy.Start(t, e.Servers[0].Addr())
@@ -178,14 +179,15 @@ func TestDeleteAll(t *testing.T) {
 	}
 	growing.Wait()
 
-	for i := range 5 { // of each five hundred, one
+	for i := range 5 { // one of each five hundred
 		p.Trap(proxy.Match{Ops: []int32{opDelete}, Path: "/tree", Nth: 1 + 500*i}, proxy.DropReply)
 	}
 	adding, stop := context.WithCancel(within(t))
 	added := 0
 	growing.Go(func() {
 		for adding.Err() == nil && added < 300 {
-			if _, err := others[1].Create(adding, fmt.Sprintf("/tree/%d/new-", added%50), nil, conn.PersistentSequential); err == nil {
+			if _, err := others[1].Create(adding, fmt.Sprintf("/tree/%d/new-", added%50), nil,
+				conn.PersistentSequential); err == nil {
 				added++
 			}
 		}

@@ -1,5 +1,5 @@
-// Package leader runs examples/leader as separate processes against a real ZooKeeper. There is one test for each way to
-// lose the leadership.
+// Package leader runs examples/leader as separate processes against a real ZooKeeper. There is one test for each way of
+// losing the leadership.
 package leader
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const sessionTimeout = 2 * time.Second
 
-// long is for processes that must not lose their session, even if the machine stands still for a while.
+// long is for processes that must not lose their session, even if the machine is suspended for a while.
 var long = []string{"-session-timeout", "10s"}
 
 var buildDir string
@@ -55,11 +55,11 @@ func watcher(t *testing.T, servers string) *conn.Client {
 	defer cancel()
 	c, err := conn.Dial(ctx, servers)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // never fails
+	t.Cleanup(func() { _ = c.Close() }) // it never fails
 	return c
 }
 
-// candidates waits for n candidates and returns them.
+// candidates waits for n candidates, and returns them.
 func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -80,7 +80,7 @@ func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	}
 }
 
-// pause is the time between two looks at a condition.
+// pause waits between two checks of a condition.
 func pause(ctx context.Context) {
 	select {
 	case <-time.After(20 * time.Millisecond):
@@ -89,7 +89,7 @@ func pause(ctx context.Context) {
 }
 
 // TestPartition: the leader is cut off in every way a network can do it. It must report its loss before the next leader
-// reports its election. After the partition it is a candidate again and follows.
+// reports its election. After the partition it is a candidate again, and follows.
 func TestPartition(t *testing.T) {
 	const pairs, rounds = 6, 5
 	zk := server(t)
@@ -120,9 +120,11 @@ func TestPartition(t *testing.T) {
 					won := next.event("elected")
 					require.Equal(t, elected.token, lost.token, "the term that was lost")
 					require.Greater(t, won.token, lost.token, "the next term has a larger token")
-					if overlap := lost.at.Sub(won.at); overlap > 0 { // the old leader did not run from its deadline on, which is before the margin
+					// The old leader did not run from its deadline on, which is before the margin.
+					if overlap := lost.at.Sub(won.at); overlap > 0 {
 						still := awake.Longest(cut, time.Now())
-						require.Greater(t, still, overlap+sessionTimeout/20, "round %d: lost at %v, the next was elected at %v", round, lost.at, won.at)
+						require.Greater(t, still, overlap+sessionTimeout/20, "round %d: lost at %v, the next was elected at %v",
+							round, lost.at, won.at)
 						t.Logf("round %d says nothing: the machine stood still for %v", round, still)
 					}
 					require.Equal(t, "deadline", lost.reason)
@@ -152,8 +154,8 @@ func heal(t *testing.T, p *proxy.Proxy) {
 	require.NoError(t, p.Accept())
 }
 
-// TestKill: a killed leader has a successor once its session has expired. Observers see a time without a leader in
-// between.
+// TestKill: a killed leader has a successor once its session has expired. In between, observers see that there is no
+// leader.
 func TestKill(t *testing.T) {
 	zk := server(t)
 	a := start(t, "a", zk.Addr(), "/kill")
@@ -171,8 +173,8 @@ func TestKill(t *testing.T) {
 	t.Logf("hand-over after kill -9: %v with a session timeout of %v", won.seen.Sub(killed), sessionTimeout)
 }
 
-// TestStop: a leader that is stopped hands over and exits with 0. So does an interrupted one. Each hand-over takes a
-// few milliseconds.
+// TestStop: a leader that is stopped or interrupted hands over and exits with 0. Each hand-over takes a few
+// milliseconds.
 func TestStop(t *testing.T) {
 	const rounds = 21
 	zk := server(t)
@@ -200,10 +202,10 @@ func TestStop(t *testing.T) {
 	slices.Sort(took)
 	median := took[len(took)/2]
 	t.Logf("hand-over after an interrupt: median %v, at most %v, %d rounds", median, took[len(took)-1], rounds)
-	require.Less(t, median, 200*time.Millisecond) // on a slow machine: a session would take seconds to expire
+	require.Less(t, median, 200*time.Millisecond) // generous for a slow machine: a session would take seconds to expire
 }
 
-// TestStopWhileWaiting: a waiting candidate returns at once and leaves no node.
+// TestStopWhileWaiting: a waiting candidate returns at once, and leaves no node behind.
 func TestStopWhileWaiting(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -219,7 +221,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	require.Zero(t, a.count("lost"))
 }
 
-// TestFreeze: a leader that was frozen, as in a suspended machine, learns its loss when it runs again.
+// TestFreeze: a leader that was frozen, as in a suspended machine, learns of its loss when it resumes.
 func TestFreeze(t *testing.T) {
 	zk := server(t)
 	a := start(t, "a", zk.Addr(), "/freeze")
@@ -247,7 +249,8 @@ func TestServerRestart(t *testing.T) {
 	if !zk.Ours() {
 		t.Skip("the server is not ours to restart")
 	}
-	timeout := max(24*time.Second, 9*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
+	// The restart takes as long as the start took: seconds, on a busy machine.
+	timeout := max(24*time.Second, 9*time.Since(from))
 	longer := []string{"-session-timeout", timeout.String()}
 	a := start(t, "a", zk.Addr(), "/restart", longer...)
 	a.event("elected")
@@ -271,8 +274,8 @@ func TestServerRestart(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))
 }
 
-// terms returns the lines of output that are not about what a process sees of others: its view is outdated while it is
-// disconnected.
+// terms returns the lines of output that are not about what a process sees of others: that view is outdated while the
+// process is disconnected.
 func terms(output string) (lines []string) {
 	for line := range strings.Lines(output) {
 		if !strings.Contains(line, " event=outdated ") && !strings.Contains(line, " event=leader ") {
@@ -282,7 +285,7 @@ func terms(output string) (lines []string) {
 	return lines
 }
 
-// TestNodeDeleted: an operator deletes the leader's node. The leader notices and queues again behind the others.
+// TestNodeDeleted: an operator deletes the leader's node. The leader notices, and queues again behind the others.
 func TestNodeDeleted(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -302,7 +305,7 @@ func TestNodeDeleted(t *testing.T) {
 	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
 }
 
-// TestTokensGrow: tokens grow from term to term, even when the parent was reaped and its sequence numbers restarted.
+// TestTokensGrow: tokens grow from term to term, even if the parent was reaped and its sequence numbers restarted.
 func TestTokensGrow(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -336,7 +339,7 @@ func reaped(t *testing.T, c *conn.Client, path string) {
 	}
 }
 
-// TestBadUse: the program ends with one clear line on standard error, below the log, and exits with 1, in bounded time.
+// TestBadUse: the program prints one clear line on standard error, below the log, and exits with 1, in bounded time.
 func TestBadUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

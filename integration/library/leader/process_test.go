@@ -60,8 +60,10 @@ func start(t *testing.T, id, servers, path string, flags ...string) *process {
 	t.Helper()
 	program, err := binary()
 	require.NoError(t, err)
-	args := append([]string{"-servers", servers, "-path", path, "-id", id, "-session-timeout", sessionTimeout.String()}, flags...)
-	p := &process{t: t, id: id, cmd: exec.Command(program, args...), exited: make(chan struct{}), changed: make(chan struct{}, 1)}
+	args := append([]string{"-servers", servers, "-path", path, "-id", id, "-session-timeout", sessionTimeout.String()},
+		flags...)
+	p := &process{t: t, id: id, cmd: exec.Command(program, args...), exited: make(chan struct{}),
+		changed: make(chan struct{}, 1)}
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -90,7 +92,7 @@ func (p *process) follow(out io.Reader) {
 		default:
 		}
 	}
-	_ = p.cmd.Wait() // tests that need the exit code ask for it
+	_ = p.cmd.Wait() // tests that need the exit code check it
 	close(p.exited)
 }
 
@@ -114,7 +116,7 @@ func parseLine(text string) line {
 	return l
 }
 
-// wait returns the next line that matches and skips the lines before it.
+// wait returns the next line that matches, and skips the lines before it.
 func (p *process) wait(what string, match func(line) bool) line {
 	p.t.Helper()
 	deadline := time.After(limit)
@@ -179,9 +181,9 @@ func (p *process) output() string {
 	return b.String()
 }
 
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may already have ended
 
-// exit waits for the end and returns the exit code.
+// exit waits for the process to exit, and returns its exit code.
 func (p *process) exit() int {
 	p.t.Helper()
 	select {

@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// A follower asks the leader to resume a session with the follower's own maximum, 8 s, and does not hear from the leader any
-// more. The leader counts with the 8 s. When the follower notices that it has lost its leader, it ends the connection of the
-// client in order. The hold must end before the next waiter is granted.
+// A follower asks the leader to resume a session with the follower's own maximum, 8 s, and then no longer hears from
+// the leader. The leader counts with the 8 s. When the follower notices that it has lost its leader, it closes the
+// client's connection gracefully. The hold must end before the next waiter is granted.
 func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *testing.T) {
 	t.Parallel()
 	if !zkserver.Isolates(t) {
@@ -32,7 +32,8 @@ func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *te
 
 	toLong, toShort := proxy.Start(t, long.Addr()), proxy.Start(t, short.Addr())
 	toShort.Refuse()
-	hold := lock(t, dial(t, toLong.Addr()+","+toShort.Addr(), conn.WithSessionTimeout(timeout), conn.WithLeastTimeout(least)))
+	hold := lock(t, dial(t, toLong.Addr()+","+toShort.Addr(), conn.WithSessionTimeout(timeout),
+		conn.WithLeastTimeout(least)))
 	next, err := mutex.New(dial(t, leader.Addr(), conn.WithSessionTimeout(timeout)), "/lock")
 	must(t, err)
 	type grant struct {
@@ -54,7 +55,7 @@ func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *te
 	for toShort.Conns() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	toShort.Refuse() // the client asks once
+	toShort.Refuse() // the client tries only once
 	g := <-granted
 	must(t, g.err)
 	t.Logf("after the cut: the hold was valid until %v, the next one was granted at %v", g.until.Sub(cut), g.at.Sub(cut))

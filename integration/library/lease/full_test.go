@@ -19,13 +19,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 )
 
-// readable is how many bytes of a transaction servers read: 2 × jute.maxbuffer. Beside the paths, each with its length, it has 48.
+// readable is how many bytes of a transaction servers read: 2 × jute.maxbuffer. Apart from the paths, each prefixed
+// with its length, a transaction has 48.
 const (
 	readable = 2 * 0xfffff
 	overhead = 48
 )
 
-// fills is what a process has in its environment that fills a session: the connect string.
+// fills is the environment variable that makes a process fill a session; its value is the connect string.
 const fills = "LEASE_FILLS"
 
 // asked skips a test that takes a minute unless it is requested.
@@ -36,8 +37,8 @@ func asked(t *testing.T) {
 	}
 }
 
-// The session of one process has as many leases as fit into 0.7 of what servers read. All three servers survive its
-// end by Close, by kill -9, and after a restart of all of them. They read it again when all restart.
+// The session of one process has as many leases as fit into 0.7 of what servers read. All three servers survive its end
+// by Close, by kill -9, and after a restart of all of them. They read it again when all restart.
 func TestFull_AllServersSurviveTheEnd(t *testing.T) {
 	asked(t)
 	e := zkserver.StartEnsemble(t, 3, zkserver.WithSessionTimeouts(0, 10*time.Second))
@@ -114,8 +115,8 @@ func TestFull_Process(t *testing.T) {
 	must(t, c.Close())
 }
 
-// The count is exact: a server reads an end of 2 × jute.maxbuffer, and none of one byte more. The client believes in a larger
-// jute.maxbuffer here.
+// The count is exact: a server reads the end of a session of 2 × jute.maxbuffer, but not of one byte more. The client
+// here assumes a larger jute.maxbuffer.
 func TestFull_OneByteMoreEndsTheServer(t *testing.T) {
 	asked(t)
 	for more, starts := range []bool{true, false} {
@@ -150,7 +151,7 @@ func TestFull_OneByteMoreEndsTheServer(t *testing.T) {
 	}
 }
 
-// restartAll kills all servers, and starts all.
+// restartAll kills all servers, then starts all.
 func restartAll(t *testing.T, e *zkserver.Ensemble) {
 	t.Helper()
 	for _, s := range e.Servers {

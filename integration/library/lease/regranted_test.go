@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// A server grants 20 s, and after a restart 2 s. It resumes the session, and that answer never arrives. The hold must end
-// before the server ends the session, 2 s later.
+// A server grants 20 s, and 2 s after a restart. It resumes the session, and the answer never arrives. The hold must
+// end before the server ends the session, 2 s later.
 func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *testing.T) {
 	t.Parallel()
 	const before, after = 20 * time.Second, 2 * time.Second
@@ -50,7 +50,7 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	}
 }
 
-// A server grants 10 s, and after a restart no less than 60 s. The session must be proven again, or end. Both ways the
+// A server grants 10 s, and no less than 60 s after a restart. The session must be proven again, or end. Either way the
 // client gets the next lock, and is not kept waiting by its own past.
 func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func holder(t *testing.T, network *proxy.Proxy, timeout time.Duration, opts ...c
 	return c
 }
 
-// lock takes the lock, which nothing else holds.
+// lock acquires the lock, which nobody else holds.
 func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -106,7 +106,7 @@ func lock(t *testing.T, c *conn.Client) *zkrecipes.Hold {
 	return hold
 }
 
-// restart restarts the server with another configuration, while the client reaches nothing.
+// restart restarts the server with another configuration, while the client cannot reach anything.
 func restart(t *testing.T, server *zkserver.Server, network *proxy.Proxy, opts ...zkserver.Option) {
 	t.Helper()
 	network.Refuse()

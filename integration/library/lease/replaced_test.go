@@ -1,5 +1,5 @@
-// Package lease_test tries the proof of liveness of package conn on real servers: a leader that was replaced and does not
-// know it yet, and servers that grant another timeout after a restart.
+// Package lease_test tests the proof of liveness of package conn against real servers: a leader that was replaced and
+// does not know it yet, and servers that grant another timeout after a restart.
 package lease_test
 
 import (
@@ -22,8 +22,8 @@ import (
 
 const tick = 500 * time.Millisecond
 
-// A client reaches only a leader that was frozen, in the moment when that leader runs again, and then no server at all.
-// Its deadline must not count from the answers of that leader, because the successor counts from an earlier time.
+// A client reaches only a leader that was frozen, at the moment when that leader resumes, and after that no server at
+// all. Its deadline must not count from the answers of that leader, because the successor counts from an earlier time.
 func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T) {
 	t.Parallel()
 	e, old := ensemble(t)
@@ -72,14 +72,14 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	}
 }
 
-// The test above rests on this: until such a leader finds out, it answers a sync and reads. So a "no" of TryLock may be
-// old.
+// The previous test depends on this: until such a leader finds out, it answers a sync and reads. The answer "no" of
+// TryLock may therefore be old.
 func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
 	t.Parallel()
 	e, old := ensemble(t)
-	here := connect(t, old, once()) // a second connection may reach the follower that it becomes
+	here := connect(t, old, once()) // a second connection might reach the follower that it becomes
 	must(t, old.Pause())
-	for written := false; !written; { // on a busy machine the new leader may lose its followers once more
+	for written := false; !written; { // on a busy machine the new leader may lose its followers again
 		_, err := await(t, e, old).Create("/new", nil, 0, zk.WorldACL(zk.PermAll))
 		written = err == nil || errors.Is(err, zk.ErrNodeExists)
 	}
@@ -126,7 +126,7 @@ func await(t *testing.T, e *zkserver.Ensemble, old *zkserver.Server) *zk.Conn {
 	}
 }
 
-// once returns a dialer that connects one time.
+// once returns a dialer that connects only once.
 func once() zk.Dialer {
 	var dialed atomic.Bool
 	return func(network, addr string, timeout time.Duration) (net.Conn, error) {

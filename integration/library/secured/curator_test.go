@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Curator and our client have one identity, and count under one lock, on whose node only that identity may create and
+// Curator and our client share one identity, and count under one lock, on whose node only that identity may create and
 // delete.
 func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	k := realm(t)
@@ -31,7 +31,8 @@ func TestKerberos_MixedCounterWithCurator(t *testing.T) {
 	jaas := k.JAAS("Client", keytabFile(t, k, "alice"), "alice")
 	classes := t.TempDir()
 	curator.Compile(t, classes)
-	java := curator.Start(t, classes, s.Addr(), 30*time.Second, func(check.Event) {}, "-Djava.security.krb5.conf="+k.Config(),
+	java := curator.Start(t, classes, s.Addr(), 30*time.Second, func(check.Event) {},
+		"-Djava.security.krb5.conf="+k.Config(),
 		"-Djava.security.auth.login.config="+jaas, "-Dzookeeper.server.principal=zookeeper/localhost@"+kdc.Realm)
 
 	const sections = 50

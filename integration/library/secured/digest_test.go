@@ -1,4 +1,4 @@
-// Package secured runs the recipes on servers to which a client must show an identity.
+// Package secured runs the recipes against servers that require clients to authenticate.
 package secured
 
 import (
@@ -30,13 +30,14 @@ import (
 
 var silent = conn.WithLogger(slog.New(slog.DiscardHandler))
 
-// The guide's servers and clients are as it prints them.
+// The servers and clients are configured as the guide prints them.
 func TestGuide_DigestIsAsPrinted(t *testing.T) {
 	block := guide(t)
 	releases(t, func(t *testing.T, release string) {
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		require.NoError(t, os.WriteFile(jaas, []byte(block("DigestLoginModule")), 0o600))
-		opts := append(settings(block("authProvider.sasl")), properties(block("fips-mode"), "/etc/zookeeper/jaas.conf", jaas)...)
+		opts := append(settings(block("authProvider.sasl")),
+			properties(block("fips-mode"), "/etc/zookeeper/jaas.conf", jaas)...)
 		s := zkserver.Start(t, append(opts, zkserver.WithRelease(release))...)
 		parts := strings.SplitN(block("sasl:worker:a"), ":", 3)
 		m, err := mutex.New(dial(t, s, as(t, parts[1], parts[2]), only("worker")), "/jobs/nightly")
@@ -50,10 +51,10 @@ func TestGuide_DigestIsAsPrinted(t *testing.T) {
 	})
 }
 
-// users of the servers. Names and passwords have what is quoted, and what is hashed in another encoding.
+// users of the servers. Names and passwords contain characters that are quoted, or hashed in another encoding.
 var users = map[string]string{"bob": "secret", "eve": `s"e\c,r=et`, "jürgen": "grün", "日本": "語"}
 
-// digestServer has DIGEST-MD5, and these settings of zoo.cfg. One without a value is true.
+// digestServer starts a server with DIGEST-MD5 and the given settings of zoo.cfg. A setting without a value is true.
 func digestServer(t *testing.T, release string, settings ...string) *zkserver.Server {
 	t.Helper()
 	text := "Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required"
@@ -63,7 +64,8 @@ func digestServer(t *testing.T, release string, settings ...string) *zkserver.Se
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
 	require.NoError(t, os.WriteFile(jaas, []byte(text+";\n};\n"), 0o600))
 	opts := []zkserver.Option{
-		zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute), zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("file.encoding", "UTF-8"),
+		zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute),
+		zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("file.encoding", "UTF-8"),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
 	}
 	if release != "debian" { // from 3.9.6 on, servers have no MD5 in FIPS mode, which is the default
@@ -93,7 +95,7 @@ func dial(t *testing.T, s *zkserver.Server, opts ...conn.Option) *conn.Client {
 	return c
 }
 
-// only is an access list for one user.
+// only returns an access list for a single user.
 func only(user string) conn.Option {
 	return conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: user}})
 }
@@ -143,7 +145,7 @@ func TestDigest_CreatorOnly(t *testing.T) {
 	})
 }
 
-// A server ends each connection, the session is resumed, and the client authenticates again before the watches are
+// A server closes each connection, the session is resumed, and the client authenticates again before the watches are
 // set.
 func TestDigest_RecipesSurviveReconnects(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
@@ -216,12 +218,13 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// Servers before 3.9.3 accept an unknown user with the password of the last one that logged in (ZOOKEEPER-4839), so both are wrong.
+// Servers before 3.9.3 accept an unknown user with the password of the last one that logged in (ZOOKEEPER-4839), so
+// both the user and the password are wrong.
 func TestDigest_Refused(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		for setting, is := range map[string]error{
 			"sessionRequireClientSASLAuth": zkrecipes.ErrAuthFailed,
-			"allowSaslFailedClients":       sasl.ErrUnproven, // the server lets everyone in
+			"allowSaslFailedClients":       sasl.ErrUnproven, // the server accepts everyone
 		} {
 			s := digestServer(t, release, setting)
 			for _, user := range []string{"bob", "nobody"} {
@@ -237,7 +240,7 @@ func TestDigest_Refused(t *testing.T) {
 	})
 }
 
-// Such a server ends the exchange as one that has succeeded.
+// Such a server completes the exchange as if it had succeeded.
 func TestDigest_ServerWithoutSASL(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		s := zkserver.Start(t, zkserver.WithRelease(release))
@@ -249,7 +252,8 @@ func TestDigest_ServerWithoutSASL(t *testing.T) {
 	})
 }
 
-// The password of a user is changed on the server. A client whose password is a function resumes its session with the new one.
+// The password of a user is changed on the server. A client whose password is a function resumes its session with the
+// new one.
 func TestDigestFunc_PasswordIsChanged(t *testing.T) {
 	s := digestServer(t, "3.9", "sessionRequireClientSASLAuth")
 	var password atomic.Pointer[string]
@@ -264,7 +268,10 @@ func TestDigestFunc_PasswordIsChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Stop())
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(jaas, []byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(jaas,
+			[]byte("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"newer\";\n};\n"),
+			0o600))
 	require.NoError(t, s.Configure(zkserver.WithProperty("java.security.auth.login.config", jaas)))
 	set("newer")
 	require.NoError(t, s.Restart())

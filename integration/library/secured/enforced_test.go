@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// A server admits those with an identity of the required scheme, and they use the recipes. It rejects all others: a
-// password of the scheme digest does not count for the scheme sasl, and neither does an identity of another scheme.
-// For certificates see rotate.
+// A server accepts clients with an identity of the required scheme, which can use the recipes. It rejects all others: a
+// password of the scheme digest does not count for the scheme sasl, and neither does an identity of another scheme. For
+// certificates see rotate.
 func TestEnforced_EachScheme(t *testing.T) {
 	plain := conn.WithAuth("digest", "bob:secret")
 	releases(t, func(t *testing.T, release string) {
@@ -27,7 +27,7 @@ func TestEnforced_EachScheme(t *testing.T) {
 				insider := dial(t, s, append(opts, long, conn.WithDialer(l.dial))...)
 				for range 3 {
 					lock(t, insider, "/lock")
-					l.cut() // the connection that resumes the session needs the identity, too
+					l.cut() // the connection that resumes the session needs the identity as well
 				}
 			}
 			for _, opts := range c.out {

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// guide returns what finds a block of code of the guide by what is in it.
+// guide returns a function that finds a code block in the guide by a text in it.
 func guide(t *testing.T) func(with string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/guides/secured.md")
@@ -39,7 +39,7 @@ func guide(t *testing.T) func(with string) string {
 	}
 }
 
-// settings are the lines of a zoo.cfg, in which old texts give way to new ones.
+// settings returns the lines of a zoo.cfg as options, after replacing texts.
 func settings(text string, oldnew ...string) (opts []zkserver.Option) {
 	for line := range strings.Lines(strings.NewReplacer(oldnew...).Replace(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -48,7 +48,7 @@ func settings(text string, oldnew ...string) (opts []zkserver.Option) {
 	return opts
 }
 
-// properties are those of Java, in which old texts give way to new ones.
+// properties returns Java properties as options, after replacing texts.
 func properties(text string, oldnew ...string) (opts []zkserver.Option) {
 	for property := range strings.FieldsSeq(strings.NewReplacer(oldnew...).Replace(text)) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(property, "-D"), "=")
@@ -83,7 +83,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// zkr runs a command of the guide, in which old texts give way to new ones, with other servers.
+// zkr runs a command of the guide, after replacing texts, against other servers.
 func zkr(t *testing.T, servers, text string, oldnew ...string) string {
 	t.Helper()
 	program, err := build()
@@ -105,7 +105,8 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	file := k.Keytab("worker.keytab", "worker")
 	t.Setenv("KRB5_CONFIG", k.Config())
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(jaas, []byte(strings.ReplaceAll(block("Krb5LoginModule"), "/etc/zookeeper/zk.keytab", k.Path("zk.keytab"))), 0o600))
+	require.NoError(t, os.WriteFile(jaas, []byte(strings.ReplaceAll(block("Krb5LoginModule"), "/etc/zookeeper/zk.keytab",
+		k.Path("zk.keytab"))), 0o600))
 	opts := append(settings(block("authProvider.sasl")),
 		properties(block("-Djava.security.krb5.conf"), "/etc/zookeeper/jaas.conf", jaas, "/etc/krb5.conf", k.Config())...)
 	s := zkserver.Start(t, opts...)
@@ -113,7 +114,8 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	call := regexp.MustCompile(`zkkerberos.Keytab\("(.*)", "(.*)"\)`).FindStringSubmatch(block("zkkerberos.Keytab"))
 	require.NotNil(t, call)
 	who, err := zkkerberos.Keytab(file, call[2])
-	c, err := conn.Dial(t.Context(), "zk1.example.com", conn.WithDialer((&line{addr: s.Addr()}).dial), conn.WithSASL(made(t, who, err)),
+	c, err := conn.Dial(t.Context(), "zk1.example.com", conn.WithDialer((&line{addr: s.Addr()}).dial),
+		conn.WithSASL(made(t, who, err)),
 		conn.WithACL(zk.AuthACL(zk.PermAll)), silent)
 	require.NoError(t, err)
 	defer c.Close()
@@ -122,10 +124,11 @@ func TestGuide_KerberosIsAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "worker@EXAMPLE.COM"}}, list, "as the guide says")
 
-	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here it has only an address
+	t.Setenv("ZKR_KERBEROS_SERVER", "zookeeper/zk1.example.com") // here the server has only an address
 	require.Equal(t, "locked\n", zkr(t, s.Addr(), block("zkr lock --kerberos"), "/etc/zkr/zkr.keytab", file))
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "worker", "", "-k", "-t", file))
-	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"), "access: sasl:worker@EXAMPLE.COM may delete the contenders below /jobs/nightly")
+	require.Contains(t, zkr(t, s.Addr(), "zkr doctor --kerberos /jobs/nightly"),
+		"access: sasl:worker@EXAMPLE.COM may delete the contenders below /jobs/nightly")
 }
 
 func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
@@ -137,15 +140,18 @@ func TestGuide_CertificatesAreAsPrinted(t *testing.T) {
 	opts := settings(block("secureClientPort"), "/etc/zookeeper", a.dir)
 	s := zkserver.Start(t, append(opts, zkserver.WithSetting("secureClientPortAddress", host))...)
 	addr := net.JoinHostPort(host, "2281")
-	c, err := conn.Dial(t.Context(), addr, conn.WithTLSFunc(a.config("tls.crt")), conn.WithACL(zk.AuthACL(zk.PermAll)), silent)
+	c, err := conn.Dial(t.Context(), addr, conn.WithTLSFunc(a.config("tls.crt")), conn.WithACL(zk.AuthACL(zk.PermAll)),
+		silent)
 	require.NoError(t, err)
 	defer c.Close()
 	lock(t, c, "/jobs/nightly")
 	list, _, err := c.ACL(t.Context(), "/jobs/nightly")
 	require.NoError(t, err)
-	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}}, list, "as the guide says")
+	require.Equal(t, []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}}, list,
+		"as the guide says")
 	require.Contains(t, block("zkr lock --tls-ca"), "/run/certs/tls.key")
-	require.Equal(t, "locked\n", zkr(t, addr, block("zkr lock --tls-ca"), "/run/certs/tls.key", a.path("tls.crt"), "/run/certs", a.dir))
+	require.Equal(t, "locked\n", zkr(t, addr, block("zkr lock --tls-ca"), "/run/certs/tls.key", a.path("tls.crt"),
+		"/run/certs", a.dir))
 
 	unknown(t, s.Addr())
 }

@@ -32,35 +32,38 @@ var (
 	lifetime = flag.Duration("lifetime", 4*time.Second, "of these tickets, in whole seconds")
 )
 
-// life is how long a ticket of the principal short lives, and a little more.
+// life is slightly longer than the lifetime of a ticket of the principal short.
 const life = 4*time.Second + later
 
 const later = 200 * time.Millisecond
 
-// realm is a key distribution center with the users of the tests, and the keytab of the servers.
+// realm returns a key distribution center with the users of the tests and the keytab of the servers.
 func realm(t *testing.T) *kdc.KDC {
 	t.Helper()
 	k := kdc.Start(t)
-	k.Admin("addprinc -randkey zookeeper/localhost", "addprinc -randkey zookeeper/elsewhere", "addprinc -randkey +requires_preauth alice",
-		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave", "addprinc -randkey -maxlife 4sec short",
+	k.Admin("addprinc -randkey zookeeper/localhost", "addprinc -randkey zookeeper/elsewhere",
+		"addprinc -randkey +requires_preauth alice",
+		"addprinc -randkey bob/host.example", "addprinc -pw secret carol", "addprinc +requires_preauth -pw hunter2 dave",
+		"addprinc -randkey -maxlife 4sec short",
 		fmt.Sprintf("addprinc -randkey -maxlife %dsec brief", *lifetime/time.Second))
 	k.Keytab("zk.keytab", "zookeeper/localhost")
 	return k
 }
 
-// kerberosServer has GSSAPI, and these lines of zoo.cfg.
+// kerberosServer starts a server with GSSAPI and additional lines of zoo.cfg.
 func kerberosServer(t *testing.T, k *kdc.KDC, release string, more ...zkserver.Option) *zkserver.Server {
 	t.Helper()
 	jaas := k.JAAS("Server", k.Path("zk.keytab"), "zookeeper/localhost")
 	return zkserver.Start(t, append(more, zkserver.WithRelease(release), zkserver.WithSessionTimeouts(0, time.Minute),
-		zkserver.WithProperty("java.security.auth.login.config", jaas), zkserver.WithProperty("java.security.krb5.conf", k.Config()),
+		zkserver.WithProperty("java.security.auth.login.config", jaas),
+		zkserver.WithProperty("java.security.krb5.conf", k.Config()),
 		zkserver.WithSetting("authProvider.sasl", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"))...)
 }
 
 // long is a session that outlives the pauses of a loaded machine.
 var long = conn.WithSessionTimeout(30 * time.Second)
 
-// line is how a client reaches a server, which it knows as localhost.
+// line is a client's connection to a server, which it knows as localhost.
 type line struct {
 	mu   sync.Mutex
 	addr string
@@ -86,10 +89,11 @@ func (l *line) cut() {
 	l.open = nil
 }
 
-// fails calls what cannot succeed until its error says why. On a loaded machine the first call may end before there is an answer.
+// fails retries a call that cannot succeed until its error contains the expected text. On a loaded machine the first
+// call may end before there is an answer.
 func fails(t *testing.T, says string, call func(ctx context.Context) error) {
 	t.Helper()
-	_ = failure(t, says, call) // it says why
+	_ = failure(t, says, call) // it checks the text
 }
 
 // failure is fails, and returns the error.
@@ -107,7 +111,7 @@ func failure(t *testing.T, says string, call func(ctx context.Context) error) (e
 	return err
 }
 
-// unknown calls a server without credentials, until the error says what the server wants.
+// unknown calls a server without credentials, until the error states what the server requires.
 func unknown(t *testing.T, addr string) {
 	t.Helper()
 	fails(t, "the server wants SASL", func(ctx context.Context) error {
@@ -140,7 +144,7 @@ func reach(t *testing.T, addr string, m sasl.Mechanism, more ...conn.Option) (*c
 	return c, l
 }
 
-// keytabFile makes a keytab with the key that the principal has.
+// keytabFile creates a keytab with the current key of the principal.
 func keytabFile(t *testing.T, k *kdc.KDC, name string) string {
 	t.Helper()
 	file := k.Path(strings.ReplaceAll(name, "/", "-") + ".keytab")
@@ -171,22 +175,24 @@ func TestKerberos_RecipesSurviveReconnects(t *testing.T) {
 	})
 }
 
-// Each source of a ticket gives the identity of its principal.
+// Each source of tickets yields the identity of its principal.
 func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 	k := realm(t)
 	t.Setenv("KRB5_CONFIG", k.Config())
 	t.Setenv("KRB5CCNAME", k.Kinit("cc", "carol", "secret"))
-	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("enforce.auth.enabled", "true"), zkserver.WithSetting("enforce.auth.schemes", "sasl"))
+	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("enforce.auth.enabled", "true"),
+		zkserver.WithSetting("enforce.auth.schemes", "sasl"))
 	password, err := zkkerberos.Password("dave", "hunter2")
 	require.NoError(t, err)
 	cache, err := zkkerberos.Cache("")
 	require.NoError(t, err)
 	clients := map[string]*conn.Client{}
 	for id, m := range map[string]*zkkerberos.Mechanism{
-		"alice@EXAMPLE.COM":            keytab(t, k, "alice"),
-		"bob/host.example@EXAMPLE.COM": keytab(t, k, "bob/host.example", zkkerberos.WithServer("zookeeper/localhost@EXAMPLE.COM")),
-		"carol@EXAMPLE.COM":            made(t, cache, nil),
-		"dave@EXAMPLE.COM":             made(t, password, nil),
+		"alice@EXAMPLE.COM": keytab(t, k, "alice"),
+		"bob/host.example@EXAMPLE.COM": keytab(t, k, "bob/host.example",
+			zkkerberos.WithServer("zookeeper/localhost@EXAMPLE.COM")),
+		"carol@EXAMPLE.COM": made(t, cache, nil),
+		"dave@EXAMPLE.COM":  made(t, password, nil),
 	} {
 		require.Equal(t, "GSSAPI as "+id, fmt.Sprintf("%v", m))
 		require.Equal(t, "GSSAPI as "+id, fmt.Sprintf("%#v", m))
@@ -207,9 +213,9 @@ func TestKerberos_EverySourceHasItsNodes(t *testing.T) {
 
 func node(id string) string { return "/of-" + strings.ReplaceAll(id, "/", "-") }
 
-// The tickets end, one after another, and each time the session moves. The hold survives.
+// The tickets expire, one after another, and each time the session moves. The hold survives.
 func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
 	c, l := reach(t, s.Addr(), keytab(t, k, "brief"), only("brief@"+kdc.Realm), long)
@@ -229,13 +235,15 @@ func TestKerberos_TicketsEndDuringAHold(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// The key is changed, and the keytab only after the old ticket has ended. Meanwhile no connection can be made, and nothing is lost.
+// The key is changed, and the keytab only after the old ticket has expired. Meanwhile no connection can be made, and
+// nothing is lost.
 func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
 	file := k.Keytab("short.keytab", "short")
-	mechanism, err := zkkerberos.Keytab(file, "short", zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.DiscardHandler)))
+	mechanism, err := zkkerberos.Keytab(file, "short", zkkerberos.WithConfig(k.Config()),
+		zkkerberos.WithLogger(slog.New(slog.DiscardHandler)))
 	c, l := reach(t, s.Addr(), made(t, mechanism, err), only("short@"+kdc.Realm), long)
 	m, err := mutex.New(c, "/lock")
 	require.NoError(t, err)
@@ -255,27 +263,29 @@ func TestKerberos_KeytabIsReplacedLate(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// Nobody renews the credential cache. The log says so while there is still a ticket.
+// Nobody renews the credential cache. The log reports it while there is still a ticket.
 func TestKerberos_CacheIsNotRenewed(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it mostly waits
 	k := realm(t)
 	var log bubble.Buffer
-	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()), zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	cache, err := zkkerberos.Cache(k.Kinit("cc", "carol", "secret", "-l", "10s"), zkkerberos.WithConfig(k.Config()),
+		zkkerberos.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	m := made(t, cache, err)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ends no later than the old one") },
+		time.Minute, 10*time.Millisecond)
 	_, _, err = m.Start(t.Context(), "localhost")
 	require.NoError(t, err)
 }
 
-// A client with an old keytab reconnects without pause. It used to request a ticket each time, and with five failures
-// allowed the principal was locked within a second. Now the center sees one attempt, and the new keytab is tried at
-// once.
+// A client with an old keytab reconnects without a pause. Its failed attempts must not lock the principal, with five
+// failures allowed: the center sees only one attempt, and the new keytab is tried at once.
 func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
-	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict", "addprinc -randkey +requires_preauth -policy strict erin")
+	k.Admin("addpol -maxfailure 5 -failurecountinterval 0 -lockoutduration 0 strict",
+		"addprinc -randkey +requires_preauth -policy strict erin")
 	file := k.Keytab("erin.keytab", "erin")
 	newer := k.Keytab("erin-newer.keytab", "erin")
 	mechanism, err := zkkerberos.Keytab(file, "erin", zkkerberos.WithConfig(k.Config()))
@@ -293,7 +303,7 @@ func TestKerberos_WrongKeyLocksNoPrincipal(t *testing.T) {
 	require.Equal(t, "GSSAPI as erin@EXAMPLE.COM", c.Status().Identity)
 }
 
-// A session moves without the center, while its ticket lives.
+// A session moves without the center as long as its ticket is valid.
 func TestKerberos_CenterIsDown(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -304,7 +314,8 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	_, _, err := c.Get(t.Context(), "/")
 	require.NoError(t, err)
 	_, _, err = m.Start(t.Context(), "elsewhere")
-	require.ErrorContains(t, err, "no key distribution center answers: alice@EXAMPLE.COM gets no ticket to zookeeper/elsewhere")
+	require.ErrorContains(t, err,
+		"no key distribution center answers: alice@EXAMPLE.COM gets no ticket to zookeeper/elsewhere")
 	k.Up("")
 	_, _, err = m.Start(t.Context(), "elsewhere")
 	require.NoError(t, err)
@@ -313,8 +324,8 @@ func TestKerberos_CenterIsDown(t *testing.T) {
 	require.ErrorIs(t, err, zkkerberos.ErrClosed)
 }
 
-// The key of the only server is changed, so that it refuses the ticket that the client has. That ended the session and its hold. Now the client
-// gets another ticket first.
+// The key of the only server is changed, so that it rejects the ticket that the client has. The session and its hold
+// survive, because the client first gets another ticket.
 func TestKerberos_KeyOfTheServerIsReplaced(t *testing.T) {
 	k := realm(t)
 	s := kerberosServer(t, k, "3.9", zkserver.WithSetting("sessionRequireClientSASLAuth", "true"))
@@ -334,7 +345,7 @@ func TestKerberos_KeyOfTheServerIsReplaced(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// A server refuses tickets to another one, and those of another time.
+// A server rejects tickets for another server, and those of another time.
 func TestKerberos_Refused(t *testing.T) {
 	k := realm(t)
 	refused := func(s *zkserver.Server, m sasl.Mechanism) {
@@ -352,7 +363,7 @@ func TestKerberos_Refused(t *testing.T) {
 	refused(s, keytab(t, k, "alice"))
 }
 
-// A server without Kerberos is not one of ours.
+// A server without Kerberos is not trusted.
 func TestKerberos_Downgrade(t *testing.T) {
 	k := realm(t)
 	m := keytab(t, k, "alice")
@@ -368,7 +379,7 @@ func TestKerberos_Downgrade(t *testing.T) {
 	}
 }
 
-// Each error says what is wrong, and has no secret.
+// Each error describes the cause, and contains no secret.
 func TestKerberos_Errors(t *testing.T) {
 	k := realm(t)
 	config := zkkerberos.WithConfig(k.Config())
@@ -386,23 +397,41 @@ func TestKerberos_Errors(t *testing.T) {
 		_, _, err = m.Start(t.Context(), "localhost")
 		return err
 	}
-	require.NoError(t, begin(zkkerberos.Password("carol", "secret", zkkerberos.WithConfig(other), zkkerberos.WithoutFAST())))
+	require.NoError(t, begin(zkkerberos.Password("carol", "secret", zkkerberos.WithConfig(other),
+		zkkerberos.WithoutFAST())))
 	for says, f := range map[string]func() error{
-		"wrong key of carol@EXAMPLE.COM":                func() error { return begin(zkkerberos.Password("carol", "hunter2", config)) },
-		"wrong key of dave@EXAMPLE.COM":                 func() error { return begin(zkkerberos.Password("dave", "hunter", config)) },
-		"wrong key of alice@EXAMPLE.COM":                func() error { return begin(zkkerberos.Keytab(old, "", config)) },
-		"the realm has no principal nobody@EXAMPLE.COM": func() error { return begin(zkkerberos.Password("nobody", "hunter2", config)) },
-		"krb5.conf names no key distribution center":    func() error { return begin(zkkerberos.Password("carol@OTHER", "secret", config)) },
-		"locked@EXAMPLE.COM is locked":                  func() error { return begin(zkkerberos.Password("locked", "secret", config)) },
+		"wrong key of carol@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("carol", "hunter2", config))
+		},
+		"wrong key of dave@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("dave", "hunter", config))
+		},
+		"wrong key of alice@EXAMPLE.COM": func() error { return begin(zkkerberos.Keytab(old, "", config)) },
+		"the realm has no principal nobody@EXAMPLE.COM": func() error {
+			return begin(zkkerberos.Password("nobody", "hunter2", config))
+		},
+		"krb5.conf names no key distribution center": func() error {
+			return begin(zkkerberos.Password("carol@OTHER",
+				"secret", config))
+		},
+		"locked@EXAMPLE.COM is locked": func() error {
+			return begin(zkkerberos.Password("locked", "secret", config))
+		},
 		"the realm has no server zookeeper/nowhere": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/nowhere")))
 		},
 		"the realm of carol@EXAMPLE.COM knows no way to that of zookeeper/localhost@OTHER": func() error {
 			return begin(zkkerberos.Password("carol", "secret", config, zkkerberos.WithServer("zookeeper/_HOST@OTHER")))
 		},
-		"has no key of bob: it has those of [alice@EXAMPLE.COM]": func() error { return begin(zkkerberos.Keytab(old, "bob", config)) },
-		"run kinit, or set KRB5CCNAME":                           func() error { return begin(zkkerberos.Cache("FILE:/nonexistent", config)) },
-		"only caches in files":                                   func() error { return begin(zkkerberos.Cache("KEYRING:persistent:0", config)) },
+		"has no key of bob: it has those of [alice@EXAMPLE.COM]": func() error {
+			return begin(zkkerberos.Keytab(old, "bob", config))
+		},
+		"run kinit, or set KRB5CCNAME": func() error {
+			return begin(zkkerberos.Cache("FILE:/nonexistent", config))
+		},
+		"only caches in files": func() error {
+			return begin(zkkerberos.Cache("KEYRING:persistent:0", config))
+		},
 	} {
 		err := f()
 		require.ErrorContains(t, err, says)

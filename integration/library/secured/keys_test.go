@@ -24,10 +24,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkkerberos"
 )
 
-// leash is how clients reach the servers: all of them, or only one.
+// leash determines which servers clients reach: all of them, or only one.
 type leash struct {
 	mu   sync.Mutex
-	only string // address; empty is all
+	only string // address; empty for all
 	open []net.Conn
 }
 
@@ -47,7 +47,7 @@ func (l *leash) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return c, err
 }
 
-// move makes all clients go to a server.
+// move makes all clients connect to one server.
 func (l *leash) move(addr string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,8 @@ type holder struct {
 	session   int64
 }
 
-// The keys of three servers and of the clients are changed as the guide says, while eight clients hold locks and move between the servers.
+// The keys of three servers and of the clients are changed by the procedure of the guide, while eight clients hold
+// locks and move between the servers.
 func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		block, k := guide(t), kdc.Start(t)
@@ -81,7 +82,8 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 			file, principal := keytab(s)
 			k.Admin("addprinc -randkey "+principal, "ktadd -k "+file+" "+principal)
 			jaas := file + ".jaas"
-			text := strings.NewReplacer("/etc/zookeeper/zk.keytab", file, "zookeeper/zk1.example.com", principal).Replace(block("Krb5LoginModule"))
+			text := strings.NewReplacer("/etc/zookeeper/zk.keytab", file, "zookeeper/zk1.example.com",
+				principal).Replace(block("Krb5LoginModule"))
 			require.NoError(t, os.WriteFile(jaas, []byte(text), 0o600))
 			opts := append(settings(block("authProvider.sasl")),
 				properties(block("-Djava.security.krb5.conf"), "/etc/zookeeper/jaas.conf", jaas, "/etc/krb5.conf", k.Config())...)
@@ -98,7 +100,8 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 		for i := range 8 {
 			who, err := zkkerberos.Keytab(worker, "worker", zkkerberos.WithConfig(k.Config()))
 			h := &holder{mechanism: made(t, who, err)}
-			h.Client, err = conn.Dial(t.Context(), e.Addr(), conn.WithDialer(l.dial), conn.WithSASL(h.mechanism), conn.WithACL(zk.AuthACL(zk.PermAll)), long, silent)
+			h.Client, err = conn.Dial(t.Context(), e.Addr(), conn.WithDialer(l.dial), conn.WithSASL(h.mechanism),
+				conn.WithACL(zk.AuthACL(zk.PermAll)), long, silent)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, h.Close()) })
 			m, err := mutex.New(h.Client, fmt.Sprintf("/lock-%d", i))
@@ -108,7 +111,7 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 			h.session = h.Status().Session
 			holders = append(holders, h)
 		}
-		// meet lets all clients resume their sessions on each of the servers, and a new client get a ticket of now.
+		// meet makes all clients resume their sessions on each of the servers, and a new client get a current ticket.
 		meet := func(when string, servers ...*zkserver.Server) {
 			t.Helper()
 			for _, s := range servers {
@@ -152,7 +155,7 @@ func TestGuide_KeysAreChangedUnderHolds(t *testing.T) {
 		now, err := os.ReadFile(worker)
 		require.NoError(t, err)
 		require.NotEqual(t, old, now)
-		for _, h := range holders { // a ticket to another server needs the new key
+		for _, h := range holders { // a ticket for another server needs the new key
 			_, _, err := h.mechanism.Start(t.Context(), "localhost")
 			require.ErrorContains(t, err, "the realm has no server zookeeper/localhost")
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// rotating shows a password that changes.
+// rotating is a credential whose password changes.
 type rotating struct{ password atomic.Pointer[string] }
 
 func (r *rotating) Start(ctx context.Context, host string) (sasl.Exchange, []byte, error) {
@@ -31,13 +31,15 @@ func (r *rotating) Start(ctx context.Context, host string) (sasl.Exchange, []byt
 
 func (*rotating) String() string { return "DIGEST-MD5 as bob" }
 
-// TestDigest_PasswordChanged is the procedure of the guide: the clients learn the new password when the first server knows it, and
-// before the last one is restarted. Servers and clients each accept what one of the others has, so no hold is lost.
+// TestDigest_PasswordChanged follows the procedure of the guide: the clients learn the new password once the first
+// server knows it, and before the last one is restarted. Every server and client always accepts what one of the others
+// has, so no hold is lost.
 func TestDigest_PasswordChanged(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
 		jaas := filepath.Join(t.TempDir(), "jaas.conf")
 		serversKnow := func(password string) {
-			text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=%q;\n};\n", password)
+			text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=%q;\n};\n",
+				password)
 			require.NoError(t, os.WriteFile(jaas, []byte(text), 0o600))
 		}
 		serversKnow("old")
@@ -74,7 +76,7 @@ func TestDigest_PasswordChanged(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				who.password.Store(&fresh)
 			}
-			time.Sleep(10 * time.Second) // until all clients are connected, a hold is proven, and the next server may go
+			time.Sleep(10 * time.Second) // until all clients are connected, a hold is proven, and the next server may be stopped
 			for _, h := range holds {
 				require.NoError(t, h.Err(), "after server %d", i+1)
 				require.NoError(t, h.Check(t.Context()))

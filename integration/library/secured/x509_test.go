@@ -10,14 +10,12 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,32 +28,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/loopback"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-var (
-	rotations = flag.Int("rotations", 3, "how often certificates are replaced while clients lock")
-	rotation  = flag.Duration("rotation", time.Second, "how long a certificate is used")
-)
-
-// buffer is a log that is written from several goroutines.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // authority signs certificates, and writes them to files.
 type authority struct {
@@ -87,7 +63,7 @@ func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// write replaces a file in one step.
+// write replaces a file atomically.
 func (a *authority) write(name string, text []byte) {
 	a.t.Helper()
 	require.NoError(a.t, os.WriteFile(a.path(name)+".new", text, 0o600))
@@ -96,15 +72,17 @@ func (a *authority) write(name string, text []byte) {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// issue writes a new certificate and its key into one file, as a name that lives for ten minutes.
+// issue writes a new certificate for subject, valid for ten minutes, and its key into one file.
 func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	a.last++
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(10 * time.Minute),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: addresses,
+		SerialNumber: big.NewInt(1 + a.last), Subject: subject, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter:    time.Now().Add(10 * time.Minute),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: addresses,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, &key.PublicKey, a.key)
 	require.NoError(a.t, err)
@@ -113,7 +91,7 @@ func (a *authority) issue(file string, subject pkix.Name, addresses ...net.IP) {
 	a.write(file, append(block("PRIVATE KEY", pkcs8), block("CERTIFICATE", der)...))
 }
 
-// config is what a client reads before each connection.
+// config returns what a client reads before each connection.
 func (a *authority) config(file string) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		roots := x509.NewCertPool()
@@ -123,7 +101,7 @@ func (a *authority) config(file string) func() (*tls.Config, error) {
 	}
 }
 
-// tlsServer wants certificates of clients.
+// tlsServer starts a server that requires client certificates.
 func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Option) (addr string) {
 	t.Helper()
 	host := loopback.Block()(1)
@@ -134,7 +112,8 @@ func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Opti
 		"secureClientPort": fmt.Sprint(ports[0]), "secureClientPortAddress": host,
 		"serverCnxnFactory":     "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"authProvider.x509":     "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
-		"ssl.keyStore.location": a.path("server.pem"), "ssl.keyStore.type": "PEM", "ssl.trustStore.location": a.path("ca.pem"), "ssl.trustStore.type": "PEM",
+		"ssl.keyStore.location": a.path("server.pem"), "ssl.keyStore.type": "PEM",
+		"ssl.trustStore.location": a.path("ca.pem"), "ssl.trustStore.type": "PEM",
 		"ssl.clientAuth": "need", "client.certReload": "true",
 	} {
 		more = append(more, zkserver.WithSetting(name, value))
@@ -143,10 +122,10 @@ func tlsServer(t *testing.T, a *authority, release string, more ...zkserver.Opti
 	return net.JoinHostPort(host, fmt.Sprint(ports[0]))
 }
 
-// Certificates of clients and of the server are replaced again and again, each time with new connections. No hold is lost, and no
-// connection is refused.
+// Certificates of the clients and of the server are replaced repeatedly, each time with new connections. No hold is
+// lost, and no connection is refused.
 func TestX509_CertificatesChangeUnderLocks(t *testing.T) {
-	for release, times := range map[string]int{"3.9": *rotations, "3.8": 1} {
+	for release, times := range map[string]int{"3.9": 3, "3.8": 1} {
 		t.Run(release, func(t *testing.T) { rotate(t, release, times) })
 	}
 }
@@ -154,13 +133,14 @@ func TestX509_CertificatesChangeUnderLocks(t *testing.T) {
 func rotate(t *testing.T, release string, times int) {
 	t.Helper()
 	a := newAuthority(t)
-	addr := tlsServer(t, a, release, zkserver.WithSetting("enforce.auth.enabled", "true"), zkserver.WithSetting("enforce.auth.schemes", "x509"))
+	addr := tlsServer(t, a, release, zkserver.WithSetting("enforce.auth.enabled", "true"),
+		zkserver.WithSetting("enforce.auth.schemes", "x509"))
 	host, _, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
 	worker := pkix.Name{CommonName: "worker", Organization: []string{"Example, Inc."}}
 	a.issue("client.pem", worker)
 	only := conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: `CN=worker,O=Example\, Inc.`}})
-	var log buffer
+	var log bubble.Buffer
 	logged := conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -187,7 +167,7 @@ func rotate(t *testing.T, release string, times int) {
 		})
 	}
 	for range times {
-		time.Sleep(*rotation)
+		time.Sleep(time.Second)
 		a.issue("client.pem", worker)
 		a.issue("server.pem", pkix.Name{CommonName: "server"}, net.ParseIP(host))
 		for _, l := range lines {
@@ -208,7 +188,7 @@ func rotate(t *testing.T, release string, times int) {
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
 
-// zktest gives the identity that a real server gives, whatever the name in the certificate.
+// zktest gives the same identity as a real server, whatever the name in the certificate.
 func TestX509_ZktestAgreesWithReal(t *testing.T) {
 	a := newAuthority(t)
 	theirs := tlsServer(t, a, "3.9")
@@ -217,11 +197,14 @@ func TestX509_ZktestAgreesWithReal(t *testing.T) {
 	own, err := tls.LoadX509KeyPair(a.path("server.pem"), a.path("server.pem"))
 	require.NoError(t, err)
 	ours := zktest.Run(t, zktest.WithX509(), zktest.WithRequiredAuth("x509"), zktest.WithTLS(&tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, ClientCAs: trusted,
+		ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
 	for _, name := range []pkix.Name{
-		{CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"}, OrganizationalUnit: []string{"a", "b"}},
-		{CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"}, SerialNumber: "7", PostalCode: []string{"1"}},
+		{CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"},
+			OrganizationalUnit: []string{"a", "b"}},
+		{CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"},
+			SerialNumber: "7", PostalCode: []string{"1"}},
 		{ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}, Value: "com"},
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "u"},

@@ -16,7 +16,7 @@ import (
 // member is a server of an ensemble, real or not.
 type member interface{ Addr() string }
 
-// as returns a member as what it is.
+// as returns a member as its concrete type.
 func as[M member](m member) M {
 	concrete, _ := m.(M)
 	return concrete
@@ -31,8 +31,9 @@ type ensemble struct {
 	start   func(member) error
 }
 
-// What a server does that has left the ensemble, a follower and then the leader: it goes on to serve the clients that it has, and takes new
-// ones. If it was the leader, all clients are disconnected once. When it was stopped, it does not start again. zktest does the same.
+// TestLeft_ServesUntilItIsStopped removes a follower, and then the leader, from the ensemble: the server keeps serving
+// its clients, and accepts new ones. If it was the leader, all clients are disconnected once. Once stopped, it does not
+// start again. zktest behaves the same.
 func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 	need.Asked(t, "four servers")
 	for name, open := range map[string]func(t *testing.T) ensemble{
@@ -93,7 +94,11 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 				}
 				time.Sleep(2 * tick)
 				require.Equal(t, victim == leader, disconnected(events))
-				await(t, "the session goes on", func() bool { there, _, err := at.Exists("/of " + victim.Addr()); return err == nil && there })
+				await(t, "the session goes on", func() bool {
+					there, _,
+						err := at.Exists("/of " + victim.Addr())
+					return err == nil && there
+				})
 				require.Equal(t, session, at.SessionID())
 				after, _ := connect(t, victim)
 				_, err = after.Set("/", nil, -1)
@@ -106,13 +111,14 @@ func TestLeft_ServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// connect opens a session at one server.
+// connect opens a session on one server.
 func connect(t *testing.T, at member) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
 	c, events, err := zk.Connect([]string{at.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	await(t, "a session at "+at.Addr(), func() bool { _, err := c.Sync("/"); return err == nil }) // it may have lost its leader just now
+	// The server may have lost its leader just now.
+	await(t, "a session at "+at.Addr(), func() bool { _, err := c.Sync("/"); return err == nil })
 	for len(events) > 0 {
 		<-events
 	}

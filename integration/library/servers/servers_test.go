@@ -1,5 +1,5 @@
-// Package servers_test changes real servers under clients that hold locks and leaderships and follow caches: servers that others
-// replace, and servers that are restarted one after the other.
+// Package servers_test changes real servers while clients hold locks and leaderships and follow caches: servers are
+// replaced by others, and servers are restarted one after another.
 package servers_test
 
 import (
@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	tick  = time.Second // servers grant the default session timeout of a client
+	tick  = time.Second // servers grant a client's default session timeout
 	limit = 2 * time.Minute
 )
 
 var silent = conn.WithLogger(slog.New(slog.DiscardHandler))
 
-// figures are what the clients of a test did.
+// figures count what the clients of a test did.
 type figures struct {
 	requests, connects atomic.Int64
 
 	mu      sync.Mutex
-	longest time.Duration // that a client was without a server
+	longest time.Duration // time that a client was without a server
 }
 
 func (f *figures) tracer() *zkrecipes.Tracer {
@@ -58,24 +58,26 @@ func (f *figures) tracer() *zkrecipes.Tracer {
 	}
 }
 
-// app is a client with a lock of its own, a leadership of its own, a place among the candidates of all, and a cache.
+// app is a client with a lock of its own, a leadership of its own, a place among the candidates of a shared election,
+// and a cache.
 type app struct {
 	*conn.Client
 	name       string
 	lock       *zkrecipes.Hold
 	own        *election.Term
 	candidates *election.Election
-	elected    chan *election.Term // among the candidates of all
+	elected    chan *election.Term // in the shared election
 	config     *cache.Cache
 }
 
-// start starts n apps, one after the other, so that the order of the candidates is known.
+// start starts n apps one after another, so that the order of the candidates is known.
 func start(t *testing.T, n int, servers string, f *figures, opts ...conn.Option) (apps []*app) {
 	t.Helper()
 	ctx := within(t)
 	for i := range n {
 		a := &app{name: fmt.Sprintf("app%02d", i), elected: make(chan *election.Term, 1)}
-		client, err := conn.Dial(ctx, servers, append(opts, conn.WithIdentity(a.name), conn.WithTracer(f.tracer()), silent)...)
+		client, err := conn.Dial(ctx, servers,
+			append(opts, conn.WithIdentity(a.name), conn.WithTracer(f.tracer()), silent)...)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, client.Close()) })
 		a.Client = client
@@ -118,7 +120,8 @@ func lost(apps []*app) (n int) {
 	return n
 }
 
-// verify requires that no hold was lost, that all caches follow, and that the candidates have kept their places: each leads in turn.
+// verify requires that no hold was lost, that all caches follow, and that the candidates have kept their places: each
+// leads in turn.
 func verify(t *testing.T, apps []*app) {
 	t.Helper()
 	ctx := within(t)
@@ -186,7 +189,7 @@ func await(t *testing.T, what string, ok func() bool) time.Duration {
 	return time.Since(began).Round(time.Millisecond)
 }
 
-// directory says which servers there are: told is called with all servers that an operator counts on.
+// directory publishes the servers: told is called with all servers that an operator counts on.
 type directory struct {
 	connect string
 	options []conn.Option
@@ -195,10 +198,11 @@ type directory struct {
 
 const service = "_zookeeper._tcp.example.com"
 
-// directories are the ways of a client to learn of servers that change.
+// directories are the ways in which a client can learn of changing servers.
 var directories = map[string]func(t *testing.T, servers []*zkserver.Server) directory{
 	"ensemble": func(_ *testing.T, servers []*zkserver.Server) directory {
-		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()}, func([]*zkserver.Server) {}}
+		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()},
+			func([]*zkserver.Server) {}}
 	},
 	"function": func(*testing.T, []*zkserver.Server) directory {
 		var list atomic.Pointer[[]string]
@@ -231,8 +235,8 @@ func addresses(servers []*zkserver.Server) (list []string) {
 	return list
 }
 
-// Three servers are replaced one by one by three others, without a pause: each new one joins the ensemble, an old one leaves it and is
-// stopped. All clients end up on the new ones, and nothing is lost.
+// Three servers are replaced by three others, one by one and without a pause: a new one joins the ensemble, and an old
+// one leaves it and is stopped. All clients end up on the new ones, and nothing is lost.
 func TestReplaced_OneByOne_NothingIsLost(t *testing.T) {
 	need.Asked(t, "six servers")
 	for how, open := range directories {
@@ -252,17 +256,19 @@ func TestReplaced_OneByOne_NothingIsLost(t *testing.T) {
 				require.NoError(t, e.Leave(old))
 				require.NoError(t, old.Stop())
 				took := await(t, "clients on the servers that are left", func() bool { return sum(on(apps, servers)) == len(apps) })
-				t.Logf("%v: one server replaced, all clients are on the others %v after it stopped: %v", time.Since(began).Round(time.Millisecond), took, on(apps, servers))
+				t.Logf("%v: one server replaced, all clients are on the others %v after it stopped: %v",
+					time.Since(began).Round(time.Millisecond), took, on(apps, servers))
 			}
-			t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+			t.Logf(
+				"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 				lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 			verify(t, apps)
 		})
 	}
 }
 
-// Three servers are restarted one after the other, and the last has no clients then. With WithRebalance all have some in the end, and
-// nothing is lost.
+// Three servers are restarted one after another, after which the last has no clients. With WithRebalance all have some
+// in the end, and nothing is lost.
 func TestRebalance_RollingRestart_AllServersHaveClients(t *testing.T) {
 	need.Asked(t, "three servers, for a minute")
 	const rebalance = 30 * time.Second
@@ -276,14 +282,15 @@ func TestRebalance_RollingRestart_AllServersHaveClients(t *testing.T) {
 		await(t, "clients on the servers", func() bool { return sum(on(apps, e.Servers)) == len(apps) })
 	}
 	settle(t, "three restarts", apps, e.Servers, rebalance)
-	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+	t.Logf(
+		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 	require.NotContains(t, on(apps, e.Servers), 0, "by chance once in 60,000 runs")
 	verify(t, apps)
 }
 
-// Two servers join three, and then two leave, the leader first, which go on to serve. The clients move meanwhile, so the servers that have
-// left have none when they are stopped.
+// Two servers join three, and then two leave, the leader first, but keep serving. The clients move meanwhile, so the
+// servers that have left have no clients when they are stopped.
 func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	need.Asked(t, "five servers, for a minute")
 	const rebalance = 15 * time.Second
@@ -299,18 +306,20 @@ func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	settle(t, "two servers have joined", apps, e.Servers, rebalance)
 	leader, err := e.Leader()
 	require.NoError(t, err)
-	leaving := []*zkserver.Server{leader, e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })]}
+	leaving := []*zkserver.Server{leader,
+		e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })]}
 	for _, s := range leaving {
 		require.NoError(t, e.Leave(s))
 	}
 	settle(t, "two servers have left", apps, e.Servers, rebalance)
 	require.Zero(t, sum(on(apps, leaving)))
-	t.Logf("%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
+	t.Logf(
+		"%d holds lost, %d connections lost, the longest time without a server %v, %d requests of %d clients, without pings",
 		lost(apps), f.connects.Load()-connects, f.longest.Round(time.Millisecond), f.requests.Load()-requests, len(apps))
 	verify(t, apps)
 }
 
-// settle waits until clients that move within a time have done so, and prints where they were and are.
+// settle waits until the clients that move within the given time have done so, and prints where they were and are.
 func settle(t *testing.T, after string, apps []*app, servers []*zkserver.Server, within time.Duration) {
 	t.Helper()
 	began, before := time.Now(), on(apps, servers)

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// witness is one source that an operator may look at during an outage.
+// witness is one source that an operator may consult during an outage.
 type witness struct {
 	mu   sync.Mutex
 	said []said
@@ -37,7 +37,7 @@ func (w *witness) say(text string) {
 	w.said = append(w.said, said{time.Now(), text})
 }
 
-// says waits until the source has said all words in one line, since a moment.
+// says waits until the source has reported all words in one line, since a given moment.
 func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -45,7 +45,8 @@ func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 		all := slices.Clone(w.said)
 		w.mu.Unlock()
 		for _, s := range all {
-			if s.at.After(since) && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(s.text, word) }) {
+			if s.at.After(since) && !slices.ContainsFunc(words,
+				func(word string) bool { return !strings.Contains(s.text, word) }) {
 				return s
 			}
 		}
@@ -53,7 +54,7 @@ func (w *witness) says(t *testing.T, since time.Time, words ...string) said {
 	}
 }
 
-// zkr starts the program. What it logs goes to the witness.
+// zkr starts the program. Its log goes to the witness.
 func zkr(t *testing.T, program string, env []string, args ...string) *witness {
 	t.Helper()
 	w := &witness{}
@@ -139,7 +140,8 @@ func watchAlerts(t *testing.T, p *server) *witness {
 				continue
 			}
 			for _, a := range now.Data.Alerts {
-				text := fmt.Sprintf("%s %s %s since %s", a.Labels.Alertname, a.Annotations.Summary, a.Annotations.Description, a.ActiveAt)
+				text := fmt.Sprintf("%s %s %s since %s", a.Labels.Alertname, a.Annotations.Summary,
+					a.Annotations.Description, a.ActiveAt)
 				if a.State == "firing" && !before[text] {
 					before[text] = true
 					w.say(text)
@@ -150,9 +152,9 @@ func watchAlerts(t *testing.T, p *server) *witness {
 	return w
 }
 
-// TestOutage_EachSourceTells takes two of three servers away. An operator must be able to name the lock, the time and
-// the reason from each source by itself: the default log of zkr, its metrics, the alerts, the page. OUTAGE is how
-// long it lasts; default 12 s, which is too short for the alert that none leads.
+// TestOutage_EachSourceTells takes down two of three servers. An operator must be able to name the lock, the time and
+// the reason from each source alone: the default log of zkr, its metrics, the alerts, the page. OUTAGE is the duration
+// (default 12 s, which is too short for the alert that there is no leader).
 func TestOutage_EachSourceTells(t *testing.T) {
 	lasts := 12 * time.Second
 	if text := os.Getenv("OUTAGE"); text != "" {
@@ -205,7 +207,8 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	row("log", "why", began, log.says(t, began, "zookeeper: cannot connect", "server=", "error="))
 	row("metrics", "which lock", began, metrics.says(t, began, `zkrecipes_holds{name="`+path, " 0"))
 	if p != nil {
-		row("alert", "no connection, which lock", began, alerts.says(t, began, "ZooKeeperDisconnected node1", `election "`+path))
+		row("alert", "no connection, which lock", began,
+			alerts.says(t, began, "ZooKeeperDisconnected node1", `election "`+path))
 		if lasts >= time.Minute {
 			row("alert", "none leads", began, alerts.says(t, began, "ZooKeeperNoLeader", "No process of worker", path))
 		}
@@ -223,12 +226,15 @@ func TestOutage_EachSourceTells(t *testing.T) {
 	again := page.says(t, healed, `"current":true`, path)
 	row("page", "elected again", healed, again)
 
-	// The page shows the outage among its changes, with its two ends.
+	// The page lists the outage among its changes, with beginning and end.
 	var seen struct {
 		Changes []struct{ Words string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(again.text), &seen))
-	if !slices.ContainsFunc(seen.Changes, func(c struct{ Words string }) bool { return strings.Contains(c.Words, "no connection") }) {
+	if !slices.ContainsFunc(seen.Changes, func(c struct{ Words string }) bool {
+		return strings.Contains(c.Words,
+			"no connection")
+	}) {
 		row("page", "the outage is in the list", healed, page.says(t, healed, "no connection"))
 	}
 }

@@ -51,7 +51,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// freeAddress returns an address that a process may listen on, also when it is restarted.
+// freeAddress returns an address that a process may listen on, even after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	host := loopback.Block()(1)
@@ -60,7 +60,7 @@ func freeAddress(t *testing.T) string {
 	return net.JoinHostPort(host, strconv.Itoa(ports[0]))
 }
 
-// start starts the process, the first time or again.
+// start starts or restarts the process.
 func (p *process) start(program string) {
 	p.t.Helper()
 	p.cmd = exec.Command(program, "-id", p.id, "-job", p.job, "-servers", p.link.Addr(), "-http", p.address,
@@ -83,9 +83,9 @@ func (p *process) follow(out io.Reader, cmd *exec.Cmd, exited chan struct{}) {
 	close(exited)
 }
 
-func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
+func (p *process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) } // it may already have ended
 
-// stop ends the process for good.
+// stop stops the process for good.
 func (p *process) stop() {
 	p.signal(syscall.SIGCONT)
 	p.signal(syscall.SIGKILL)
@@ -104,7 +104,7 @@ func (p *process) log(since time.Time) (texts []string) {
 	return texts
 }
 
-// logged waits for a line since a moment that has all words. It returns when the line came.
+// logged waits for a line since a moment that contains all words, and returns when it appeared.
 func (p *process) logged(since time.Time, words ...string) time.Time {
 	p.t.Helper()
 	var at time.Time
@@ -126,7 +126,7 @@ func (p *process) logged(since time.Time, words ...string) time.Time {
 	return at
 }
 
-// shows waits until the metrics of the process meet a condition. It returns when the answer came.
+// shows waits until the metrics of the process satisfy a condition, and returns when the answer arrived.
 func (p *process) shows(what string, is func(metrics) bool) time.Time {
 	p.t.Helper()
 	p.eventually(fmt.Sprintf("the metrics of %s show: %s", p.id, what), func() bool {
@@ -139,11 +139,12 @@ func (p *process) shows(what string, is func(metrics) bool) time.Time {
 func (p *process) eventually(what string, is func() bool) {
 	p.t.Helper()
 	for deadline := time.Now().Add(limit); !is(); time.Sleep(20 * time.Millisecond) {
-		require.True(p.t, time.Now().Before(deadline), "waiting until %s; it logged:\n%s", what, strings.Join(p.log(time.Time{}), "\n"))
+		require.True(p.t, time.Now().Before(deadline), "waiting until %s; it logged:\n%s", what,
+			strings.Join(p.log(time.Time{}), "\n"))
 	}
 }
 
-// metrics are the samples of one scrape by their series.
+// metrics are the samples of one scrape, by series.
 type metrics map[string]string
 
 // scrape reads /metrics as Prometheus does, and gives up after a second.
@@ -172,7 +173,7 @@ func (p *process) get(path string) (status int, body string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = answer.Body.Close() }() // was read
+	defer func() { _ = answer.Body.Close() }() // it was read
 	text, err := io.ReadAll(answer.Body)
 	return answer.StatusCode, string(text), err
 }

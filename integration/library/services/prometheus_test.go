@@ -30,7 +30,7 @@ type server struct {
 // target is what a Prometheus scrapes.
 type target struct{ job, instance, address string }
 
-// prometheus starts one that scrapes all processes.
+// prometheus starts a server that scrapes all processes.
 func (s *stage) prometheus() *server {
 	s.t.Helper()
 	targets := make([]target, len(s.processes))
@@ -40,7 +40,7 @@ func (s *stage) prometheus() *server {
 	return prometheus(s.t, targets)
 }
 
-// prometheus starts one. It returns nil if its program is missing; with REQUIRE_REAL=1 the test fails.
+// prometheus starts a server. It returns nil if the program is missing; with REQUIRE_REAL=1 the test fails.
 func prometheus(t *testing.T, targets []target) *server {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -53,7 +53,8 @@ func prometheus(t *testing.T, targets []target) *server {
 	rules, err := filepath.Abs(filepath.Join(operations, "alerts.yaml"))
 	require.NoError(t, err)
 	var config strings.Builder
-	fmt.Fprintf(&config, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
+	fmt.Fprintf(&config,
+		"global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
 		scrapeInterval, rules)
 	job := ""
 	for _, to := range targets {
@@ -67,13 +68,14 @@ func prometheus(t *testing.T, targets []target) *server {
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
 	p := &server{t: t, address: freeAddress(t)}
-	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address,
+	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+p.address,
 		"--log.level=warn")
 	var said strings.Builder
 	cmd.Stderr = &said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may already have ended
 		_ = cmd.Wait()         // it was killed
 		if t.Failed() {
 			t.Logf("Prometheus said:\n%s", said.String())
@@ -105,7 +107,8 @@ func (p *server) query(expr string, from, to time.Time) (all []series, err error
 	of := url.Values{"query": {expr}, "start": {second(from)}, "end": {second(to)}, "step": {"1"}}
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query_range?"+of.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v1/query_range?"+of.Encode(),
+		nil)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (p *server) query(expr string, from, to time.Time) (all []series, err error
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answer.Body.Close() }() // was read
+	defer func() { _ = answer.Body.Close() }() // it was read
 	var body struct {
 		Error string
 		Data  struct {
@@ -145,7 +148,7 @@ func (p *server) query(expr string, from, to time.Time) (all []series, err error
 	return all, nil
 }
 
-// dashboard is what is needed of docs/operations/dashboard.json.
+// dashboard is the part of docs/operations/dashboard.json that is needed.
 type dashboard struct {
 	Panels []struct {
 		Title       string
@@ -169,7 +172,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 // variables are those of the dashboard, as Grafana fills them in.
 var variables = strings.NewReplacer("$job", ".+", "$__rate_interval", "5s")
 
-// show draws the panels over a run. Each query must have data.
+// show draws the panels for a run. Each query must have data.
 func (p *server) show(t *testing.T, d *drawing) {
 	t.Helper()
 	for _, panel := range readDashboard(t).Panels {
@@ -186,7 +189,7 @@ func (p *server) show(t *testing.T, d *drawing) {
 	}
 }
 
-// fired returns the alerts that fired in a run, each with the reason of a loss.
+// fired returns the alerts that fired during a run, each with the reason of a loss.
 func (p *server) fired(t *testing.T, d *drawing) map[string]bool {
 	t.Helper()
 	alerts, err := p.query(`ALERTS{alertstate="firing"}`, d.from, d.to)

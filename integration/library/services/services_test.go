@@ -1,5 +1,5 @@
-// Package services runs the two services of the guides as separate processes against a real ZooKeeper: one that elects a
-// leader, and one with a nightly job. It breaks them in each way, and looks at their logs, metrics and answers.
+// Package services runs the two services of the guides as separate processes against a real ZooKeeper: one that elects
+// a leader, and one with a nightly job. It breaks them in each way, and checks their logs, metrics and answers.
 package services
 
 import (
@@ -26,7 +26,7 @@ const (
 	limit          = 2 * time.Minute // bounds every wait for an event that must come
 )
 
-// stage has all that runs in the test.
+// stage contains everything that runs in the test.
 type stage struct {
 	t         *testing.T
 	zk        *zkserver.Server
@@ -38,7 +38,8 @@ type stage struct {
 func set(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, zk: zkserver.Start(t, zkserver.WithTickTime(500*time.Millisecond)), program: program(t)}
-	for _, p := range []*process{{id: "a", job: "leader"}, {id: "b", job: "leader"}, {id: "c", job: "nightly"}, {id: "d", job: "nightly"}} {
+	for _, p := range []*process{{id: "a", job: "leader"}, {id: "b", job: "leader"}, {id: "c", job: "nightly"},
+		{id: "d", job: "nightly"}} {
 		p.t, p.address, p.link = t, freeAddress(t), proxy.Start(t, s.zk.Addr())
 		p.start(s.program)
 		t.Cleanup(p.stop)
@@ -48,7 +49,7 @@ func set(t *testing.T) *stage {
 	return s
 }
 
-// leader waits until exactly one of the candidates leads and the other waits. It returns both.
+// leader waits until exactly one of the candidates leads and the other waits, and returns both.
 func (s *stage) leader() (leads, waits *process) {
 	s.t.Helper()
 	a, b := s.processes[0], s.processes[1]
@@ -56,7 +57,8 @@ func (s *stage) leader() (leads, waits *process) {
 		for _, pair := range [][2]*process{{a, b}, {b, a}} {
 			first, err1 := pair[0].scrape()
 			second, err2 := pair[1].scrape()
-			if err1 == nil && err2 == nil && holds(first) && waiting(second) && state("connected")(first) && state("connected")(second) {
+			if err1 == nil && err2 == nil && holds(first) && waiting(second) && state("connected")(first) &&
+				state("connected")(second) {
 				leads, waits = pair[0], pair[1]
 				return true
 			}
@@ -81,7 +83,7 @@ func lost(reason string) func(metrics) bool {
 	}
 }
 
-// within checks how long something took, and notes it.
+// within checks how long something took, and logs it.
 func (s *stage) within(most time.Duration, what string, from, to time.Time) {
 	s.t.Helper()
 	took := awake.Between(from, to)
@@ -89,7 +91,7 @@ func (s *stage) within(most time.Duration, what string, from, to time.Time) {
 	require.LessOrEqual(s.t, took, most, what)
 }
 
-// excerpt notes what a process logged.
+// excerpt logs what a process logged.
 func (s *stage) excerpt(p *process, since time.Time) {
 	for _, text := range p.log(since) {
 		_, text, _ = strings.Cut(text, " ") // without the day
@@ -97,8 +99,9 @@ func (s *stage) excerpt(p *process, since time.Time) {
 	}
 }
 
-// Each fault is in the log, and in the metrics within one scrape. Then an operator looks at the run: at the panels of the
-// dashboard, and at the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the faults.
+// Each fault appears in the log, and in the metrics within one scrape. Then an operator examines the run: the panels of
+// the dashboard, and the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the
+// faults.
 func TestServices_FaultsAreSeenWithinOneScrape(t *testing.T) {
 	picture := os.Getenv("OPERATIONS_PICTURE")
 	s := set(t)
@@ -146,8 +149,10 @@ func (s *stage) partition() {
 	leads.link.Stall(proxy.Both)
 	suspended := leads.logged(start, "zookeeper: suspended", "holds=1", "left=", "no answer to a sync")
 	s.within(sessionTimeout*3/8+scrapeInterval, "partition: the leader finds out after", start, suspended)
-	s.within(scrapeInterval, "partition: its metrics show it after", suspended, leads.shows("suspended", state("suspended")))
-	s.within(scrapeInterval, "partition: Watch says that its view is not current after", suspended, leads.logged(start, "observed", "current=false"))
+	s.within(scrapeInterval, "partition: its metrics show it after", suspended,
+		leads.shows("suspended", state("suspended")))
+	s.within(scrapeInterval, "partition: Watch says that its view is not current after", suspended,
+		leads.logged(start, "observed", "current=false"))
 	leads.eventually("it says that it is not well", func() bool {
 		status, body, err := leads.get("/healthz")
 		if err == nil {
@@ -157,7 +162,8 @@ func (s *stage) partition() {
 		return err == nil
 	})
 	ended := leads.logged(start, "zookeeper: hold lost", "reason=deadline", "token=", "held=")
-	s.within(scrapeInterval, "partition: the metrics show the loss after", ended, leads.shows("lost, deadline", lost("deadline")))
+	s.within(scrapeInterval, "partition: the metrics show the loss after", ended,
+		leads.shows("lost, deadline", lost("deadline")))
 	s.within(scrapeInterval, "partition: the metrics show no hold after", ended, leads.shows("no hold", free))
 	elected := waits.logged(start, "INFO elected")
 	require.False(s.t, elected.Before(ended.Add(-scrapeInterval/10)), "the next leads before the loss")
@@ -167,7 +173,7 @@ func (s *stage) partition() {
 	s.excerpt(leads, start)
 }
 
-// The leader is killed. Its metrics are gone at once, and the next leader is seen in its own.
+// The leader is killed. Its metrics disappear at once, and the next leader appears in its own.
 func (s *stage) kill() {
 	leads, waits := s.leader()
 	start := time.Now()
@@ -182,36 +188,38 @@ func (s *stage) kill() {
 	s.leader()
 }
 
-// The leader is frozen until its session has expired. It finds out as soon as it runs again.
+// The leader is frozen until its session has expired. It finds out as soon as it resumes.
 func (s *stage) freeze() {
 	leads, waits := s.leader()
 	start := time.Now()
 	leads.signal(syscall.SIGSTOP)
 	leads.eventually("it answers no scrape", func() bool { _, err := leads.scrape(); return err != nil })
-	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // it gives up after one
+	s.within(2*scrapeInterval, "freeze: the scrape fails after", start, time.Now()) // it times out after one
 	waits.logged(start, "INFO elected")
 	waits.shows("a hold", holds)
 	resumed := time.Now()
 	leads.signal(syscall.SIGCONT)
-	s.within(scrapeInterval, "freeze: the metrics show the loss after", resumed, leads.shows("a loss, and no hold", func(m metrics) bool {
-		return free(m) && (lost("expired")(m) || lost("deadline")(m))
-	}))
+	s.within(scrapeInterval, "freeze: the metrics show the loss after", resumed,
+		leads.shows("a loss, and no hold", func(m metrics) bool {
+			return free(m) && (lost("expired")(m) || lost("deadline")(m))
+		}))
 	s.within(2*scrapeInterval, "freeze: the log has the loss after", resumed, leads.logged(start, "zookeeper: hold lost"))
 	leads.logged(start, "zookeeper: session lost")
 	s.leader()
 	s.excerpt(leads, start)
 }
 
-// The server is stopped and started again, so all connections end.
+// The server is stopped and restarted, so all connections end.
 func (s *stage) restart() {
 	s.leader()
 	start := time.Now()
 	require.NoError(s.t, s.zk.Kill())
 	down := time.Now()
 	for _, p := range s.processes {
-		s.within(scrapeInterval, "restart: the metrics of "+p.id+" show it after", down, p.shows("not connected", func(m metrics) bool {
-			return !state("connected")(m)
-		}))
+		s.within(scrapeInterval, "restart: the metrics of "+p.id+" show it after", down,
+			p.shows("not connected", func(m metrics) bool {
+				return !state("connected")(m)
+			}))
 	}
 	for _, p := range s.processes[:2] {
 		at := p.logged(start, "observed", "current=false")
@@ -220,7 +228,8 @@ func (s *stage) restart() {
 	require.NoError(s.t, s.zk.Restart())
 	up := time.Now()
 	for _, p := range s.processes {
-		s.within(4*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up, p.shows("connected", state("connected")))
+		s.within(4*scrapeInterval, "restart: the metrics of "+p.id+" show the connection after", up,
+			p.shows("connected", state("connected")))
 	}
 	leads, _ := s.leader()
 	s.excerpt(leads, start)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
@@ -16,49 +17,62 @@ type variant struct {
 
 var (
 	plainMutex = variant{"zkrecipes", nil}
-	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithEagerHandOver()}}
+	autoMutex  = variant{"zkrecipes, auto", []mutex.Option{mutex.WithHandOver(zkrecipes.HandOverAuto)}}
 )
 
-// ofCurator is the required multiple of Curator's rate, with so many sessions.
-type ofCurator struct {
-	sessions        int
-	loopback, tenMS float64
-}
+// wanted lists the required multiples of the rates of others, by the number of sessions.
+type wanted struct{ loopback, tenMS map[int][]target }
 
-// contendedRows are about one lock that all want, at all distances.
+func ofCurator(ratio float64) target { return target{against: "Curator", ratio: ratio} }
+
+func ofGoZookeeper(ratio float64) target { return target{against: "go-zookeeper Lock", ratio: ratio} }
+
+var (
+	ofPlain = wanted{
+		loopback: map[int][]target{2: {ofCurator(1.3)}},
+		tenMS:    map[int][]target{2: {ofCurator(1.8)}},
+	}
+	ofAuto = wanted{
+		loopback: map[int][]target{8: {ofCurator(1.3), ofGoZookeeper(1.1)}, 16: {ofCurator(1.25), ofGoZookeeper(1.08)}},
+		tenMS:    map[int][]target{8: {ofCurator(1.8)}},
+	}
+)
+
+// contendedRows measure one lock that all want, at all distances.
 func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 	for _, f := range fields {
 		for _, n := range []int{2, 4, 8, 16} {
-			rows = append(rows, f.contended(ctx, n, plainMutex, ofCurator{2, 1.3, 1.8}), f.contended(ctx, n, eagerMutex, ofCurator{8, 1.6, 1.8}))
+			rows = append(rows, f.contended(ctx, n, plainMutex, ofPlain), f.contended(ctx, n, autoMutex, ofAuto))
 		}
 		rows = append(rows, f.shared(ctx, 16, plainMutex, map[time.Duration]float64{10 * time.Millisecond: 360}))
 	}
 	return rows
 }
 
-// contended is one lock of n clients, each with a session.
-func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator) row {
-	r := row{name: fmt.Sprintf("one mutex, %d sessions%s", n, f.where()), clients: n, run: []contestant{
+// contended measures one lock of n clients, each with its own session.
+func (f *field) contended(ctx context.Context, n int, v variant, want wanted) row {
+	r := row{name: fmt.Sprintf("one mutex, %d sessions%s", n, f.where()), run: []contestant{
 		looping(v.name, n, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex", v.opts...) }),
 		f.curator.contestant("mutex", f.number, n),
 		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
 	}}
 	if f.away == 0 {
-		r.run = append(r.run, looping("its five requests, plain", n, func(int) section { return plainLock(f.addr, "/bench/plain") }))
+		r.run = append(r.run, looping("its five requests, plain", n,
+			func(int) section { return plainLock(f.addr, "/bench/plain") }))
 	}
-	switch {
-	case n == want.sessions && f.away == 0:
-		r.want = []target{{against: "Curator", ratio: want.loopback}}
-	case n == want.sessions && f.away == 10*time.Millisecond:
-		r.want = []target{{against: "Curator", ratio: want.tenMS}}
+	switch f.away {
+	case 0:
+		r.want = want.loopback[n]
+	case 10 * time.Millisecond:
+		r.want = want.tenMS[n]
 	}
 	return f.distant(r)
 }
 
-// shared is one lock of n callers in one session.
+// shared measures one lock of n callers in one session.
 func (f *field) shared(ctx context.Context, n int, v variant, atLeast map[time.Duration]float64) row {
 	one := f.lock(ctx, 0, "/bench/ours/shared", v.opts...) // all callers share the object
-	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), clients: n, run: []contestant{
+	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), run: []contestant{
 		looping(v.name, n, func(int) section { return one }),
 		f.curator.contestant("shared", f.number, n),
 		looping("go-zookeeper Lock", n, func(int) section { return f.goZookeeperLock(0, "/bench/gozk/shared") }),
@@ -76,24 +90,29 @@ func (f *field) where() string {
 	return fmt.Sprintf(", %v away", f.away)
 }
 
-// distant gives the contestants of a distant field more time, since they do less in it. The delays are made in this process, so
-// its processor time says nothing.
+// distant gives the contestants of a distant field more time, because they do less in it. The delays are made in this
+// process, so its processor time means nothing.
 func (f *field) distant(r row) row {
 	if f.away == 0 {
 		return r
 	}
 	for i, c := range r.run {
-		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64, error) { return c.rate(ctx, 4*slice) }}
+		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64,
+			error) {
+			return c.rate(ctx, 4*slice)
+		}}
 	}
 	return r
 }
 
-// warmUp lets the contestants work in turns, so that the server and the program of Curator have compiled what they run often.
-func (f *field) warmUp(ctx context.Context, d time.Duration) error {
-	run := f.contended(ctx, most, plainMutex, ofCurator{}).run
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// warmUp makes the contestants take turns, so that the server and the Curator program have compiled what they run
+// often.
+func (f *field) warmUp(ctx context.Context) error {
+	const lasts = 20 * time.Second
+	run := f.contended(ctx, most, plainMutex, wanted{}).run
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		for _, c := range run {
-			if _, err := c.rate(ctx, d/20); err != nil {
+			if _, err := c.rate(ctx, lasts/20); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ const clients = 8
 // section is one acquisition with its release. turn counts the sections of one client.
 type section func(turn int) error
 
-// repeat runs each section in a loop on a separate goroutine until the time is up. It returns their common rate.
+// repeat runs each section in a loop, in its own goroutine, until the time is up. It returns their combined rate.
 func repeat(slice time.Duration, sections []section) (float64, error) {
 	var all sync.WaitGroup
 	done, errs := make([]int, len(sections)), make([]error, len(sections))
@@ -42,32 +42,36 @@ func repeat(slice time.Duration, sections []section) (float64, error) {
 	return float64(total) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
-// looping is the contestant that repeats what make returns for each of n clients.
+// looping returns a contestant that repeats what sectionOf returns for each of n clients.
 func looping(name string, n int, sectionOf func(client int) section) contestant {
 	sections := make([]section, n)
 	for i := range sections {
 		sections[i] = sectionOf(i)
 	}
-	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64, error) { return repeat(slice, sections) }}
+	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64,
+		error) {
+		return repeat(slice, sections)
+	}}
 }
 
 func (f *field) rows(ctx context.Context) []row {
 	rows := []row{
 		f.uncontended(ctx, 1, 0.80, 1.4),
 		f.uncontended(ctx, clients, 0.80, 1.4),
-		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
+		{"read-write lock, 8 clients, one write in ten", []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
 			f.curator.contestant("rwlock", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.2}}},
-		{"semaphore of 4, 8 clients", clients, []contestant{
+		{"semaphore of 4, 8 clients", []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.semaphore(ctx, i) }),
 			f.curator.contestant("semaphore", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
-		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
-		rows = append(rows, row{name, sessions, []contestant{
+		name := map[int]string{1: "hand-over, 1,000 waiters in one session",
+			2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
+		rows = append(rows, row{name, []contestant{
 			f.handOver(1000, sessions), f.handOver(10, sessions),
 		}, []target{{against: "10 waiters", ratio: 1.5, atMost: true}}})
 	}
@@ -75,18 +79,21 @@ func (f *field) rows(ctx context.Context) []row {
 }
 
 func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float64) row {
-	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), n, []contestant{
+	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), []contestant{
 		looping("zkrecipes", n, func(i int) section { return f.lock(ctx, i, fmt.Sprintf("/bench/ours/lock-of-%d", i)) }),
 		looping("create+delete", n, f.createDelete),
 		looping("create+children+delete", n, f.createListDelete),
 		looping("create∥children+delete", n, f.createBesideListDelete),
 		f.curator.contestant("lock", f.number, n),
-		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, fmt.Sprintf("/bench/gozk/lock-of-%d", i)) }),
+		looping("go-zookeeper Lock", n, func(i int) section {
+			return f.goZookeeperLock(i,
+				fmt.Sprintf("/bench/gozk/lock-of-%d", i))
+		}),
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
 
-// patience is the deadline of each caller's context. Callers have one, so the library may not assume that there is
-// none.
+// patience is the deadline of each caller's context. Real callers have one, so the library must not be measured as if
+// there were none.
 const patience = time.Minute
 
 // locked runs one section of a zkrecipes recipe.
@@ -122,7 +129,7 @@ func (f *field) semaphore(ctx context.Context, client int) section {
 	}
 }
 
-// must panics on the error of a constructor, which fails for bad arguments only.
+// must panics on the error of a constructor, which fails only for bad arguments.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -144,7 +151,7 @@ func (f *field) goZookeeperLock(client int, path string) section {
 
 func bareParent(client int) string { return fmt.Sprintf("/bench/bare/lock-of-%d", client) }
 
-// bareName is as long as a contender's name, because the length costs time too.
+// bareName is as long as a contender's name, because the length costs time as well.
 const bareName = "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
 
 func (f *field) create(client int) (string, error) {

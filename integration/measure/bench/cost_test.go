@@ -151,7 +151,7 @@ func TestRelease_WakesOneClient(t *testing.T) {
 		}()
 		awaitQueue(t, holder, i+2)
 	}
-	time.Sleep(200 * time.Millisecond) // let all waiters set their watches and read the holder
+	time.Sleep(200 * time.Millisecond) // lets all waiters set their watches and read the holder
 	for _, c := range counters {
 		c.take()
 	}
@@ -163,11 +163,12 @@ func TestRelease_WakesOneClient(t *testing.T) {
 			_, _, events := c.take()
 			woken += events
 		}
-		// The waiter that is granted. The event for the released node itself goes to the releasing client, and may come later.
+		// The granted waiter. The event for the released node itself goes to the releasing client, and may arrive
+		// later.
 		require.LessOrEqual(t, woken, 2*(i+1))
 	}
 	require.NoError(t, h.Release(t.Context()))
-	// With the reply to a sync, a client has all events of before.
+	// Once a sync is answered, a client has received all earlier events.
 	for _, c := range clients {
 		require.NoError(t, c.Sync(t.Context(), "/lock"))
 	}
@@ -187,8 +188,8 @@ func awaitQueue(t *testing.T, c *conn.Client, n int) {
 	}, 3*time.Minute, 10*time.Millisecond)
 }
 
-// TestWaiters_MemoryAndGoroutines counts the cost of ten thousand waiters in one process: goroutines beside those of
-// the callers, and heap. The stacks of the callers are not on the heap.
+// TestWaiters_MemoryAndGoroutines measures the cost of ten thousand waiters in one process: heap, and goroutines in
+// addition to those of the callers. The stacks of the callers are not on the heap.
 func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	client, _ := dial(t, zkserver.Start(t, zkserver.WithJVM("-Xmx512m")).Addr())
 	m := newMutex(t, client)
@@ -216,7 +217,7 @@ func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	}
 	awaitQueue(t, client, waiters+1)
 	var perWaiter, beside float64
-	settled := func() bool { // not before the last waiter has read its list, which is on the heap until then
+	settled := func() bool { // only once the last waiter has read its list, which is on the heap until then
 		beside = float64(runtime.NumGoroutine()-goroutines-waiters) / waiters
 		perWaiter = float64(heap()-before) / waiters
 		return beside <= 0.01 && perWaiter < 4096

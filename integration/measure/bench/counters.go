@@ -13,23 +13,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// counters are the rows of one counter under many clients, beside Curator's two ways. A DistributedAtomicLong tries until it is not
-// overtaken. With PromotedToLock it tries once and then takes a lock.
+// counters are the rows of one counter under many clients, compared with the two ways Curator has. A
+// DistributedAtomicLong retries until it is not overtaken. With PromotedToLock it tries once, then takes a lock.
 func (f *field) counters(ctx context.Context) (rows []row) {
 	for _, n := range []int{1, 2, 8, 64} {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
-		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
+		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), []contestant{
 			f.tallied("zkrecipes", os.Getpid(), func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
-			f.tallied("Curator", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
-			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
+			f.tallied("Curator", f.curator.process.Process.Pid,
+				func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
+			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid,
+				func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
 		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
 	}
 	return rows
 }
 
-// tallied is the contestant whose work says more than its rate. It is printed when the slice is a second or more,
-// because it means little for a shorter one: the requests of one addition, the longest wait, and the additions of the
-// unluckiest and the luckiest client.
+// tallied is a contestant whose rate is not the whole story. If the slice is a second or more, it also prints the
+// requests per addition, the longest wait, and the additions of the unluckiest and the luckiest client; for a shorter
+// slice they mean little.
 func (f *field) tallied(name string, pid int, work func(slice time.Duration) (done, error)) contestant {
 	warm := false
 	return contestant{name, pid, func(_ context.Context, slice time.Duration) (float64, error) {
@@ -52,7 +54,7 @@ func (f *field) tallied(name string, pid int, work func(slice time.Duration) (do
 	}}
 }
 
-// add lets n clients add to one counter.
+// add makes n clients add to one counter.
 func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, error) {
 	if err := f.dial(ctx, n); err != nil {
 		return done{}, err
@@ -61,7 +63,7 @@ func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, erro
 	sections := make([]section, n)
 	for i := range sections {
 		c := must(value.NewCounter(f.ours[i], "/bench/ours/counter", value.AtomicLong()))
-		defer func() { _ = c.Close(ctx) }() // or the marker goes with the session
+		defer func() { _ = c.Close(ctx) }() // otherwise the marker goes with the session
 		sections[i] = func(int) error {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
@@ -76,7 +78,7 @@ func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, erro
 	return done{rate, float64(slices.Max(worst).Microseconds()) / 1000, slices.Min(counts), slices.Max(counts)}, err
 }
 
-// received returns how many requests the server has got.
+// received returns how many requests the server has received.
 func (f *field) received() (int, error) {
 	text, err := f.server.FourLetter("mntr")
 	for line := range strings.Lines(text) {

@@ -19,7 +19,7 @@ import (
 //go:embed testdata/CuratorBench.java
 var curatorSource []byte
 
-// curator is a Java program with Curator clients. It works on command.
+// curator is a Java program with Curator clients, which work on command.
 type curator struct {
 	dir     string
 	process *exec.Cmd
@@ -28,7 +28,8 @@ type curator struct {
 	warm    map[string]bool
 }
 
-// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses and starts it, with clients at each address.
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR selects, and starts it with clients at each
+// address.
 func startCurator(addrs []string) (_ *curator, err error) {
 	c := &curator{warm: map[string]bool{}}
 	if c.dir, err = os.MkdirTemp("", "curator-"); err != nil {
@@ -51,7 +52,8 @@ func startCurator(addrs []string) (_ *curator, err error) {
 	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
 	}
-	c.process = exec.Command("java", append([]string{"-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorBench"}, addrs...)...)
+	c.process = exec.Command("java", append([]string{"-Djava.util.logging.config.file=/dev/null", "-cp", path,
+		"CuratorBench"}, addrs...)...)
 	c.process.Stderr = os.Stderr
 	if c.orders, err = c.process.StdinPipe(); err != nil {
 		return nil, err
@@ -64,7 +66,7 @@ func startCurator(addrs []string) (_ *curator, err error) {
 	return c, c.process.Start()
 }
 
-// contestant works with n clients at the address with a number.
+// contestant returns the contestant of n clients at the address with the given index.
 func (c *curator) contestant(work string, at, n int) contestant {
 	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
 		done, err := c.work(work, at, n, slice)
@@ -74,7 +76,7 @@ func (c *curator) contestant(work string, at, n int) contestant {
 
 // done is what clients have done in a slice of time.
 type done struct {
-	rate        float64 // sections a second
+	rate        float64 // sections per second
 	worst       float64 // milliseconds of the longest section
 	least, most float64 // sections of one client
 }

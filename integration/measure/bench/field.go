@@ -13,15 +13,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// most is how many clients a field has from the start, each with its own session.
+// most is how many clients a field starts with, each with its own session.
 const most = 16
 
-// nets are the distances of the server, as the time of a round trip.
+// nets are the distances of the server, as round-trip times.
 var nets = []time.Duration{0, 4 * time.Millisecond, 10 * time.Millisecond}
 
 // field has the clients of all libraries at one address.
 type field struct {
-	number  int // among the addresses of Curator's program
+	number  int // among the addresses of the Curator program
 	away    time.Duration
 	addr    string
 	ours    []*conn.Client
@@ -31,7 +31,7 @@ type field struct {
 	proxy   *proxy.Proxy // nil without a delay
 }
 
-// prepare connects the clients and makes the parents. The first field is at the server itself.
+// prepare connects the clients and creates the parents. The first field is connected to the server directly.
 func prepare(ctx context.Context, server *zkserver.Server) (fields []*field, stop func(), err error) {
 	var java *curator
 	stop = func() {
@@ -107,7 +107,7 @@ func (f *field) dial(ctx context.Context, n int) error {
 
 func (f *field) stop() {
 	for _, c := range f.ours {
-		_ = c.Close() // never fails
+		_ = c.Close() // it never fails
 	}
 	for _, c := range f.raw {
 		c.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// handOver measures a hand-over: the time from the call of Release to the next grant, while about n clients wait. The
-// queue shrinks from 5/4 n to 3/4 n meanwhile. With one session, all waiters share it. With two sessions, the next
+// handOver measures a hand-over: the time from the call of Release to the next grant, while about n clients wait.
+// Meanwhile the queue shrinks from 5/4 n to 3/4 n. With one session, all waiters share it. With two sessions, the next
 // waiter always belongs to the other one. The rate is the rate of the median hand-over.
 func (f *field) handOver(n, sessions int) contestant {
 	path := fmt.Sprintf("/bench/ours/queue-of-%d-in-%d", n, sessions)
@@ -28,7 +28,7 @@ func (f *field) handOver(n, sessions int) contestant {
 	}}
 }
 
-// drain makes one queue and returns the duration of each hand-over in seconds.
+// drain builds one queue, and returns the duration of each hand-over in seconds.
 func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]float64, error) {
 	mutexes := make([]*mutex.Mutex, sessions)
 	for i := range mutexes {
@@ -63,7 +63,7 @@ func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]floa
 			}
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // let them set their watches
+	time.Sleep(100 * time.Millisecond) // lets them set their watches
 	var times []float64
 	for range measured {
 		start := time.Now()

@@ -1,10 +1,10 @@
-// Package bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations. All run in
-// turns on the same real server, which keeps its data in memory. The command prints each result beside its target. It
+// Package bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations. All take
+// turns on the same real server, which keeps its data in memory. The command prints each result with its target, and
 // fails if a target is missed.
 //
-// A rate is in sections a second. A ratio is the median of the ratios within one round, so other load on the machine
-// hits both sides. Client and server are the processor time in microseconds of one section. They say more than rates
-// when the machine has other work. `make bench` runs the command.
+// A rate is in sections per second. A ratio is the median of the ratios within one round, so other load on the machine
+// affects both sides. Client and server are the processor time of one section, in microseconds, which says more than a
+// rate if the machine has other work. `make bench` runs the command.
 package bench
 
 import (
@@ -26,24 +26,23 @@ func Run(args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	rounds := flags.Int("rounds", 9, "`number` of rounds")
 	slice := flags.Duration("slice", 500*time.Millisecond, "`time` that each gets in a round")
-	warm := flags.Duration("warm", 20*time.Second, "`time` for which all work before the first row")
 	only := flags.String("only", "", "run the rows whose name contains `text`")
-	contestants := flags.String("contestants", "", "let only those run whose names contain one of these `words`, comma-separated")
+	contestants := flags.String("contestants", "",
+		"let only those run whose names contain one of these `words`, comma-separated")
 	profile := flags.String("cpuprofile", "", "write a profile of this process to `file`")
-	_ = flags.Parse(args) // ends the process
-	return run(context.Background(), *rounds, *slice, *warm, *only, strings.Split(*contestants, ","), *profile)
+	_ = flags.Parse(args) // exits on error
+	return run(context.Background(), *rounds, *slice, *only, strings.Split(*contestants, ","), *profile)
 }
 
 // row is one kind of work with its targets.
 type row struct {
-	name    string
-	clients int
-	run     []contestant // the first is zkrecipes
-	want    []target
+	name string
+	run  []contestant // the first one is zkrecipes
+	want []target
 }
 
-// target requires that zkrecipes is at least so many times as fast as another contestant. With atMost, it requires
-// that zkrecipes takes at most so many times as long. With a rate, it requires so many sections a second, without an
+// target requires that zkrecipes is at least so many times as fast as another contestant. With atMost, it requires that
+// zkrecipes takes at most so many times as long. With a rate, it requires so many sections per second, without an
 // opponent.
 type target struct {
 	against string
@@ -52,17 +51,18 @@ type target struct {
 	rate    float64
 }
 
-// contestant works for about a slice of time and returns sections a second.
+// contestant works for about a slice of time, and returns its sections per second.
 type contestant struct {
 	name string
-	pid  int // of the process that works, if its processor time is to be shown
+	pid  int // of the working process, if its processor time is shown
 	rate func(ctx context.Context, slice time.Duration) (float64, error)
 }
 
 var errMissed = errors.New("a target was missed")
 
-func run(ctx context.Context, rounds int, slice, warm time.Duration, only string, contestants []string, profile string) (err error) {
-	// The comparison uses a server with the settings of production, not with those that start fastest.
+func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string,
+	profile string) (err error) {
+	// The comparison uses production settings for the server, not those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
@@ -84,7 +84,7 @@ func run(ctx context.Context, rounds int, slice, warm time.Duration, only string
 		return err
 	}
 	defer stop()
-	if err := fields[0].warmUp(ctx, warm); err != nil {
+	if err := fields[0].warmUp(ctx); err != nil {
 		return err
 	}
 	missed := false
@@ -108,7 +108,7 @@ func run(ctx context.Context, rounds int, slice, warm time.Duration, only string
 	return nil
 }
 
-// measure lets the contestants take turns. It prints their rates and the ratios.
+// measure makes the contestants take turns, and prints their rates and the ratios.
 func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, server int) (ok bool, err error) {
 	rates, costs := make([][]float64, len(r.run)), make([]cost, len(r.run))
 	for round := -1; round < rounds; round++ { // the first round warms up
@@ -197,7 +197,7 @@ type cost struct {
 	sections       float64
 }
 
-// each is the cost of one section in microseconds, for a part of the cost.
+// each returns the cost of one section in microseconds, for a part of the cost.
 func (c cost) each(part time.Duration) float64 { return float64(part.Microseconds()) / c.sections }
 
 func median(values []float64) float64 {

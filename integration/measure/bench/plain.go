@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// plain is a session without a library. Its one caller writes the five requests of a contended section and reads the
-// answers itself. It does nothing else, so its cost is the least possible one.
+// plain is a session without a library. Its single caller writes the five requests of a contended section, and reads
+// the answers itself. It does nothing else, so its cost is the minimum.
 type plain struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -30,7 +30,7 @@ const (
 	plainTimeout = 40 * time.Second // the longest that a server grants; the program sends no pings
 )
 
-// plainLock returns sections that queue as go-zookeeper's Lock does. The first section opens the session.
+// plainLock returns sections that queue like go-zookeeper's Lock. The first section opens the session.
 func plainLock(addr, parent string) section {
 	dial := sync.OnceValues(func() (*plain, error) { return dialPlain(addr) })
 	return func(int) error {
@@ -103,7 +103,7 @@ func (p *plain) ahead(list int32, path string) (nearest string, err error) {
 
 func number(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// ask adds a request that leaves with the next read, and returns its xid.
+// ask queues a request, which is sent with the next read, and returns its xid.
 func (p *plain) ask(op int32, fields ...any) int32 {
 	p.xid++
 	start := len(p.frames)
@@ -133,7 +133,7 @@ const xidEvent = -1
 
 var errNoNode = errors.New("no node")
 
-// answer returns the body of the reply to the request. Replies come in order. Events for other nodes are skipped.
+// answer returns the body of the reply to the request. Replies arrive in order. Events for other nodes are skipped.
 func (p *plain) answer(xid int32) ([]byte, error) {
 	for {
 		frame, err := p.frame()
@@ -165,7 +165,7 @@ func (p *plain) event(path string) error {
 	}
 }
 
-// frame sends the pending requests and reads one frame.
+// frame sends the pending requests, and reads one frame.
 func (p *plain) frame() ([]byte, error) {
 	if len(p.frames) > 0 {
 		if _, err := p.conn.Write(p.frames); err != nil {

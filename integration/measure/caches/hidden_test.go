@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
 
-// TestSync_OnARealServer_FindsWhatWasHidden closes a node to the cache, writes it and opens it again. The server sends no event, and
-// takes the watch away. A sync finds what was written.
+// TestSync_OnARealServer_FindsWhatWasHidden revokes the cache's access to a node, writes it and grants access again.
+// The server sends no event, and removes the watch. A sync finds what was written.
 func TestSync_OnARealServer_FindsWhatWasHidden(t *testing.T) {
 	server := zkserver.Start(t, zkserver.WithRelease("3.9.5"))
 	client, err := conn.Dial(t.Context(), server.Addr())
@@ -46,7 +46,7 @@ func TestSync_OnARealServer_FindsWhatWasHidden(t *testing.T) {
 	_, err = owner.Create(root+"/a/kid", nil, 0, open)
 	require.NoError(t, err)
 	allow(root+"/a", open)
-	write(root+"/c", "new") // the event of this node comes later than an event of the other would have
+	write(root+"/c", "new") // its event arrives after any event of the other node would have
 	require.Eventually(t, func() bool { return data(c, root+"/c") == "new" }, time.Minute, time.Millisecond)
 	require.Equal(t, "old", data(c, root+"/a"), "no event has come: else this test shows nothing")
 	require.True(t, c.View().Current)

@@ -1,6 +1,6 @@
-// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It prints the time to
-// load the tree, the heap and the requests that it takes, the lag of changes, and the time until a cache is up to date
-// after its connection was lost.
+// Package caches compares cache.Tree with Curator's CuratorCache on one tree of a real server. Both take turns. It
+// prints the time, the heap and the requests that loading the tree takes, the lag of changes, and the time until a
+// cache is up to date after its connection was lost.
 //
 //	go run ./measure caches            from integration/
 package caches
@@ -33,26 +33,29 @@ import (
 //go:embed testdata/CacheBench.java
 var source []byte
 
-const root = "/tree"
+const (
+	root    = "/tree"
+	rounds  = 3
+	rate    = 1000      // changes per second
+	changes = 10 * rate // in a round
+)
 
 // Run runs the command with its flags.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("caches", flag.ExitOnError)
 	nodes := flags.Int("nodes", 100_000, "`number` of nodes")
-	rounds := flags.Int("rounds", 3, "`number` of rounds")
-	rate := flags.Int("rate", 1000, "changes a second")
-	follow := flags.Duration("follow", 10*time.Second, "`time` to follow changes")
 	serving := flags.Bool("serve", false, "keep a cache.Tree, by order of another process")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	if *serving {
 		serve(context.Background(), os.Stdin, os.Stdout)
 		return nil
 	}
-	return run(context.Background(), *nodes, *rounds, *rate, *follow)
+	return run(context.Background(), *nodes)
 }
 
-func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (err error) {
-	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+func run(ctx context.Context, nodes int) (err error) {
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithJVM("-Xms512m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = writer.Close() }() // never fails
+	defer func() { _ = writer.Close() }() // it never fails
 	paths, err := plant(ctx, writer, nodes)
 	if err != nil {
 		return err
@@ -85,8 +88,9 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 		return err
 	}
 	defer ours.stop()
-	b := &bench{server: server, writer: writer, paths: paths, rate: rate, follow: follow}
-	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50", "lag p99", "write p99", "reconnect", "requests")
+	b := &bench{server: server, writer: writer, paths: paths}
+	fmt.Printf("%-10s %10s %12s %12s %10s %10s %10s %12s %12s\n", "", "load", "bytes a node", "requests", "lag p50",
+		"lag p99", "write p99", "reconnect", "requests")
 	for range rounds {
 		for _, c := range []struct {
 			name string
@@ -100,7 +104,7 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 	return nil
 }
 
-// plant makes the nodes: directories of a thousand, with some data.
+// plant creates the nodes: directories of a thousand, with some data.
 func plant(ctx context.Context, c *conn.Client, nodes int) (paths []string, err error) {
 	var ops []zkrecipes.Op
 	add := func(path string) {
@@ -127,8 +131,6 @@ type bench struct {
 	server *zkserver.Server
 	writer *conn.Client
 	paths  []string
-	rate   int
-	follow time.Duration
 	turn   int
 }
 
@@ -153,21 +155,22 @@ func (b *bench) measure(ctx context.Context, name string, p *peer) error {
 	if err != nil {
 		return err
 	}
-	if want := b.rate * int(b.follow.Seconds()); n < want*9/10 {
-		return fmt.Errorf("only %d of %d changes were told", n, want)
+	if n < changes*9/10 {
+		return fmt.Errorf("only %d of %d changes were told", n, changes)
 	}
 	if _, err := p.ask("close"); err != nil {
 		return err
 	}
 	again, requests, err := b.reconnect(ctx, p)
-	fmt.Printf("%-10s %10v %12d %12d %10v %10v %10v %12v %12d\n", name, took.Round(time.Millisecond), heap/int64(len(b.paths)), after-before,
+	fmt.Printf("%-10s %10v %12d %12d %10v %10v %10v %12v %12d\n", name, took.Round(time.Millisecond),
+		heap/int64(len(b.paths)), after-before,
 		median.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), write.Round(10*time.Microsecond),
 		again.Round(time.Millisecond), requests)
 	return err
 }
 
-// collect makes the server collect its garbage. Otherwise a pause of a tenth of a second, for the watches that the load has left,
-// counts as lag of the cache in whose turn it falls.
+// collect makes the server collect its garbage. Otherwise a pause of a tenth of a second, for the watches left over
+// from loading, would count as lag of the cache that happens to be measured.
 func (b *bench) collect(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(b.server.PID()), "GC.run").CombinedOutput()
 	if err != nil {
@@ -183,10 +186,10 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 		return 0, 0, 0, 0, err
 	}
 	var writes sync.WaitGroup
-	took := make([]time.Duration, b.rate*int(b.follow.Seconds()))
+	took := make([]time.Duration, changes)
 	var failed error
 	var once sync.Once
-	tick := time.NewTicker(time.Second / time.Duration(b.rate))
+	tick := time.NewTicker(time.Second / rate)
 	defer tick.Stop()
 	room := make(chan struct{}, 100)
 	for i := range took {
@@ -216,13 +219,13 @@ func (b *bench) change(ctx context.Context, p *peer) (n int, median, p99, write 
 			return 0, 0, 0, 0, err
 		}
 		n, median, p99 = int(lags[0]), time.Duration(lags[1])*time.Microsecond, time.Duration(lags[2])*time.Microsecond
-		if n >= b.rate*int(b.follow.Seconds()) || patience == 0 {
+		if n >= changes || patience == 0 {
 			return n, median, p99, write, nil
 		}
 	}
 }
 
-// reconnect cuts the connection, and measures how long it takes to learn what was changed meanwhile.
+// reconnect cuts the connection, and measures how long the cache takes to learn what was changed meanwhile.
 func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, requests int, err error) {
 	between, err := proxy.Open(b.server.Addr())
 	if err != nil {
@@ -251,13 +254,13 @@ func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, req
 		return 0, 0, err
 	}
 	took = time.Since(start)
-	time.Sleep(3 * time.Second) // for the rest of the requests
+	time.Sleep(3 * time.Second) // for the remaining requests
 	after, err := b.received()
 	_, closed := p.ask("close")
 	return took, after - before, errors.Join(err, closed)
 }
 
-// received returns how many requests the server has got, pings included.
+// received returns how many requests the server has received, including pings.
 func (b *bench) received() (int, error) {
 	text, err := b.server.FourLetter("mntr")
 	if err != nil {
@@ -272,7 +275,7 @@ func (b *bench) received() (int, error) {
 	return 0, fmt.Errorf("mntr tells no zk_packets_received: %s", text)
 }
 
-// peer is a program that keeps a cache of the tree. It answers each line on its input with one line, see serve.
+// peer is a program that keeps a cache of the tree. It answers each line of input with one line; see serve.
 type peer struct {
 	process *exec.Cmd
 	orders  io.WriteCloser
@@ -293,7 +296,7 @@ func start(cmd *exec.Cmd) (_ *peer, err error) {
 	return p, cmd.Start()
 }
 
-// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses, into dir.
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR selects, into dir.
 func startCurator(dir string) (*peer, error) {
 	jars, err := versions.Curator.ClassPath("")
 	if err != nil {
@@ -310,7 +313,7 @@ func startCurator(dir string) (*peer, error) {
 	return start(exec.Command("java", "-Xmx1g", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CacheBench"))
 }
 
-// ask sends an order and reads the numbers of the answer.
+// ask sends an order, and reads the numbers of the answer.
 func (p *peer) ask(order ...any) (numbers []int64, err error) {
 	if _, err := fmt.Fprintln(p.orders, order...); err != nil {
 		return nil, err

@@ -26,13 +26,13 @@ func watches(t *testing.T, server *zkserver.Server) string {
 	return strings.TrimSuffix(count, ".0")
 }
 
-// TestTree_OnARealServer_FollowsThroughFaults writes at random while connections are cut, sessions expire and the server restarts. The
-// cache is compared with what another client reads, and its watches with what the server counts.
+// TestTree_OnARealServer_FollowsThroughFaults writes at random while connections are cut, sessions expire and the
+// server restarts. It compares the cache with what another client reads, and its watches with what the server counts.
 func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 	server := zkserver.Start(t)
 	writer, err := conn.Dial(t.Context(), server.Addr())
 	require.NoError(t, err)
-	defer func() { _ = writer.Close() }() // never fails
+	defer func() { _ = writer.Close() }() // it never fails
 	between := proxy.Start(t, server.Addr())
 	client, err := conn.Dial(t.Context(), between.Addr(), conn.WithSessionTimeout(2*time.Second))
 	require.NoError(t, err)
@@ -47,12 +47,12 @@ func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 		}
 		switch random.IntN(6) {
 		case 0, 1, 2:
-			_, _ = writer.Create(t.Context(), path, []byte(fmt.Sprint(random.IntN(100))), 0) // it may be there
+			_, _ = writer.Create(t.Context(), path, []byte(fmt.Sprint(random.IntN(100))), 0) // it may already exist
 		case 3:
 			_, _ = writer.Set(t.Context(), path, []byte(fmt.Sprint(random.IntN(100))), -1) // it may be missing
 		default:
 			if writer.Delete(t.Context(), path, -1) == nil && random.IntN(2) == 0 {
-				_, _ = writer.Create(t.Context(), path, []byte("again"), 0) // nothing else writes
+				_, _ = writer.Create(t.Context(), path, []byte("again"), 0) // nobody else writes
 			}
 		}
 	}
@@ -97,14 +97,16 @@ func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 		}
 		require.Equal(t, want, got, "turn %d", turn)
 		require.Eventually(t, func() bool { return c.View().Current }, time.Minute, 10*time.Millisecond)
-		// The server may notice the end of the last connection, which had watches as well, a little later.
-		require.Eventually(t, func() bool { return watches(t, server) == fmt.Sprint(max(1, 2*len(want))) }, time.Minute, 10*time.Millisecond)
+		// The server may take a little longer to notice the end of the last connection, which had watches as well.
+		require.Eventually(t, func() bool { return watches(t, server) == fmt.Sprint(max(1, 2*len(want))) }, time.Minute,
+			10*time.Millisecond)
 	}
 	require.NoError(t, c.Close(t.Context()))
 	require.Equal(t, "0", watches(t, server), "watches are left")
 }
 
-// TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds counts the watches of a server when one of two caches of a client is closed.
+// TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds counts the watches on a server when one of a client's two caches
+// is closed.
 func TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds(t *testing.T) {
 	server := zkserver.Start(t)
 	client, err := conn.Dial(t.Context(), server.Addr())

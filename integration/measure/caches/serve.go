@@ -19,7 +19,7 @@ import (
 
 // serve keeps a cache.Tree. It answers each line with one line of numbers, or with an error:
 //
-//	open ADDRESS PATH   milliseconds until the reader was told of all nodes, and bytes of heap that it takes
+//	open ADDRESS PATH   milliseconds until the reader had received all nodes, and bytes of heap used
 //	follow              forgets the lags
 //	lags                number of changes, median and 99th percentile of their lag in microseconds
 //	await PATH TEXT     answers when the cache has the text
@@ -32,7 +32,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) {
 		if err != nil {
 			answer = err.Error()
 		}
-		_, _ = fmt.Fprintln(out, answer) // the other process sees that it is missing
+		_, _ = fmt.Fprintln(out, answer) // on failure, the other process sees that the answer is missing
 	}
 }
 
@@ -73,7 +73,7 @@ func (t *tree) do(ctx context.Context, words []string) (answer string, err error
 		t.stop()
 		t.reader.Wait()
 		err := errors.Join(t.cache.Close(ctx), t.client.Close())
-		t.cache, t.client = nil, nil // so that they do not count as heap of the next
+		t.cache, t.client = nil, nil // so that they do not count as heap of the next one
 		return "", err
 	default:
 		return "", fmt.Errorf("unknown order %q", words[0])

@@ -14,12 +14,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// storm: all connections are cut, and none can be made for four seconds. Then all clients return at once. How many of
-// their holds do they lose?
+// storm: all connections are cut, and none can be made for four seconds. Then all clients reconnect at once. How many
+// of their holds do they lose?
 func storm(ctx context.Context, server *zkserver.Server) error {
 	const ofEach, outage = 10, 4 * time.Second
 	var t tap
-	n := many(1000)
+	n := 1000
 	all, err := dialMany(ctx, server, &t, n)
 	defer closeAll(all)
 	if err != nil {
@@ -46,7 +46,8 @@ func storm(ctx context.Context, server *zkserver.Server) error {
 	before := lost()
 	t.outage(outage)
 	time.Sleep(2 * timeout)
-	tell("storm", "%6d clients with %d holds each, an outage of %v: %d holds lost, and %d before it", n, ofEach, outage, lost()-before, before)
+	tell("storm", "%6d clients with %d holds each, an outage of %v: %d holds lost, and %d before it", n, ofEach, outage,
+		lost()-before, before)
 	return nil
 }
 
@@ -54,7 +55,7 @@ func storm(ctx context.Context, server *zkserver.Server) error {
 func observers(ctx context.Context, server *zkserver.Server) error {
 	const path = "/observers"
 	var watching, standing tap
-	n := many(1000)
+	n := 1000
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -63,7 +64,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = candidate.Close() }() // never fails
+	defer func() { _ = candidate.Close() }() // it never fails
 	terms := make(chan *election.Term, n)
 	for range n {
 		e, err := election.New(candidate, path)
@@ -94,7 +95,7 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 			return err
 		}
 		time.Sleep(time.Second)
-		bytes, asked, began := watching.bytes.Load(), watching.asked(), time.Now()
+		bytes, asked, began := watching.bytes.Load(), watching.asked.Load(), time.Now()
 		if err := term.Release(ctx); err != nil {
 			return err
 		}
@@ -103,8 +104,11 @@ func observers(ctx context.Context, server *zkserver.Server) error {
 		if err := told(ctx, &seen, int64(n*(resignation+2))); err != nil {
 			return err
 		}
-		tell("observers", "%6d of %d candidates: %6.2f MB and %d requests at one resignation, the next grant after %v, all know it after %v", n, n,
-			float64(watching.bytes.Load()-bytes)/1e6, watching.asked()-asked, granted.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		tell("observers",
+			"%6d of %d candidates: %6.2f MB and %d requests at one resignation, the next grant after %v, all know it after %v",
+			n, n,
+			float64(watching.bytes.Load()-bytes)/1e6, watching.asked.Load()-asked, granted.Round(time.Millisecond),
+			time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
@@ -132,16 +136,16 @@ func told(ctx context.Context, seen *atomic.Int64, n int64) error {
 	return nil
 }
 
-// clients: what each of n clients takes in one process.
+// clients: what each of n clients costs in one process.
 func clients(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{1000, 5000} {
-		n = many(n)
 		var t tap
 		before, goroutines := heap(), runtime.NumGoroutine()
 		all, err := dialMany(ctx, server, &t, n)
 		if err == nil {
 			time.Sleep(time.Second)
-			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n, float64(heap()-before)/float64(n)/1000,
+			tell("clients", "%6d in one process: %5.1f KB of heap and %.1f goroutines each", n,
+				float64(heap()-before)/float64(n)/1000,
 				float64(runtime.NumGoroutine()-goroutines)/float64(n))
 		}
 		closeAll(all)

@@ -2,22 +2,18 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// waiters: what each of n waiters takes that come one by one. The stacks of the callers are not on the heap.
+// waiters: what each of n waiters costs if they arrive one by one. The stacks of the callers are not on the heap.
 func waiters(ctx context.Context, server *zkserver.Server) error {
 	for _, n := range []int{500, 1000, 2000} {
-		if err := waitersOf(ctx, server, many(n)); err != nil {
+		if err := waitersOf(ctx, server, n); err != nil {
 			return err
 		}
 	}
@@ -30,7 +26,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	path := fmt.Sprintf("/waiters-%d", n)
 	m, err := mutex.New(c, path)
 	if err != nil {
@@ -50,7 +46,7 @@ func waitersOf(ctx context.Context, server *zkserver.Server, n int) error {
 			return err
 		}
 	}
-	time.Sleep(time.Second) // the last one reads its list and its predecessor
+	time.Sleep(time.Second) // lets the last one read its list and its predecessor
 	tell("waiters", "%6d one by one: %7.1f KB of heap each, %7.1f KB read each", n, float64(heap()-before)/float64(n)/1000,
 		float64(t.bytes.Load()-bytes)/float64(n)/1000)
 	return nil
@@ -63,8 +59,8 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
-	n := many(20_000)
+	defer func() { _ = c.Close() }() // it never fails
+	n := 20_000
 	holds, err := take(ctx, c, "/freeze", n)
 	if err != nil {
 		return err
@@ -74,7 +70,7 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	}
 	defer func() { _ = server.Resume() }() // or it is killed
 	var deadline time.Time
-	for range 2 { // an answer may have been under way
+	for range 2 { // an answer may have been in flight
 		deadline = holds[0].ValidUntil()
 		time.Sleep(time.Second)
 	}
@@ -86,15 +82,15 @@ func freeze(ctx context.Context, server *zkserver.Server) error {
 	return nil
 }
 
-// idle: what the holds and the waiters of one client ask while nothing happens.
+// idle: what the holds and the waiters of one client request while nothing happens.
 func idle(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
-	n := many(10_000)
+	defer func() { _ = c.Close() }() // it never fails
+	n := 10_000
 	if _, err := take(ctx, c, "/idle", n); err != nil {
 		return err
 	}
@@ -118,29 +114,29 @@ func idle(ctx context.Context, server *zkserver.Server) error {
 	return nil
 }
 
-// rest counts the requests of six session timeouts, in which each node is read twice or thrice.
+// rest counts the requests of six session timeouts, in which each node is read two or three times.
 func rest(t *tap, n int, what string) {
 	time.Sleep(3 * timeout) // until they have settled
-	asked, upkeep, began := t.asked(), t.upkeep.Load(), time.Now()
+	asked, upkeep, began := t.asked.Load(), t.upkeep.Load(), time.Now()
 	time.Sleep(6 * timeout)
 	took := time.Since(began).Seconds()
-	tell("idle", "%6d %s: %.1f requests a second, and %.1f pings and syncs", n, what, float64(t.asked()-asked)/took,
+	tell("idle", "%6d %s: %.1f requests a second, and %.1f pings and syncs", n, what, float64(t.asked.Load()-asked)/took,
 		float64(t.upkeep.Load()-upkeep)/took)
 }
 
-// firstLock: the requests of the first lock on a path, with its release. The parent of the path is there, or is not.
+// firstLock: the requests of the first lock on a path, with its release, with and without an existing parent.
 func firstLock(ctx context.Context, server *zkserver.Server) error {
 	var t tap
 	c, err := dial(ctx, server, &t)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	const n = 100
 	for _, p := range []struct{ name, format string }{
 		{"the parent is missing", "/first/%d/lock"}, {"the parent is there", "/first/lock-%d"},
 	} {
-		asked := t.asked()
+		asked := t.asked.Load()
 		for i := range n {
 			h, err := lock(ctx, c, fmt.Sprintf(p.format, i))
 			if err != nil {
@@ -150,72 +146,7 @@ func firstLock(ctx context.Context, server *zkserver.Server) error {
 				return err
 			}
 		}
-		tell("first", "lock on a new path, %s: %.1f requests with the release", p.name, float64(t.asked()-asked)/n)
+		tell("first", "lock on a new path, %s: %.1f requests with the release", p.name, float64(t.asked.Load()-asked)/n)
 	}
-	return nil
-}
-
-// section: what one Lock with its Release allocates, beside the bare requests and go-zookeeper's Lock.
-func section(ctx context.Context, server *zkserver.Server) error {
-	var t tap
-	c, err := dial(ctx, server, &t)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }() // never fails
-	raw, _, err := zk.Connect([]string{server.Addr()}, timeout, zk.WithLogInfo(false))
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-	m, err := mutex.New(c, "/section/lock")
-	if err != nil {
-		return err
-	}
-	open := zk.WorldACL(zk.PermAll)
-	theirs := zk.NewLock(raw, "/section/theirs", open)
-	if _, err := raw.Create("/bare", nil, 0, open); err != nil {
-		return err
-	}
-	for _, s := range []struct {
-		name string
-		run  func() error
-	}{
-		{"Lock and Release", func() error {
-			h, err := m.Lock(ctx)
-			if err != nil {
-				return err
-			}
-			return h.Release(ctx)
-		}},
-		{"create and delete", func() error {
-			path, err := raw.Create("/bare/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, open)
-			if err != nil {
-				return err
-			}
-			return raw.Delete(path, -1)
-		}},
-		{"go-zookeeper's Lock and Unlock", func() error { return errors.Join(theirs.Lock(), theirs.Unlock()) }},
-	} {
-		if err := allocations(s.name, s.run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func allocations(name string, run func() error) error {
-	const n = 2000
-	var before, after runtime.MemStats
-	for i := range n + 10 {
-		if i == 10 { // the first ones make the parents
-			runtime.ReadMemStats(&before)
-		}
-		if err := run(); err != nil {
-			return err
-		}
-	}
-	runtime.ReadMemStats(&after)
-	tell("section", "%-30s %4d allocations, %5d bytes", name, (after.Mallocs-before.Mallocs)/n, (after.TotalAlloc-before.TotalAlloc)/n)
 	return nil
 }

@@ -1,14 +1,14 @@
-// Package scale measures what the library costs when there is much of something: waiters, holds, clients, observers. It prints
-// one line for each figure.
+// Package scale measures what the library costs at scale: with many waiters, holds, clients or observers. It prints one
+// line for each figure.
 //
 //	go run ./measure scale                 from integration/
 //	go run ./measure scale -only storm
 //
-// Requests, bytes and allocations do not depend on other load of the machine. Times do, and so do the holds that a storm loses.
-// All takes ten minutes.
+// Requests and bytes do not depend on other load on the machine. Times do, and so do the holds that a storm loses.
+// Everything takes ten minutes.
 //
-// Other commands measure the rest: counters beside Curator by `go run ./measure bench -only Counter -slice 2s`, a cache of 500,000 nodes by
-// `go run ./measure caches -nodes 500000`.
+// Other commands measure the rest: counters compared with Curator by `go run ./measure bench -only Counter -slice 2s`,
+// a cache of 500,000 nodes by `go run ./measure caches -nodes 500000`.
 package scale
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// point is one measurement, on a separate real server. Only its figures go to the output.
+// point is one measurement, on a server of its own. Only its figures go to the output.
 type point struct {
 	name    string
 	measure func(ctx context.Context, server *zkserver.Server) error
@@ -41,7 +41,6 @@ var points = []point{
 	{"observers", observers},
 	{"idle", idle},
 	{"first", firstLock},
-	{"section", section},
 	{"clients", clients},
 }
 
@@ -49,8 +48,7 @@ var points = []point{
 func Run(args []string) error {
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
 	only := flags.String("only", "", "measure the points whose name contains `text`")
-	flags.Float64Var(&size, "size", 1, "multiply all numbers by `factor`")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	for _, p := range points {
 		if !strings.Contains(p.name, *only) {
 			continue
@@ -63,7 +61,8 @@ func Run(args []string) error {
 }
 
 func (p point) run(ctx context.Context) (err error) {
-	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithSetting("globalOutstandingLimit", "100000"),
 		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
@@ -71,11 +70,6 @@ func (p point) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	return p.measure(ctx, server)
 }
-
-// size multiplies all numbers, for a quick look.
-var size float64
-
-func many(n int) int { return max(1, int(float64(n)*size)) }
 
 // tell prints a figure.
 func tell(point, format string, values ...any) {
@@ -87,7 +81,8 @@ const timeout = 15 * time.Second
 
 // dial connects a client whose frames are counted.
 func dial(ctx context.Context, server *zkserver.Server, t *tap) (*conn.Client, error) {
-	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 // dialMany connects n clients, a hundred at a time.
@@ -109,7 +104,7 @@ func closeAll(all []*conn.Client) {
 	})
 }
 
-// each calls f for 0 to n - 1, at most width calls at a time.
+// each calls f for 0 to n - 1, with at most width calls at a time.
 func each(n, width int, f func(i int) error) error {
 	var running sync.WaitGroup
 	errs, room := make([]error, n), make(chan struct{}, width)
@@ -124,7 +119,7 @@ func each(n, width int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// lock takes the lock at path.
+// lock acquires the lock at path.
 func lock(ctx context.Context, c *conn.Client, path string) (*zkrecipes.Hold, error) {
 	m, err := mutex.New(c, path)
 	if err != nil {
@@ -142,7 +137,7 @@ func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecip
 	})
 }
 
-// awaitChildren returns once the node has n children. Errors: it has fewer after five minutes.
+// awaitChildren returns once the node has n children. It returns an error if it has fewer after five minutes.
 func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		_, stat, err := c.Exists(ctx, path)
@@ -155,10 +150,10 @@ func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) erro
 	}
 }
 
-// heap returns how many bytes the live objects of the process take.
+// heap returns the size of the live objects of the process, in bytes.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // objects with finalizers are freed by the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -11,17 +11,14 @@ import (
 	"time"
 )
 
-// tap counts what passes through the connections that it has dialed. It can cut them.
+// tap counts what passes through the connections that it has dialed, and can cut them.
 type tap struct {
-	reads, writes, upkeep, bytes atomic.Int64
+	asked, upkeep, bytes atomic.Int64 // other requests; pings and syncs; bytes received
 
 	mu    sync.Mutex
 	down  bool
 	conns map[*tapped]struct{}
 }
-
-// asked returns how many requests were sent, without pings and syncs.
-func (t *tap) asked() int64 { return t.reads.Load() + t.writes.Load() }
 
 func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -41,7 +38,7 @@ func (t *tap) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return c, nil
 }
 
-// outage cuts all connections and refuses new ones for a time.
+// outage cuts all connections, and refuses new ones for a while.
 func (t *tap) outage(lasts time.Duration) {
 	t.mu.Lock()
 	t.down = true
@@ -60,12 +57,12 @@ func (t *tap) outage(lasts time.Duration) {
 type tapped struct {
 	net.Conn
 	tap  *tap
-	skip int    // bytes of a frame that was seen already
-	head []byte // the first bytes of a frame, until there are twelve
-	sent bool   // the handshake was
+	skip int    // bytes of a frame that was already seen
+	head []byte // the first bytes of a frame, up to twelve
+	sent bool   // the handshake was sent
 }
 
-const opPing, opSync, opSetWatches, opBarrier = 11, 9, 101, 105
+const opPing, opSync = 11, 9
 
 func (c *tapped) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
@@ -91,16 +88,10 @@ func (c *tapped) count(op int32) {
 		c.sent = true
 	case op == opPing, op == opSync:
 		c.tap.upkeep.Add(1)
-	case reading[op]:
-		c.tap.reads.Add(1)
 	default:
-		c.tap.writes.Add(1)
+		c.tap.asked.Add(1)
 	}
 }
-
-// reading has the opcodes of requests that change nothing: exists, getData, getChildren and its newer form, and those that set or
-// remove watches.
-var reading = map[int32]bool{3: true, 4: true, 8: true, 12: true, 17: true, 18: true, 22: true, opSetWatches: true, opBarrier: true}
 
 func (c *tapped) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)

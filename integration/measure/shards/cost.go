@@ -12,17 +12,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// cost starts many members with many shards, and counts what they take while nothing happens. The members are in one process. The
-// server counts all requests, also the ones that prove sessions.
-func cost(ctx context.Context, server *zkserver.Server, c config) error {
-	tally := newTally(names(c.shards))
+// cost starts many members with many shards, and counts what they use while nothing happens. The members share a
+// process. The server counts all requests, including those that prove sessions.
+func cost(ctx context.Context, server *zkserver.Server) error {
+	tally := newTally(names(costShards))
 	t := newOurs(server, tally, "/cost", 0)
 	defer t.close()
 	before, received, began := memory(), 0, time.Now()
 	if n, err := figures(server); err == nil {
 		received = n["zk_packets_received"]
 	}
-	all := make([]string, c.members)
+	all := make([]string, costMembers)
 	for i := range all {
 		all[i] = fmt.Sprintf("m%02d", i)
 		if err := t.join(ctx, all[i]); err != nil {
@@ -37,16 +37,19 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("cost of %d shards on %d members\n\n", c.shards, c.members)
-	fmt.Printf("* from the first start until all shards are served: %v, with %d shards stopped meanwhile\n", short(at.Sub(began)), tally.counted().stopped)
-	fmt.Printf("* requests until then: %.1f for each shard\n", float64(now["zk_packets_received"]-received)/float64(c.shards))
+	fmt.Printf("cost of %d shards on %d members\n\n", costShards, costMembers)
+	fmt.Printf("* from the first start until all shards are served: %v, with %d shards stopped meanwhile\n",
+		short(at.Sub(began)), tally.counted().stopped)
+	fmt.Printf("* requests until then: %.1f for each shard\n",
+		float64(now["zk_packets_received"]-received)/float64(costShards))
 	fmt.Printf("* watches: %d. Nodes: %d\n", now["zk_watch_count"], now["zk_znode_count"])
 	if err := planSize(ctx, server); err != nil {
 		return err
 	}
-	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n", float64(memory()-before)/1e6,
-		float64(memory()-before)/1e3/float64(c.shards), runtime.NumGoroutine())
-	time.Sleep(3 * timeout) // until they look at their nodes in turn
+	fmt.Printf("* memory of all members: %.1f MB of heap and stacks, %.1f KB for each shard; %d goroutines\n",
+		float64(memory()-before)/1e6,
+		float64(memory()-before)/1e3/float64(costShards), runtime.NumGoroutine())
+	time.Sleep(3 * timeout) // until they take turns checking their nodes
 	now, err = figures(server)
 	if err != nil {
 		return err
@@ -58,7 +61,8 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 		return err
 	}
 	perSecond := float64(later["zk_packets_received"]-now["zk_packets_received"]) / time.Since(quiet).Seconds()
-	fmt.Printf("* requests in quiet: %.0f a second, %.1f for each member, %.3f for each shard\n", perSecond, perSecond/float64(c.members), perSecond/float64(c.shards))
+	fmt.Printf("* requests in quiet: %.0f a second, %.1f for each member, %.3f for each shard\n", perSecond,
+		perSecond/float64(costMembers), perSecond/float64(costShards))
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -77,7 +81,8 @@ func cost(ctx context.Context, server *zkserver.Server, c config) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("* %s: all shards are served after %v, %d were stopped\n", step.name, short(at.Sub(began)), tally.counted().stopped)
+		fmt.Printf("* %s: all shards are served after %v, %d were stopped\n", step.name, short(at.Sub(began)),
+			tally.counted().stopped)
 	}
 	fmt.Println()
 	return nil
@@ -96,7 +101,7 @@ func planSize(ctx context.Context, server *zkserver.Server) error {
 	return err
 }
 
-// figures returns what the server says of itself.
+// figures returns what the server reports about itself.
 func figures(server *zkserver.Server) (map[string]int, error) {
 	text, err := server.FourLetter("mntr")
 	figures := map[string]int{}
@@ -112,7 +117,7 @@ func figures(server *zkserver.Server) (map[string]int, error) {
 // memory returns the bytes of live objects and of stacks.
 func memory() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // objects with finalizers are freed by the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

@@ -15,8 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// crashes kills members that are processes, makes them leave, and restarts them, on three servers. In between, it counts what they ask.
-func crashes(ctx context.Context, c config) (err error) {
+// crashes kills members that are processes, makes them leave, and restarts them, with three servers. In between, it
+// counts their requests.
+func crashes(ctx context.Context) (err error) {
 	ensemble, err := zkserver.OpenEnsemble(3, settings...)
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func crashes(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newProcesses(ensemble.Addr(), newTally(names(c.losses)))
+	t := &processes{servers: ensemble.Addr(), tally: newTally(names(crashShards)), members: map[string]*process{}}
 	defer t.close()
 	for _, id := range eight {
 		if err := t.join(id); err != nil {
@@ -41,8 +42,9 @@ func crashes(ctx context.Context, c config) (err error) {
 	if _, err := t.tally.settled(eight); err != nil {
 		return err
 	}
-	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight), c.losses, timeout)
-	run := &trial{processes: t, ensemble: ensemble, leader: leader, config: c}
+	fmt.Printf("%d members in processes of their own, %d shards, three servers, session timeout %v\n\n", len(eight),
+		crashShards, timeout)
+	run := &trial{processes: t, ensemble: ensemble, leader: leader}
 	for _, step := range []func(context.Context) error{run.quiet, run.crash, run.depart, run.restart} {
 		if err := step(ctx); err != nil {
 			return err
@@ -51,15 +53,14 @@ func crashes(ctx context.Context, c config) (err error) {
 	return nil
 }
 
-// trial is what is done to a team of processes.
+// trial is what happens to a team of processes.
 type trial struct {
 	*processes
 	ensemble *zkserver.Ensemble
 	leader   *election.Election
-	config   config
 }
 
-// quiet counts watches, and what the members ask while nothing happens.
+// quiet counts watches, and the requests of the members while nothing happens.
 func (t *trial) quiet(context.Context) error {
 	watches := 0
 	for _, s := range t.ensemble.Servers {
@@ -82,7 +83,7 @@ func (t *trial) quiet(context.Context) error {
 	return nil
 }
 
-// inWords says how many requests of each kind there were.
+// inWords formats how many requests of each kind there were.
 func inWords(sent map[string]int) string {
 	var said []string
 	all := 0
@@ -98,10 +99,10 @@ func without(id string) []string {
 	return slices.DeleteFunc(slices.Clone(eight), func(other string) bool { return other == id })
 }
 
-// crash kills a member again and again, in every second round the leader. It times the way until all shards are served.
+// crash repeatedly kills a member, in every second round the leader. It measures the time until all shards are served.
 func (t *trial) crash(ctx context.Context) error {
 	var leaders, others []time.Duration
-	for round := range t.config.kills {
+	for round := range kills {
 		queue, err := t.leader.Queue(ctx)
 		if err != nil {
 			return err
@@ -135,13 +136,14 @@ func (t *trial) crash(ctx context.Context) error {
 
 func tell(what string, took []time.Duration) {
 	slices.Sort(took)
-	fmt.Printf("| %s | %d | %v | %v | %v |\n", what, len(took), short(took[0]), short(took[len(took)/2]), short(took[len(took)-1]))
+	fmt.Printf("| %s | %d | %v | %v | %v |\n", what, len(took), short(took[0]), short(took[len(took)/2]),
+		short(took[len(took)-1]))
 }
 
 // depart makes a member leave and join again, and times and counts both.
 func (t *trial) depart(context.Context) error {
 	var leave, join passage
-	for round := range t.config.rounds {
+	for round := range rounds {
 		id := eight[round%len(eight)]
 		if err := leave.pass(t, without(id), func() error { return t.leave(id) }); err != nil {
 			return err
@@ -158,14 +160,14 @@ func (t *trial) depart(context.Context) error {
 	return nil
 }
 
-// restart stops one member after another, each of which returns after a while.
+// restart stops one member after another. Each returns after a while.
 func (t *trial) restart(context.Context) error {
 	t.tally.reset()
 	for _, id := range eight {
 		if err := t.stop(id); err != nil {
 			return err
 		}
-		time.Sleep(t.config.down)
+		time.Sleep(down)
 		if err := t.join(id); err != nil {
 			return err
 		}
@@ -177,12 +179,13 @@ func (t *trial) restart(context.Context) error {
 		return err
 	}
 	n := t.tally.counted()
-	fmt.Printf("* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
-		t.config.down, n.moved, n.stopped, short(n.longest))
+	fmt.Printf(
+		"* all members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped, %v without an owner at most\n",
+		down, n.moved, n.stopped, short(n.longest))
 	return nil
 }
 
-// passage is what a change has taken, each time that it was done.
+// passage is the cost of a change, each time it was made.
 type passage struct {
 	took []time.Duration // until all shards are served
 	sent counter
@@ -218,6 +221,7 @@ func (p *passage) pass(t *trial, becomes []string, do func() error) error {
 }
 
 func (p *passage) tell(what string) {
-	fmt.Printf("* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, until %v after the last change: %s\n",
+	fmt.Printf(
+		"* %s, %d times: %d shards moved, %d stopped, %v without an owner at most; requests of all members, until %v after the last change: %s\n",
 		what, len(p.took), p.moved, p.stopped, short(p.longest), quietTime, inWords(p.sent.take()))
 }

@@ -19,23 +19,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// root is where a team of processes has its shards.
+// root is the path of the shards of a team of processes.
 const root = "/processes"
 
-// belong makes this process a member of a team of processes. Its output says "start shard" and "stop shard". Its input is "leave", or
-// "count": then the output says "sent op n" for each kind of request since the last time, and "counted". At the end of the input it
-// stops, and is expected back.
-func belong(ctx context.Context, c config) (err error) {
+// belong makes this process a member of a team of processes. It prints "start shard" and "stop shard". It reads
+// "leave", or "count", to which it prints "sent op n" for each kind of request since the last time, and "counted". At
+// the end of the input it stops, and is expected back.
+func belong(ctx context.Context, id, servers string) (err error) {
 	var sent counter
-	// A warning, as of a session that was lost on a machine that is too busy, says that the figures are disturbed.
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", c.member)
-	client, err := conn.Dial(ctx, c.servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(c.member), conn.WithLogger(log),
+	// A warning, such as that of a lost session on an overloaded machine, means that the figures are disturbed.
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})).With("member", id)
+	client, err := conn.Dial(ctx, servers, conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
+		conn.WithLogger(log),
 		conn.WithTracer(&zkrecipes.Tracer{Request: func(_ context.Context, r zkrecipes.Request) { sent.add(r.Op, 1) }}))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s, err := shard.New(client, root, shard.WithID(c.member), shard.WithSettle(settle, 10*settle), shard.WithReturnGrace(time.Minute))
+	s, err := shard.New(client, root, shard.WithID(id), shard.WithSettle(settle, 10*settle),
+		shard.WithReturnGrace(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -45,14 +47,14 @@ func belong(ctx context.Context, c config) (err error) {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			switch lines.Text() {
 			case "leave":
-				_ = s.Leave(running) // an error says that it has stopped otherwise
+				_ = s.Leave(running) // an error means that it has stopped otherwise
 			case "count":
 				sent.tell()
 				fmt.Println("counted")
 			}
 		}
 	}()
-	err = s.Run(running, shard.List(names(c.losses)...), func(ctx context.Context, s *shard.Shard) error {
+	err = s.Run(running, shard.List(names(crashShards)...), func(ctx context.Context, s *shard.Shard) error {
 		fmt.Println("start", s.Name)
 		<-ctx.Done()
 		fmt.Println("stop", s.Name)
@@ -80,7 +82,7 @@ func (c *counter) add(op string, n int) {
 	c.n[op] += n
 }
 
-// take returns the counts, and begins new ones.
+// take returns the counts, and resets them.
 func (c *counter) take() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,11 +97,11 @@ func (c *counter) tell() {
 	}
 }
 
-// processes is a team of recipes/shard, whose members are processes.
+// processes is a team of recipes/shard whose members are processes.
 type processes struct {
 	servers string
 	tally   *tally
-	sent    counter // what members have said when they were asked, or when they ended; a killed one says nothing
+	sent    counter // what members have reported when asked, or when they ended; a killed one reports nothing
 	members map[string]*process
 }
 
@@ -110,17 +112,14 @@ type process struct {
 	ended   chan error
 }
 
-func newProcesses(servers string, t *tally) *processes {
-	return &processes{servers: servers, tally: t, members: map[string]*process{}}
-}
-
 func (p *processes) join(id string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	m := &process{
-		Cmd:     exec.Command(self, "shards", "-member", id, "-servers", p.servers, "-losses", strconv.Itoa(len(p.tally.shards))),
+		Cmd: exec.Command(self, "shards", "-member", id, "-servers", p.servers,
+			"-losses", strconv.Itoa(len(p.tally.shards))),
 		counted: make(chan struct{}), ended: make(chan error, 1),
 	}
 	m.Stderr = os.Stderr
@@ -142,7 +141,7 @@ func (p *processes) join(id string) error {
 	return nil
 }
 
-// follow reads what a member says. When that ends, it serves nothing any more.
+// follow reads the output of a member. When that ends, the member no longer serves anything.
 func (p *processes) follow(id string, m *process, out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -161,7 +160,7 @@ func (p *processes) follow(id string, m *process, out io.Reader) {
 	p.tally.gone(id)
 }
 
-// end waits until a member that was told to end has done so.
+// end waits until a member that is ending has ended.
 func (p *processes) end(id string) error {
 	m := p.members[id]
 	delete(p.members, id)
@@ -176,16 +175,16 @@ func (p *processes) leave(id string) error {
 }
 
 func (p *processes) stop(id string) error {
-	_ = p.members[id].in.Close() // it may have ended
+	_ = p.members[id].in.Close() // it may already have ended
 	return p.end(id)
 }
 
-// kill ends a member by SIGKILL.
+// kill kills a member with SIGKILL.
 func (p *processes) kill(id string) error {
 	if err := p.members[id].Process.Kill(); err != nil {
 		return err
 	}
-	_ = p.end(id) // which says that it was killed
+	_ = p.end(id) // which reports that it was killed
 	return nil
 }
 

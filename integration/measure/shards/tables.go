@@ -3,13 +3,12 @@ package shards
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// change is what happens to a team that has four members.
+// change is what happens to a team of four members.
 type change struct {
 	name string
 	// before and after are the members.
@@ -26,28 +25,34 @@ var (
 
 func changes(down time.Duration) []change {
 	return []change{
-		{"a fifth member joins", four, five, func(ctx context.Context, t team, _ func([]string) error) error { return t.join(ctx, "e") }},
-		{"the fifth member leaves", five, four, func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") }},
-		{fmt.Sprintf("each of four restarts, down for %v", down), four, four, func(ctx context.Context, t team, settled func([]string) error) error {
-			for _, id := range four {
-				if err := t.stop(ctx, id); err != nil {
-					return err
-				}
-				time.Sleep(down)
-				if err := t.join(ctx, id); err != nil {
-					return err
-				}
-				if err := settled(four); err != nil {
-					return err
-				}
-			}
-			return nil
+		{"a fifth member joins", four, five, func(ctx context.Context, t team,
+			_ func([]string) error) error {
+			return t.join(ctx, "e")
 		}},
+		{"the fifth member leaves", five, four,
+			func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") }},
+		{fmt.Sprintf("each of four restarts, down for %v", down), four, four,
+			func(ctx context.Context, t team, settled func([]string) error) error {
+				for _, id := range four {
+					if err := t.stop(ctx, id); err != nil {
+						return err
+					}
+					time.Sleep(down)
+					if err := t.join(ctx, id); err != nil {
+						return err
+					}
+					if err := settled(four); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
 	}
 }
 
-// contest lets teams go through changes, one team after the other.
-func contest(ctx context.Context, teams []entrant, all []change, shards int, tell func(team string, c change, took time.Duration, n count)) error {
+// contest puts teams through changes, one team after another.
+func contest(ctx context.Context, teams []entrant, all []change, shards int,
+	tell func(team string, c change, took time.Duration, n count)) error {
 	for _, e := range teams {
 		tally := newTally(names(shards))
 		team, err := e.enter(tally)
@@ -68,7 +73,8 @@ type entrant struct {
 	enter func(*tally) (team, error)
 }
 
-func play(ctx context.Context, name string, t team, all *tally, list []change, tell func(team string, c change, took time.Duration, n count)) error {
+func play(ctx context.Context, name string, t team, all *tally, list []change,
+	tell func(team string, c change, took time.Duration, n count)) error {
 	settled := func(members []string) error {
 		_, err := all.settled(members)
 		return err
@@ -96,100 +102,37 @@ func play(ctx context.Context, name string, t team, all *tally, list []change, t
 	return nil
 }
 
-func entrants(server *zkserver.Server, c config) []entrant {
+func entrants(server *zkserver.Server) []entrant {
 	return []entrant{
 		{"shard", func(t *tally) (team, error) { return newOurs(server, t, "/ours", time.Minute), nil }},
-		{"kazoo's SetPartitioner", func(t *tally) (team, error) { return newKazoo(server, t, c.python) }},
-		{"rendezvous hashing", func(t *tally) (team, error) { return newHashing(server, t), nil }},
+		{"kazoo's SetPartitioner", func(t *tally) (team, error) { return newKazoo(server, t) }},
+		{"rendezvous hashing", func(t *tally) (team, error) { return &hashing{crew{server, t, map[string]*member{}}}, nil }},
 	}
 }
 
 // moves counts what moves and what stops.
-func moves(ctx context.Context, server *zkserver.Server, c config) error {
-	fmt.Printf("moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", c.moves)
-	err := contest(ctx, entrants(server, c), changes(c.down), c.moves, func(team string, c change, _ time.Duration, n count) {
-		fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
-	})
+func moves(ctx context.Context, server *zkserver.Server) error {
+	fmt.Printf(
+		"moves of %d shards\n\n| | | moved to another member | stopped | served twice at a time |\n| --- | --- | --- | --- | --- |\n", movedShards)
+	err := contest(ctx, entrants(server), changes(down), movedShards,
+		func(team string, c change, _ time.Duration, n count) {
+			fmt.Printf("| %s | %s | %d | %d | %d |\n", c.name, team, n.moved, n.stopped, n.doubled)
+		})
 	fmt.Println()
 	return err
 }
 
 // rebalance times a join and a leave.
-func rebalance(ctx context.Context, server *zkserver.Server, c config) error {
-	fmt.Printf("rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", c.rebalance)
-	err := contest(ctx, entrants(server, c)[:2], changes(0)[:2], c.rebalance, func(team string, c change, took time.Duration, n count) {
-		fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped, short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
-	})
+func rebalance(ctx context.Context, server *zkserver.Server) error {
+	fmt.Printf(
+		"rebalance of %d shards\n\n| | | until the last shard is served | stopped | a stopped shard was not served for | at most |\n| --- | --- | --- | --- | --- | --- |\n", rebalancedShards)
+	err := contest(ctx, entrants(server)[:2], changes(0)[:2], rebalancedShards,
+		func(team string, c change, took time.Duration, n count) {
+			fmt.Printf("| %s | %s | %v | %d | %v | %v |\n", c.name, team, short(took), n.stopped,
+				short(n.idle/time.Duration(max(1, n.stopped))), short(n.longest))
+		})
 	fmt.Println()
 	return err
 }
 
 func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-
-// losses times crashes and leaves of one of eight members.
-func losses(ctx context.Context, server *zkserver.Server, c config) error {
-	tally := newTally(names(c.losses))
-	t := newOurs(server, tally, "/losses", time.Minute)
-	defer t.close()
-	for _, id := range eight {
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-	}
-	var crashes, leaves []time.Duration
-	for round := range 2 * c.rounds {
-		if _, err := tally.settled(eight); err != nil {
-			return err
-		}
-		id := eight[round%len(eight)]
-		rest := slices.DeleteFunc(slices.Clone(eight), func(other string) bool { return other == id })
-		began := time.Now()
-		if round%2 == 0 {
-			t.members[id].line.cut()
-		} else if err := t.leave(ctx, id); err != nil {
-			return err
-		}
-		at, err := tally.settled(rest)
-		if err != nil {
-			return err
-		}
-		if round%2 == 0 {
-			crashes = append(crashes, at.Sub(began)-timeout)
-			if err := t.stop(ctx, id); err != nil {
-				return err
-			}
-		} else {
-			leaves = append(leaves, at.Sub(began))
-		}
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-	}
-	if _, err := tally.settled(eight); err != nil {
-		return err
-	}
-	tally.reset()
-	for _, id := range eight {
-		if err := t.stop(ctx, id); err != nil {
-			return err
-		}
-		time.Sleep(c.down)
-		if err := t.join(ctx, id); err != nil {
-			return err
-		}
-		if _, err := tally.settled(eight); err != nil {
-			return err
-		}
-	}
-	n := tally.counted()
-	fmt.Printf("losses of one of %d members, %d shards\n\n| | n | median | worst |\n| --- | --- | --- | --- |\n", len(eight), c.losses)
-	for _, row := range []struct {
-		name string
-		took []time.Duration
-	}{{fmt.Sprintf("crash: until all shards are served, beyond the session timeout of %v", timeout), crashes}, {"leave: until all shards are served", leaves}} {
-		slices.Sort(row.took)
-		fmt.Printf("| %s | %d | %v | %v |\n", row.name, len(row.took), short(row.took[len(row.took)/2]), short(row.took[len(row.took)-1]))
-	}
-	fmt.Printf("\nall %d members restart one after the other with a grace, each down for %v: %d shards moved, %d stopped\n\n", len(eight), c.down, n.moved, n.stopped)
-	return nil
-}

@@ -11,27 +11,28 @@ type tally struct {
 	shards []string
 
 	mu      sync.Mutex
-	serving map[string]string    // the member that serves a shard now
-	last    map[string]string    // the member that began to serve a shard last
-	since   map[string]time.Time // when a shard was stopped that no member serves
+	serving map[string]string    // the member that now serves a shard
+	last    map[string]string    // the member that last began to serve a shard
+	since   map[string]time.Time // when a shard that nobody serves was stopped
 	changed time.Time
 	count
 }
 
-// count is what a change has cost.
+// count is the cost of a change.
 type count struct {
-	moved   int           // shards that another member began to serve than the one before
-	stopped int           // shards that a member ceased to serve
-	idle    time.Duration // the times without an owner, of all shards together
-	longest time.Duration // of them
-	doubled int           // shards that a member began to serve while another one did
+	moved   int           // shards that began to be served by another member than before
+	stopped int           // shards that a member stopped serving
+	idle    time.Duration // the total time without an owner, of all shards
+	longest time.Duration // of any shard
+	doubled int           // shards that a member began to serve while another still did
 }
 
 func newTally(shards []string) *tally {
-	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{}, changed: time.Now()}
+	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{},
+		changed: time.Now()}
 }
 
-// start notes that a member begins to serve a shard.
+// start records that a member begins to serve a shard.
 func (t *tally) start(member, shard string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +52,7 @@ func (t *tally) start(member, shard string) {
 	t.serving[shard], t.last[shard] = member, member
 }
 
-// stop notes that a member ceases to serve a shard.
+// stop records that a member stops serving a shard.
 func (t *tally) stop(member, shard string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +64,7 @@ func (t *tally) stop(member, shard string) {
 	}
 }
 
-// reset begins a new count.
+// reset starts a new count.
 func (t *tally) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +93,7 @@ func (t *tally) isDivided(members []string) (divided bool, changed time.Time) {
 	return len(t.serving) == len(t.shards) && len(serves) == len(members), t.changed
 }
 
-// gone notes that a member has ended, whatever it served.
+// gone records that a member has ended, whatever it served.
 func (t *tally) gone(member string) {
 	t.mu.Lock()
 	var lost []string
@@ -107,10 +108,11 @@ func (t *tally) gone(member string) {
 	}
 }
 
-// quietTime is how long nothing has changed in a team that has settled.
+// quietTime is how long nothing changes in a team that has settled.
 const quietTime = 3 * settle
 
-// settled waits until these members serve all shards, and nothing changes any more. It returns when the last change was.
+// settled waits until these members serve all shards and nothing changes any more, and returns the time of the last
+// change.
 func (t *tally) settled(members []string) (time.Time, error) { return t.await(members, quietTime) }
 
 // served waits until these members serve all shards. It returns since when.
@@ -126,7 +128,8 @@ func (t *tally) await(members []string, quiet time.Duration) (time.Time, error) 
 		if time.Since(begun) > limit {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			return changed, fmt.Errorf("after %v, %d of %d shards are served: want all by %v", limit, len(t.serving), len(t.shards), members)
+			return changed, fmt.Errorf("after %v, %d of %d shards are served: want all by %v", limit, len(t.serving),
+				len(t.shards), members)
 		}
 	}
 }

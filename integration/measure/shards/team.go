@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,58 +23,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// team is members that divide shards among themselves in one way.
+// team is a set of members that divide shards among themselves in one way.
 type team interface {
 	// join starts a member.
 	join(ctx context.Context, id string) error
-	// leave makes a member go for good, and returns when it has gone.
+	// leave makes a member leave for good, and returns when it has left.
 	leave(ctx context.Context, id string) error
-	// stop ends a member that will return.
+	// stop stops a member that will return.
 	stop(ctx context.Context, id string) error
 	close()
-}
-
-// line is a connection that can be cut for good.
-type line struct {
-	mu    sync.Mutex
-	dead  bool
-	conns []net.Conn
-}
-
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
-		return nil, errors.Join(errors.New("cut off"), c.Close())
-	}
-	l.conns = append(l.conns, c)
-	return c, nil
-}
-
-// cut ends the connections, and there will be no others.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.dead = true
-	for _, c := range l.conns {
-		_ = c.Close() // it may be closed
-	}
 }
 
 // member is one member that runs in this process.
 type member struct {
 	client *conn.Client
-	line   *line
 	leave  func(context.Context) error // hands over
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// crew has the members of a team that run in this process.
+// crew is the members of a team that run in this process.
 type crew struct {
 	server  *zkserver.Server
 	tally   *tally
@@ -84,9 +51,9 @@ type crew struct {
 
 // add connects a member, and runs it.
 func (c *crew) add(ctx context.Context, id string, run func(ctx context.Context, m *member) error) error {
-	m := &member{line: &line{}, ended: make(chan error, 1)}
+	m := &member{ended: make(chan error, 1)}
 	var err error
-	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithDialer(m.line.dial), conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
+	m.client, err = conn.Dial(ctx, c.server.Addr(), conn.WithSessionTimeout(timeout), conn.WithIdentity(id),
 		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
@@ -102,7 +69,7 @@ func (c *crew) stop(_ context.Context, id string) error {
 	delete(c.members, id)
 	m.cancel()
 	err := <-m.ended
-	_ = m.client.Close() // never fails
+	_ = m.client.Close() // it never fails
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -128,7 +95,8 @@ func newOurs(server *zkserver.Server, t *tally, path string, grace time.Duration
 
 func (o *ours) join(ctx context.Context, id string) error {
 	return o.add(ctx, id, func(ctx context.Context, m *member) error {
-		s, err := shard.New(m.client, o.path, shard.WithID(id), shard.WithSettle(settle, 10*settle), shard.WithReturnGrace(o.grace))
+		s, err := shard.New(m.client, o.path, shard.WithID(id), shard.WithSettle(settle, 10*settle),
+			shard.WithReturnGrace(o.grace))
 		if err != nil {
 			return err
 		}
@@ -153,10 +121,6 @@ func (o *ours) leave(ctx context.Context, id string) error {
 
 // hashing is a team that has a group, and no locks. The owner of a shard is the member with the largest hash.
 type hashing struct{ crew }
-
-func newHashing(server *zkserver.Server, t *tally) *hashing {
-	return &hashing{crew{server, t, map[string]*member{}}}
-}
 
 func (h *hashing) join(ctx context.Context, id string) error {
 	return h.add(ctx, id, func(ctx context.Context, m *member) error {
@@ -219,9 +183,10 @@ type kazoo struct {
 	gone    map[string]chan struct{}
 }
 
-func newKazoo(server *zkserver.Server, t *tally, python string) (*kazoo, error) {
+func newKazoo(server *zkserver.Server, t *tally) (*kazoo, error) {
 	k := &kazoo{gone: map[string]chan struct{}{}}
-	k.process = exec.Command(python, "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()), fmt.Sprint(timeout.Seconds()))
+	k.process = exec.Command("/usr/bin/python3", "-c", program, server.Addr(), fmt.Sprint(len(t.shards)), fmt.Sprint(settle.Seconds()),
+		fmt.Sprint(timeout.Seconds()))
 	k.process.Stderr = os.Stderr
 	var err error
 	if k.in, err = k.process.StdinPipe(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// client sends one request at a time, which is encoded already, and reads only the header of a reply, so it takes
-// little of the processor time that the servers should have.
+// client sends one already encoded request at a time, and reads only the header of a reply, so it takes little of the
+// processor time that the servers need.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -40,7 +40,7 @@ func dial(addr string) (*client, error) {
 	return c, nil
 }
 
-// do sends requests, one after the other, and waits for the reply of each.
+// do sends requests one after another, and waits for the reply to each.
 func (c *client) do(requests ...[]byte) error {
 	for _, request := range requests {
 		if _, err := c.conn.Write(request); err != nil {
@@ -57,7 +57,7 @@ func (c *client) do(requests ...[]byte) error {
 	return nil
 }
 
-// read reads a frame, which is valid until the next.
+// read reads a frame, which is valid until the next one.
 func (c *client) read() ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(c.in, size[:]); err != nil {

@@ -1,16 +1,16 @@
-// Package speed compares zktest with a real ZooKeeper: how many operations a second each serves, and how much memory
-// each takes. Both run as separate processes. They are measured in turns, with clients that cost next to nothing. The
+// Package speed compares zktest with a real ZooKeeper: how many operations per second each serves, and how much memory
+// each takes. Both run as separate processes, and are measured in turns, with clients that cost next to nothing. The
 // ZooKeeper keeps its log in memory where /dev/shm exists, and has production settings.
 //
-// A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
-// both sides. The processor time of a server for one operation says more when the machine has other work. `cd integration && go run ./measure speed` runs the
-// command, and docs/measurements.md has its table.
+// A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the
+// machine affects both sides. The processor time of a server for one operation says more if the machine has other work.
+// `cd integration && go run ./measure speed` runs the command, and docs/measurements.md has its table.
 //
 //	go run ./measure speed
 //	go run ./measure speed -programs -rounds 50
 //
-// With -programs it compares the start of a program under a lock: flock, zkr and etcdctl. That needs Debian's etcd-server and
-// etcd-client.
+// With -programs it compares the start of a program under a lock: flock, zkr and etcdctl. That needs Debian's
+// etcd-server and etcd-client.
 package speed
 
 import (
@@ -40,17 +40,17 @@ import (
 func Run(args []string) error {
 	flags := flag.NewFlagSet("speed", flag.ExitOnError)
 	rounds := flags.Int("rounds", 5, "`number` of rounds")
-	slice := flags.Duration("slice", 500*time.Millisecond, "`time` that each server gets in a round")
 	programs := flags.Bool("programs", false, "compare programs under a lock instead")
-	_ = flags.Parse(args) // ends the process
+	_ = flags.Parse(args) // exits on error
 	if *programs {
 		return comparePrograms(*rounds)
 	}
-	return run(*rounds, *slice)
+	return run(*rounds)
 }
 
-func run(rounds int, slice time.Duration) (err error) {
-	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
+func run(rounds int) (err error) {
+	theirs, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func run(rounds int, slice time.Duration) (err error) {
 	if err := compareMemory(servers); err != nil {
 		return err
 	}
-	return compareSpeed(servers, rounds, slice)
+	return compareSpeed(servers, rounds)
 }
 
-// server is what is measured. The first is zktest.
+// server is a measured server. The first one is zktest.
 type server struct {
 	name, addr string
 	pid        int
@@ -107,7 +107,7 @@ func startZktestd() (s server, stop func() error, err error) {
 	return server{"zktest", strings.TrimSpace(strings.TrimPrefix(line, "ready ")), cmd.Process.Pid}, stop, nil
 }
 
-// operation is what a client does again and again on its own node.
+// operation is what a client repeats on its own node.
 type operation struct {
 	name     string
 	requests func(path string) [][]byte
@@ -127,12 +127,14 @@ var operations = []operation{
 }
 
 func create(path string, data []byte, flags int32) []byte {
-	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll), Flags: flags})
+	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data,
+		Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 }
 
 var data = make([]byte, 100)
 
-func compareSpeed(servers []server, rounds int, slice time.Duration) error {
+func compareSpeed(servers []server, rounds int) error {
+	const slice = 500 * time.Millisecond // for each server in a round
 	fmt.Printf("| operations a second | clients | %[1]s | %[2]s | ratio | processor time each: %[1]s | %[2]s |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- |\n", servers[0].name, servers[1].name)
 	for _, clients := range []int{1, 8, 64} {
@@ -154,7 +156,7 @@ func compareSpeed(servers []server, rounds int, slice time.Duration) error {
 					if err != nil {
 						return fmt.Errorf("%s: %s: %w", servers[i].name, op.name, err)
 					}
-					if round > 0 { // in the first, the JVM compiles
+					if round > 0 { // in the first one, the JVM compiles
 						rates[i] = append(rates[i], float64(n)/took.Seconds())
 						costs[i].cpu += zkserver.CPU(servers[i].pid) - before
 						costs[i].operations += n
@@ -188,7 +190,7 @@ func (c cost) String() string { return fmt.Sprintf("%d µs", c.each().Microsecon
 
 func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
 
-// dialMany connects clients and makes a node for each.
+// dialMany connects clients, and creates a node for each.
 func dialMany(addr string, clients int) ([]*client, error) {
 	all := make([]*client, clients)
 	for i := range all {
@@ -206,7 +208,7 @@ func dialMany(addr string, clients int) ([]*client, error) {
 
 func node(i int) string { return "/speed-" + strconv.Itoa(i) }
 
-// work lets every client repeat the operation for about a slice of time.
+// work makes every client repeat the operation for about a slice of time.
 func work(clients []*client, op operation, slice time.Duration) (operations int, took time.Duration, err error) {
 	var all sync.WaitGroup
 	var done atomic.Int64
@@ -232,8 +234,8 @@ const (
 	watches = 10_000
 )
 
-// compareMemory shows what the processes take: empty, with many nodes, and with many watches. What a process once took
-// for garbage is part of it.
+// compareMemory prints what the processes use: empty, with many nodes, and with many watches. That includes what a
+// process once used for garbage.
 func compareMemory(servers []server) error {
 	table := make([][]string, len(servers))
 	for i, s := range servers {
@@ -271,7 +273,7 @@ func compareMemory(servers []server) error {
 	return nil
 }
 
-// resident is the memory of a process in bytes; 0 on systems without /proc.
+// resident returns the resident memory of a process in bytes, or 0 on systems without /proc.
 func resident(pid int) int {
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

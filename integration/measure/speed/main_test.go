@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
 )
 
-// A program that replaces a real server by zktest must not wait longer for it. Both are measured in turns. On a busy machine
-// the clock says little, so the processor time of the servers counts.
+// A program that replaces a real server by zktest must not wait longer for it. Both are measured in turns. On a busy
+// machine the clock means little, so the processor time of the servers counts.
 func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures for some seconds")
@@ -35,7 +35,7 @@ func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 				before := zkserver.CPU(s.pid)
 				n, _, err := work(clients[i], op, 400*time.Millisecond)
 				require.NoError(t, err)
-				if round > 0 { // in the first, the JVM compiles
+				if round > 0 { // in the first one, the JVM compiles
 					costs[i].cpu += zkserver.CPU(s.pid) - before
 					costs[i].operations += n
 				}

@@ -21,12 +21,12 @@ type contestant struct {
 	name      string
 	args      []string
 	wall, cpu []time.Duration
-	memory    int64 // the most of all runs, in KiB
+	memory    int64 // the maximum of all runs, in KiB
 }
 
-// comparePrograms measures what it costs to run a program that does nothing under a lock: flock, zkr and etcdctl. The servers
-// are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has no server. The
-// memory is never less than 7 MiB: a process begins as a copy of this one.
+// comparePrograms measures the cost of running a program that does nothing under a lock: flock, zkr and etcdctl. The
+// servers are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has
+// no server. The memory is never less than 7 MiB, because a process begins as a copy of this one.
 func comparePrograms(rounds int) (err error) {
 	if rounds < 1 {
 		return fmt.Errorf("%d rounds: want 1 or more", rounds)
@@ -73,7 +73,7 @@ func comparePrograms(rounds int) (err error) {
 	return nil
 }
 
-// measure runs the command once. The CPU time counts all its processes, the memory the largest.
+// measure runs the command once. The CPU time covers all its processes, the memory the largest.
 func (c *contestant) measure(counts bool) error {
 	cmd := exec.Command(c.args[0], c.args[1:]...) //nolint:gosec // of the list above
 	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
@@ -112,18 +112,20 @@ func startEtcd(dir string) (address string, stop func(), err error) {
 	var log bytes.Buffer
 	cmd := exec.Command("etcd", "--data-dir", dir, //nolint:gosec // its arguments are fixed
 		"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
-		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer)
+		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster",
+		"default=http://"+peer)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		return "", nil, fmt.Errorf("%w: install Debian's etcd-server and etcd-client", err)
 	}
 	stop = func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may already have ended
 		_ = cmd.Wait()
 	}
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint", "health") //nolint:gosec // the address is ours
+		//nolint:gosec // the address is ours
+		ask := exec.CommandContext(ctx, "etcdctl", "--endpoints", client, "endpoint", "health")
 		ask.Env = append(os.Environ(), "ETCDCTL_API=3")
 		err := ask.Run()
 		cancel()

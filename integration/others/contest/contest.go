@@ -1,4 +1,5 @@
-// Package contest lets processes of this library and of another one contend on one path, and kills them meanwhile.
+// Package contest makes processes of this library and of another one contend on one path, and kills some of them
+// meanwhile.
 package contest
 
 import (
@@ -27,13 +28,13 @@ import (
 // timeout.
 const patience = time.Minute
 
-// A Contest has two processes of each side. A process that is killed is replaced at once.
+// A Contest has two processes on each side. A process that is killed is replaced at once.
 type Contest struct {
 	// Ours returns the command of cmd/worker.
 	Ours func(id string) *exec.Cmd
 	// Theirs starts a process of the other library, which acquires and releases until it is killed.
 	Theirs func(id string, event func(check.Event)) (kill func())
-	// Sections is how many sections must end, and Kills how many processes are killed meanwhile, on both sides by turns.
+	// Sections is how many sections must end, and Kills how many processes are killed meanwhile, on alternating sides.
 	Sections, Kills int
 
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ type Contest struct {
 	moved  chan struct{}
 }
 
-// Result is what a contest has seen.
+// Result is what a contest has observed.
 type Result struct {
 	Holds                             []check.Hold
 	Turns                             int // how often a section of one side followed one of the other
@@ -56,7 +57,7 @@ func (r Result) String() string {
 		r.Took.Round(time.Millisecond), r.Turns, r.Kills, r.WhileHolding, r.WhileWaiting)
 }
 
-// a place is taken by one process at a time.
+// a place is occupied by one process at a time.
 type place struct {
 	side        string
 	number      int
@@ -136,10 +137,10 @@ func (c *Contest) start(tb testing.TB, p *place) {
 	go func() {
 		defer close(over)
 		c.read(out)
-		_ = process.Wait() // an error says that it was killed
+		_ = process.Wait() // fails if it was killed
 	}()
 	p.kill = func() {
-		_ = process.Process.Kill() // it may have ended
+		_ = process.Process.Kill() // it may already have ended
 		<-over
 	}
 	p.leave = func() {
@@ -153,7 +154,7 @@ func (c *Contest) read(in io.Reader) {
 	for lines := json.NewDecoder(in); ; {
 		var l journal.Line
 		if lines.Decode(&l) != nil {
-			return // the end; a torn line after a kill does not count
+			return // the end; a line torn by a kill does not count
 		}
 		if l.Kind == journal.Unknown {
 			l.Kind = check.Failed
@@ -178,7 +179,7 @@ func (c *Contest) event(e check.Event) {
 	}
 }
 
-// reach waits until so many sections have ended.
+// reach waits until the given number of sections have ended.
 func (c *Contest) reach(tb testing.TB, sections int) {
 	tb.Helper()
 	for {
@@ -214,7 +215,8 @@ func (c *Contest) holding(tb testing.TB, p *place) {
 	}
 }
 
-// kill returns what the process was last known to do. What it did after the kill began is not held against it.
+// kill kills the process, and returns the last event known of it. What it did after the kill began is not held against
+// it.
 func (c *Contest) kill(p *place) check.Kind {
 	at := journal.Now()
 	p.kill()
@@ -242,8 +244,8 @@ func (c *Contest) end(client string, at int64) check.Kind {
 	return last.Kind
 }
 
-// Judge checks what a contest has seen. For a read-write lock the limit is 0. Updates are those of an exclusive lock; nil
-// for none.
+// Judge checks the result of a contest. For a read-write lock the limit is 0. Updates are those of an exclusive lock;
+// nil for none.
 func (r Result) Judge(tb testing.TB, limit int, updates []check.Update) {
 	tb.Helper()
 	holds := r.Holds
@@ -265,7 +267,7 @@ func (r Result) Judge(tb testing.TB, limit int, updates []check.Update) {
 	tb.Logf("%v, %d updates", r, len(updates))
 }
 
-// Drained waits until no contender is left below the paths. Those of killed processes go with their sessions.
+// Drained waits until no contender is left below the paths. Those of killed processes disappear with their sessions.
 func Drained(tb testing.TB, c *conn.Client, paths ...string) {
 	tb.Helper()
 	for _, path := range paths {
@@ -286,8 +288,8 @@ func Drained(tb testing.TB, c *conn.Client, paths ...string) {
 	}
 }
 
-// Length returns how many sections a contest has, and how many kills. The environment variable MIXED_SECTIONS says how many
-// sections there are in all, for so many contests; without it few.
+// Length returns the number of sections and kills of each contest. The environment variable MIXED_SECTIONS sets the
+// total number of sections of all contests; without it there are few.
 func Length(contests int) (sections, kills int) {
 	if total, err := strconv.Atoi(os.Getenv("MIXED_SECTIONS")); err == nil && total > 0 {
 		sections = total/contests + 1

@@ -50,32 +50,33 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 
 /**
- * Curator on a line protocol: a request is "tag word arguments", its answer "tag ok result" or "tag error text", in
- * whatever order they are ready. "- revoked name" tells that a lock was asked back, "+ {json}" is an event of a loop.
+ * Curator behind a line protocol: a request is "tag word arguments", its answer "tag ok result" or "tag error text", in
+ * the order in which they are ready. "- revoked name" reports that the release of a lock was requested, "+ {json}" is an
+ * event of a loop.
  *
  *   take name kind path arg            waits until name holds
  *   give name                          releases
  *   downgrade name                     makes a holder of kind "downgradable" a reader
  *   who kind path arg                  the participants as Curator lists them
- *   revoke node                        asks for the node to be given back
+ *   revoke node                        requests the release of the node
  *   count path n                       sets a SharedCount
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
- *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   text path old new                  replaces a SharedValue if it has the old value, and returns whether it had
  *   protect path text                  creates an ephemeral sequential node with protection, and returns its path
- *   protected path                     the protected nodes below the path without their ids, and what they hold
- *   compress path text                 creates a node that is compressed
- *   decompress path                    what such a node holds
- *   barrier path set|remove|wait       does that with a DistributedBarrier
+ *   protected path                     the protected nodes below the path without their ids, and their data
+ *   compress path text                 creates a compressed node
+ *   decompress path                    the data of such a node
+ *   barrier path set|remove|wait       calls that method of a DistributedBarrier
  *   join name path id payload          makes name a GroupMember
  *   payload name payload               replaces its payload
  *   members name                       the members as it sees them: id=payload
  *   leave name                         closes it
  *   keep name path data                makes name a PersistentNode that is ephemeral
- *   kept name                          waits until it was created once, and returns its path and its data as it knows them
+ *   kept name                          waits until it has been created, and returns its path and data as it knows them
  *   drop name                          closes it
  *   follow name path                   makes name a CuratorCache
- *   cached name                        what it has: path=version:data
- *   told name                          what its listener was told since it was asked last
+ *   cached name                        its content: path=version:data
+ *   told name                          the events its listener got since the last request
  *   unfollow name                      closes it
  *   scribble path seed n               n random writes below the path
  *   session                            the session of the process, in hex
@@ -108,7 +109,7 @@ public final class Peer {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
-            // Curator's locks belong to the thread that took them, so each name has one.
+            // Curator's locks belong to the thread that acquired them, so each name has one.
             String thread = request[1].matches("take|give|downgrade|loop|scribble") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
@@ -270,7 +271,7 @@ public final class Peer {
                         client.create().creatingParentsIfNeeded().forPath(path.toString(), data);
                 }
             } catch (KeeperException e) {
-                // it is there already, or not there, or has children
+                // it already exists, is missing, or has children
             }
         }
     }
@@ -473,7 +474,7 @@ public final class Peer {
             try {
                 selector.start();
             } catch (IllegalStateException started) {
-                while (!selector.requeue()) { // the term before is still being put away
+                while (!selector.requeue()) { // the previous term is still being cleaned up
                     Thread.onSpinWait();
                 }
             }
@@ -490,7 +491,7 @@ public final class Peer {
         }
     }
 
-    /** Sections, told as the Go clients tell theirs. System.nanoTime is CLOCK_MONOTONIC, the clock that all share. */
+    /** Sections, reported as the Go clients report theirs. System.nanoTime is CLOCK_MONOTONIC, which all processes share. */
     static final class Loop {
         static final Pattern VERSION = Pattern.compile("\"version\":(\\d+)");
         final String name, path;

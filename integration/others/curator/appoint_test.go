@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// A candidate of Curator can be appointed: ours, ahead of it, stand back. It does not stand back itself: the appointment of a candidate behind
-// it ends with the context, and the leader goes on to lead.
+// A Curator candidate can be appointed: our candidates ahead of it stand back. Curator itself never stands back: an
+// appointment of a candidate behind it fails when its context ends, and the leader keeps leading.
 func TestAppoint(t *testing.T) {
 	s := open(t)
 	for _, tt := range []struct {

@@ -105,7 +105,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 		return len(list) == len(ids)
 	})
 	if strings.HasPrefix(k.name, "semaphore") {
-		return // which has no single queue of holders and waiters
+		return // it has no single queue of holders and waiters
 	}
 	text, err := s.peer.Ask(ctx, "who", k.name, path, k.arg)
 	must(t, err)
@@ -128,7 +128,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 
 func (k kind) elects() bool { return k.name == "latch" || k.name == "selector" }
 
-// After a holder is killed, the waiter on the other side is granted once the session of the holder has expired.
+// After a holder is killed, the waiter on the other side is granted once the holder's session has expired.
 func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, so they run separately
 	s := open(t)
 	worker, err := chaos.Build(t.TempDir())
@@ -138,7 +138,7 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 			continue
 		}
 		t.Run(k.name+"/curator", func(t *testing.T) {
-			t.Parallel() // most of the time is spent waiting for sessions to expire
+			t.Parallel() // it mostly waits for sessions to expire
 			peer := s.start(t, short, s.event)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -178,10 +178,11 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 	}
 }
 
-// holder runs a worker until it holds, and returns how to kill it.
+// holder runs a worker until it holds, and returns a function that kills it.
 func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind, path string) (kill func()) {
 	t.Helper()
-	p := exec.CommandContext(ctx, worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path, "-resource", s.socket,
+	p := exec.CommandContext(ctx, worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path,
+		"-resource", s.socket,
 		"-limit", fmt.Sprint(k.limit), "-session-timeout", short.String(), "-writes", "1")
 	in, err := p.StdinPipe()
 	must(t, err)
@@ -199,7 +200,8 @@ func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind,
 		}
 	}
 	t.Cleanup(kill)
-	// A node in the queue may belong to the section before the order to hold. Only the worker knows that it holds as ordered.
+	// A node in the queue may belong to the section before the order to hold. Only the worker knows that it holds as
+	// ordered.
 	for lines, stuck := json.NewDecoder(out), false; !stuck; {
 		var l journal.Line
 		must(t, lines.Decode(&l))

@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
 )
 
-// Each side waits at a barrier that the other one has raised, until the other one removes it.
+// Each side waits at a barrier that the other has raised, until the other removes it.
 func TestBarriers(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
 
-// entries shows what our cache has as the peer shows its own.
+// entries formats the content of our cache as the peer formats its own.
 func entries(c *cache.Cache) string {
 	all, _ := c.Snapshot()
 	var list []string
@@ -44,8 +44,8 @@ func read(t *testing.T, c *conn.Client, path string) []string {
 	return list
 }
 
-// scribble makes n random writes below the path. Their errors do not matter: the node is there already, or not there, or has
-// children.
+// scribble makes n random writes below the path. Their errors do not matter: a node may already exist, be missing, or
+// have children.
 func scribble(ctx context.Context, c *conn.Client, path string, seed uint64, n int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range n {
@@ -73,8 +73,7 @@ func TestCaches(t *testing.T) {
 	t.Run("created again", s.cachesAway)
 }
 
-// Curator's CuratorCache and ours follow one subtree, to which both sides write. At rest both have what the server
-// has.
+// Curator's CuratorCache and ours follow one subtree, to which both sides write. At rest both match the server.
 func (s *stage) cachesAgree(t *testing.T) {
 	const path, writes = "/caches/random", 400
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -104,9 +103,9 @@ func (s *stage) cachesAgree(t *testing.T) {
 	must(t, ours.Close(ctx))
 }
 
-// A node is deleted and created again, with the same version: once while the caches are connected, and once while
-// they are not. Ours reports it. Curator's compares versions: its listener does not learn what happened while it was
-// away.
+// A node is deleted and recreated with the same version, once while the caches are connected, and once while they are
+// not. Ours reports it. Curator's compares versions, so its listener does not learn what happened while it was
+// disconnected.
 func (s *stage) cachesAway(t *testing.T) {
 	const path = "/caches/again"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -123,7 +122,8 @@ func (s *stage) cachesAway(t *testing.T) {
 
 	write := func(data string, ops ...zkrecipes.Op) {
 		t.Helper()
-		_, err := s.clients[1].Multi(ctx, append(ops, zkrecipes.OpCreate(path+"/a", []byte(data), 0, zk.WorldACL(zk.PermAll)...))...)
+		_, err := s.clients[1].Multi(ctx, append(ops,
+			zkrecipes.OpCreate(path+"/a", []byte(data), 0, zk.WorldACL(zk.PermAll)...))...)
 		must(t, err)
 	}
 	again := zkrecipes.OpDelete(path+"/a", -1)

@@ -20,14 +20,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// session is the session timeout of clients that live on, also on a loaded machine. short is the session timeout of processes that a test
-// kills.
+// session is the session timeout of clients that must survive even on a loaded machine. short is the session timeout of
+// processes that a test kills.
 const (
 	session = 10 * time.Second
 	short   = 3 * time.Second
 )
 
-// classes is the directory of the compiled Java program. All tests share it.
+// classes is the directory of the compiled Java program, which all tests share.
 var classes string
 
 func TestMain(m *testing.M) {
@@ -90,7 +90,7 @@ func (s *stage) event(e check.Event) {
 	s.events = append(s.events, e)
 }
 
-// Two clients of Curator and two of ours contend on every common recipe, for ten thousand sections in total.
+// Two Curator clients and two of ours contend on every common recipe, for ten thousand sections in total.
 func TestContention(t *testing.T) {
 	s := open(t)
 	total := 0
@@ -164,7 +164,7 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 		}
 		op.Granted(0) // without a token, as for Curator's clients, which have none
 		version, err := res.Read(path, 0)
-		if err == nil && k.exclusive() {
+		if err == nil && k.limit == 1 && k.name != "read" {
 			err = res.Add(path, 0, version, fmt.Sprint(name, "-", i))
 		}
 		if err != nil {
@@ -177,8 +177,6 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 	}
 }
 
-func (k kind) exclusive() bool { return k.limit == 1 && k.name != "read" }
-
 func call(rec *check.Recorder, k kind, name string) *check.Op {
 	if k.name == "read" {
 		return rec.CallRead(name)
@@ -186,7 +184,7 @@ func call(rec *check.Recorder, k kind, name string) *check.Op {
 	return rec.Call(name, 1)
 }
 
-// turns counts how often a section of one side followed a section of the other. Without turns there was no contention.
+// turns counts how often a section of one side followed a section of the other. Without that there was no contention.
 func turns(holds []check.Hold) int {
 	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })
 	n := 0

@@ -1,4 +1,4 @@
-// Package curator runs a Java process with Curator in it, so that its recipes and ours can meet on the same znodes.
+// Package curator runs a Java process with Curator, so that its recipes and ours can meet on the same znodes.
 package curator
 
 import (
@@ -17,16 +17,17 @@ func program() peer.Java {
 	return peer.Java{Product: versions.Curator, Source: filepath.Join(filepath.Dir(here), "Peer.java")}
 }
 
-// Compile compiles the program into dir, unless it exists already. ZKRECIPES_CURATOR chooses the release of Curator.
-// If there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
+// Compile compiles the program into dir, unless that was already done. ZKRECIPES_CURATOR selects the release of
+// Curator. Without a compiler or Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
 	program().Compile(tb, dir)
 }
 
-// Start runs a peer, compiled into dir, until the end of the test. The properties of Java, such as -Dzookeeper.server.realm=X, are
-// added to the others.
-func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event), properties ...string) *peer.Peer {
+// Start runs a peer, compiled into dir, until the end of the test. The given Java properties, such as
+// -Dzookeeper.server.realm=X, are added to the default ones.
+func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event),
+	properties ...string) *peer.Peer {
 	tb.Helper()
 	return program().Start(tb, dir, connect, session, event, properties...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// shown returns the members of a view as the peer shows them.
+// shown formats the members of a view as the peer formats them.
 func shown(v group.View) string {
 	var list []string
 	for _, m := range v.Members {
@@ -21,8 +21,7 @@ func shown(v group.View) string {
 	return strings.Join(list, " ")
 }
 
-// Curator's GroupMember and ours are members of one group, with their payloads, and each sees the other join and
-// leave.
+// Curator's GroupMember and ours are members of one group, with their payloads, and each sees the other join and leave.
 func TestGroup(t *testing.T) {
 	const path = "/groups/workers"
 	s := open(t)

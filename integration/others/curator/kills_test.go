@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Two processes of each side contend, and are killed by turns while they hold or wait. MIXED_SECTIONS=10000 is the long
+// Two processes on each side contend, and are killed in turn while they hold or wait. MIXED_SECTIONS=10000 is the long
 // form, on all recipes; see `make nightly PART=contention`.
 func TestContentionWithKills(t *testing.T) {
 	s := open(t)
@@ -27,8 +27,10 @@ func TestContentionWithKills(t *testing.T) {
 		{[2]string{"read", "write"}, []string{"-recipe", "rwlock", "-writes", "0.4"}, "-", 0, []string{""}},
 		{[2]string{"latch", "latch"}, []string{"-recipe", "election", "-mates", "1"}, "-", 1, []string{""}},
 		{[2]string{"write", "write"}, []string{"-recipe", "rwlock", "-writes", "1"}, "-", 1, []string{""}},
-		{[2]string{"semaphore-mutex", "semaphore-mutex"}, []string{"-recipe", "semaphore", "-limit", "1"}, "-", 1, []string{"/locks", "/leases"}},
-		{[2]string{"semaphore", "semaphore"}, []string{"-recipe", "semaphore", "-limit", "3"}, "/curator/limit", 3, []string{"/locks", "/leases"}},
+		{[2]string{"semaphore-mutex", "semaphore-mutex"}, []string{"-recipe", "semaphore", "-limit", "1"}, "-", 1,
+			[]string{"/locks", "/leases"}},
+		{[2]string{"semaphore", "semaphore"}, []string{"-recipe", "semaphore", "-limit", "3"}, "/curator/limit", 3,
+			[]string{"/locks", "/leases"}},
 	}
 	if !contest.Long() {
 		mixes = mixes[:2]

@@ -12,10 +12,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 )
 
-// A kind is a recipe that Curator and we have in common.
+// A kind is a recipe that Curator and this library have in common.
 type kind struct {
-	name     string // as the peer calls it
-	worker   string // as cmd/worker calls it; "-" if it has none
+	name     string // as the peer names it
+	worker   string // as cmd/worker names it; "-" if it has none
 	arg      string // the node of the limit; "-" for none
 	limit    int
 	sections int // of each of the four clients

@@ -13,8 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Curator's InterProcessMultiLock and our LockAll exclude each other, on the nodes of mutexes. Curator acquires in the order given, which
-// here is that of the paths, and ours in the order of the paths, which is not the one given. Neither waits for the other for ever.
+// Curator's InterProcessMultiLock and our LockAll exclude each other, on the nodes of mutexes. Curator acquires in the
+// given order, which here is that of the paths, and ours in the order of the paths, which is not the given one. Neither
+// waits for the other forever.
 func TestMultiLock(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -31,7 +32,7 @@ func TestMultiLock(t *testing.T) {
 		return parts
 	}
 
-	// One after the other: who waits has nothing but the first lock, and both hold nodes of mutexes.
+	// One after another: the waiter has only the first lock, and both hold nodes of mutexes.
 	_, err := s.peer.Ask(ctx, "take", "java", "multi", first, second)
 	must(t, err)
 	ours := both(0)
@@ -54,7 +55,7 @@ func TestMultiLock(t *testing.T) {
 	must(t, err)
 	must(t, (<-waiting).err)
 
-	// And in contention.
+	// Then in contention.
 	done := make(chan error, 2)
 	for i := range s.clients {
 		go func() {
@@ -82,7 +83,7 @@ func TestMultiLock(t *testing.T) {
 		_, err := s.peer.Ask(ctx, "take", "java", "multi", first, second)
 		must(t, err)
 		op.Granted(0)
-		op.Released() // before it is, so that the times are within those of the hold
+		op.Released() // recorded before the release, so that the times lie within those of the hold
 		_, err = s.peer.Ask(ctx, "give", "java")
 		must(t, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
 
-// at reads what is at the path.
+// at reads the node at the path.
 func (s *stage) at(t *testing.T, path string) (string, zk.Stat) {
 	t.Helper()
 	must(t, s.clients[1].Sync(t.Context(), path))
@@ -32,7 +32,7 @@ func (s *stage) ours(t *testing.T) int64 {
 	return session.ID()
 }
 
-// Curator's PersistentNode and ours are at one path.
+// Curator's PersistentNode and ours share one path.
 func TestPersistentNode(t *testing.T) {
 	s := open(t)
 	t.Run("ours waits for Curator's", s.nodeWaits)
@@ -40,8 +40,8 @@ func TestPersistentNode(t *testing.T) {
 	t.Run("Curator's takes ours", s.nodeIsTaken)
 }
 
-// Curator's PersistentNode is at the path. Ours waits for it, or refuses it, and does not change it. When it is gone,
-// ours follows.
+// Curator's PersistentNode is at the path. Ours waits for it, or rejects it, and does not change it. Once it is gone,
+// ours is created.
 func (s *stage) nodeWaits(t *testing.T) {
 	const path = "/nodes/waits"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -64,7 +64,7 @@ func (s *stage) nodeWaits(t *testing.T) {
 
 	waiting, err := node.New(s.clients[0], path, []byte("ours"))
 	must(t, err)
-	for state := range waiting.Watch(ctx) { //nolint:errcheck // its error is not looked at
+	for state := range waiting.Watch(ctx) { //nolint:errcheck // its error does not matter
 		if state.Exists {
 			t.Fatalf("it takes Curator's node for ours: %+v", state)
 		}
@@ -84,7 +84,7 @@ func (s *stage) nodeWaits(t *testing.T) {
 	must(t, waiting.Close(ctx))
 }
 
-// WithReplace replaces Curator's node by ours. When Curator's is closed, it deletes the node at the path. Ours is
+// WithReplace replaces Curator's node by ours. When Curator's is closed, it deletes the node at the path, and ours is
 // created again.
 func (s *stage) nodeReplaces(t *testing.T) {
 	const path = "/nodes/replaced"
@@ -105,7 +105,7 @@ func (s *stage) nodeReplaces(t *testing.T) {
 		t.Errorf("%#x has it: want %#x", stat.EphemeralOwner, s.ours(t))
 	}
 	s.stands(t, n, path, "ours again")
-	ask("drop", "n") // Curator deletes what is at the path
+	ask("drop", "n") // Curator deletes whatever is at the path
 	s.stands(t, n, path, "ours again")
 	must(t, n.Close(ctx))
 	if data, stat := s.at(t, path); stat.Czxid != 0 {
@@ -113,8 +113,8 @@ func (s *stage) nodeReplaces(t *testing.T) {
 	}
 }
 
-// Our node is at the path. Curator's PersistentNode mistakes it for its own: it writes its data into it, and deletes
-// it when it is closed. Ours restores its data, reports it, and is created again.
+// Our node is at the path. Curator's PersistentNode mistakes it for its own: it writes its data to it, and deletes it
+// when closed. Ours restores its data, reports it, and is created again.
 func (s *stage) nodeIsTaken(t *testing.T) {
 	const path = "/nodes/taken"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -129,7 +129,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for state := range n.Watch(watching) { //nolint:errcheck // its error is not looked at
+		for state := range n.Watch(watching) { //nolint:errcheck // its error does not matter
 			told = append(told, state)
 		}
 	}()
@@ -137,7 +137,8 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	t.Log("Curator's node says:", ask("kept", "n"))
 	s.stands(t, n, path, "ours")
 	_, written := s.at(t, path)
-	t.Logf("Curator has written a node of %#x, and ours again: version %d, then %d", written.EphemeralOwner, before.Version, written.Version)
+	t.Logf("Curator has written a node of %#x, and ours again: version %d, then %d", written.EphemeralOwner,
+		before.Version, written.Version)
 	if written.Czxid != before.Czxid {
 		t.Error("our node was made again: want that its data was set")
 	}
@@ -162,21 +163,22 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	must(t, n.Close(ctx))
 }
 
-// stands waits until our node is there with its data, and stays so for a moment.
+// stands waits until our node exists with its data, and stays so for a moment.
 func (s *stage) stands(t *testing.T, n *node.Node, path, want string) {
 	t.Helper()
 	since := time.Now()
 	poll(t, want+" stands at "+path, func() bool {
 		data, stat := s.at(t, path)
 		state := n.State()
-		if !state.Exists || !state.Current || state.Err != nil || state.Czxid != stat.Czxid || stat.EphemeralOwner != s.ours(t) || data != want {
+		if !state.Exists || !state.Current || state.Err != nil || state.Czxid != stat.Czxid ||
+			stat.EphemeralOwner != s.ours(t) || data != want {
 			since = time.Now()
 		}
 		return time.Since(since) > 300*time.Millisecond
 	})
 }
 
-// asker returns a function that asks the peer, and fails the test if it cannot.
+// asker returns a function that sends a request to the peer, and fails the test if that fails.
 func asker(t *testing.T, s *stage) func(words ...any) string {
 	return func(words ...any) string {
 		t.Helper()

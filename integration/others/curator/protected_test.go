@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Curator knows the names of our protected nodes, in every mode, and DeleteAll removes its own and ours.
+// Curator recognizes the names of our protected nodes, in every mode, and DeleteAll removes its own and ours.
 func TestProtected(t *testing.T) {
 	s := open(t)
 	ask := asker(t, s)

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Readers and writers of both sides use one lock. Readers of both sides share it, and a writer excludes all others.
+// Readers and writers of both sides use one lock. Readers of both sides share it, and a writer excludes everyone else.
 func TestReadersAndWriters(t *testing.T) {
 	s := open(t)
 	const path = "/together/rwlock"
@@ -25,7 +25,8 @@ func TestReadersAndWriters(t *testing.T) {
 	for i, k := range []kind{{name: "read", open: openReader}, {name: "write", open: openWriter}} {
 		k.sections, k.limit = sections[k.name], 1
 		for j := range 2 {
-			curators = append(curators, s.peer.Begin("loop", fmt.Sprint("java-", k.name, j), k.name, path, "-", k.sections, s.socket))
+			curators = append(curators, s.peer.Begin("loop", fmt.Sprint("java-", k.name, j), k.name, path, "-",
+				k.sections, s.socket))
 		}
 		ours.Go(func() { s.loop(t, &rec, "go-"+k.name, s.clients[i], k, path) })
 	}
@@ -53,8 +54,8 @@ func TestReadersAndWriters(t *testing.T) {
 	t.Logf("%d sections; readers of the two shared %d times", len(holds), shared)
 }
 
-// share makes a reader of each side share the lock with one of the other side. The loops may not do so: one side may be
-// done before the other begins.
+// share makes a reader of each side share the lock with one of the other side. The loops do not guarantee that: one
+// side may be done before the other begins.
 func (s *stage) share(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -73,15 +74,15 @@ func (s *stage) share(t *testing.T, path string) {
 	ask("give", "java")
 }
 
-// Since 5.5, a writer of Curator that becomes a reader keeps its place: its new node carries the number of the writer.
-// Our reader shares the lock with it, and our writer waits until it releases. Source: CURATOR-621.
+// Since 5.5, a Curator writer that becomes a reader keeps its place: its new node carries the number of the writer. Our
+// reader shares the lock with it, and our writer waits until it releases. Source: CURATOR-621.
 func TestDowngrade(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const path = "/together/downgrade"
 	reader, writer := openReader(t, s.clients[0], path, "-"), openWriter(t, s.clients[1], path, "-")
-	first := func(n int) (number string) { // of the queue, once it has n
+	first := func(n int) (number string) { // in the queue, once it has n contenders
 		poll(t, fmt.Sprint(n, " in the queue"), func() bool {
 			queue, err := reader.who(ctx)
 			must(t, err)
@@ -153,7 +154,7 @@ func TestSharedCount(t *testing.T) {
 	set(3)
 	must(t, (<-waiting).err)
 
-	// Three permits are out of three. Our call for two waits until two are returned.
+	// All three permits are held. Our call for two waits until two are returned.
 	sem, err := semaphore.New(s.clients[1], path, 3, semaphore.WithLimitNode(limit))
 	must(t, err)
 	both := take(ctx, side{take: func(ctx context.Context) (*zkrecipes.Hold, error) { return sem.Acquire(ctx, 2) }})

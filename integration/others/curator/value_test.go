@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Both sides add to one counter at the same time, in each of Curator's layouts. No addition is lost.
+// Both sides add to one counter concurrently, in each of Curator's layouts. No addition is lost.
 func TestCounters(t *testing.T) {
 	s := open(t)
 	const times = 200

@@ -31,14 +31,14 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 
 /**
- * Curator's service discovery and Spring Cloud's on the line protocol of integration/others/curator/Peer.java.
+ * Curator's service discovery and Spring Cloud's behind the line protocol of integration/others/curator/Peer.java.
  *
- *   samples base               registers the instances of which the golden files are made
+ *   samples base               registers the instances for the golden files
  *   unregister base            closes what registered them
  *   query base service         the instances as Curator reads them, a line of id address port sslPort payload uri each
- *   read node                  the instance that Curator makes of the data of a node, which are in hexadecimal digits; "error" if it makes none
+ *   read node                  the instance that Curator parses from the data of a node, in hexadecimal digits; "error" if it cannot
  *   cache name base service    makes name a ServiceCache
- *   cached name                its instances, and how often it has told a change: 2 id=address:port ...
+ *   cached name                its instances, and how often it has reported a change: 2 id=address:port ...
  *   application name service   runs a Spring application, which registers itself as the service
  *   discover name service      the instances as the application's DiscoveryClient reads them: uri metadata ...
  *   leave name                 ends the application
@@ -138,7 +138,7 @@ public final class Peer {
         return d;
     }
 
-    /** The line is that of TestDecode_CuratorAsJackson. What Java does not have is empty, 0 or the default. */
+    /** The format is that of TestDecode_CuratorAsJackson. Whatever Java lacks is empty, 0 or the default. */
     static String read(byte[] node) {
         ServiceInstance<Object> i;
         try {
@@ -189,7 +189,7 @@ public final class Peer {
                         "spring.cloud.zookeeper.discovery.instance-host=10.0.0.7", "spring.cloud.zookeeper.discovery.instance-port=8080",
                         "spring.cloud.zookeeper.discovery.instance-id=spring-1", "spring.cloud.zookeeper.discovery.metadata.zone=a")
                 .run();
-        // Without a web server nothing tells Spring that the application serves, so what it would do then is done here.
+        // Without a web server Spring does not know that the application serves, so this does what Spring would do then.
         ServiceInstanceRegistration registration = context.getBean(ServiceInstanceRegistration.class);
         registration.setPort(8080);
         context.getBean(ZookeeperServiceRegistry.class).register(registration);

@@ -1,4 +1,4 @@
-// Package discovery has our service discovery and those of Java on the same znodes.
+// Package discovery runs our service discovery and those of Java on the same znodes.
 package discovery
 
 import (
@@ -95,7 +95,7 @@ func (s *stage) register(t *testing.T, d *discovery.Discovery, i discovery.Insta
 	return r
 }
 
-// TestMeet: our discovery and those of Java at one ZooKeeper.
+// TestMeet: our service discovery and those of Java share one ZooKeeper.
 func TestMeet(t *testing.T) {
 	s := open(t)
 	t.Run("golden files of Curator", s.goldenOfCurator)
@@ -106,7 +106,7 @@ func TestMeet(t *testing.T) {
 	t.Run("no event at a reconnect", s.reconnect)
 }
 
-// registrationTime is what a golden file has of the moment when it was written.
+// registrationTime matches the time at which a golden file was written.
 var registrationTime = regexp.MustCompile(`"registrationTimeUTC":1[0-9]{12}`)
 
 // golden compares a node with a golden file of recipes/discovery, or writes the file.
@@ -139,7 +139,8 @@ func (s *stage) nodes(t *testing.T, folder string) map[string][]byte {
 	return all
 }
 
-// goldenOfCurator: what Curator writes is in the golden files, and each of its instances is an entry with its node's name.
+// goldenOfCurator: what Curator writes matches the golden files, and each of its instances is an entry with its node's
+// name.
 func (s *stage) goldenOfCurator(t *testing.T) {
 	const base = "/golden"
 	s.ask(t, "samples", base)
@@ -161,7 +162,7 @@ func (s *stage) goldenOfCurator(t *testing.T) {
 	s.ask(t, "unregister", base)
 }
 
-// goldenOfSpring: what Spring Cloud writes is in the golden file.
+// goldenOfSpring: what Spring Cloud writes matches the golden file.
 func (s *stage) goldenOfSpring(t *testing.T) {
 	s.ask(t, "application", "a", "golden-spring")
 	defer s.ask(t, "leave", "a")
@@ -173,7 +174,7 @@ func (s *stage) goldenOfSpring(t *testing.T) {
 	}
 }
 
-// jackson: what Curator makes of nodes that other programs may have written is in the golden file.
+// jackson: how Curator parses nodes that other programs may have written matches the golden file.
 func (s *stage) jackson(t *testing.T) {
 	_, here, _, _ := runtime.Caller(0)
 	file := filepath.Join(filepath.Dir(here), "../../../recipes/discovery/testdata/jackson.txt")
@@ -198,7 +199,8 @@ func (s *stage) withCurator(t *testing.T) {
 	uri, err := discovery.ParseURISpec("{scheme}://{address}:{ssl-port}/{id}?{service-type}")
 	must(t, err)
 	for _, i := range []discovery.Instance{
-		{Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri, Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"}},
+		{Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri,
+			Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"}},
 		{Service: "orders", ID: "go 2", Address: "10.0.0.9"},
 	} {
 		defer func(r *discovery.Registration) { must(t, r.Close(t.Context())) }(s.register(t, d, i))
@@ -221,14 +223,16 @@ func (s *stage) withCurator(t *testing.T) {
 			return fmt.Sprint(port)
 		}
 		theirs := s.ask(t, "query", base, service)
-		if want := i.ID + " " + i.Address + " " + number(i.Port) + " " + number(i.TLSPort) + " "; !strings.HasPrefix(theirs, want) {
+		if want := i.ID + " " + i.Address + " " + number(i.Port) + " " + number(i.TLSPort) +
+			" "; !strings.HasPrefix(theirs, want) {
 			t.Errorf("Curator reads %q: want %q", theirs, want)
 		}
 		if i.URI != nil && !strings.HasSuffix(theirs, i.URL()) {
 			t.Errorf("Curator reads %q: we make the URI %q", theirs, i.URL())
 		}
 	}
-	_, err = d.Register(t.Context(), discovery.Instance{Service: "plain", ID: "11111111-2222-4333-8444-555555555555", Address: "10.0.0.8"})
+	_, err = d.Register(t.Context(), discovery.Instance{Service: "plain", ID: "11111111-2222-4333-8444-555555555555",
+		Address: "10.0.0.8"})
 	if !errors.Is(err, zkrecipes.ErrTaken) {
 		t.Errorf("the id of a Java process: %v", err)
 	}
@@ -237,7 +241,8 @@ func (s *stage) withCurator(t *testing.T) {
 // withSpring: Spring's DiscoveryClient reads our instances, and we read what a Spring application has registered.
 func (s *stage) withSpring(t *testing.T) {
 	d := s.discovery(t, "/services", discovery.WithCodec(discovery.Spring()))
-	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80, Metadata: map[string]string{"zone": "b"}})
+	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80,
+		Metadata: map[string]string{"zone": "b"}})
 	s.ask(t, "application", "a", "mixed")
 	want := "http://10.0.0.7:8080 {instance_status=UP, zone=a}; http://10.0.0.8:80 {instance_status=UP, zone=b}"
 	if got := s.ask(t, "discover", "a", "mixed"); got != want {
@@ -249,7 +254,8 @@ func (s *stage) withSpring(t *testing.T) {
 		t.Errorf("we read %+v", got)
 	}
 	must(t, r.Close(t.Context()))
-	poll(t, "Spring reads that ours has gone", func() bool { return !strings.Contains(s.ask(t, "discover", "a", "mixed"), "10.0.0.8") })
+	poll(t, "Spring reads that ours has gone",
+		func() bool { return !strings.Contains(s.ask(t, "discover", "a", "mixed"), "10.0.0.8") })
 	s.ask(t, "leave", "a")
 	poll(t, "the application has gone", func() bool {
 		view, err := d.Instances(t.Context(), "mixed")
@@ -258,8 +264,8 @@ func (s *stage) withSpring(t *testing.T) {
 	})
 }
 
-// reconnect: a ServiceCache of Java hears of our instance when it comes and when it changes. It hears of nothing when our client has
-// lost its connection and is back in its session.
+// reconnect: a Java ServiceCache is notified when our instance appears and when it changes, but not when our client has
+// lost its connection and resumed its session.
 func (s *stage) reconnect(t *testing.T) {
 	const base = "/quiet"
 	d := s.discovery(t, base)
@@ -284,14 +290,16 @@ func (s *stage) reconnect(t *testing.T) {
 		poll(t, "disconnected", func() bool { return !r.State().Current })
 		must(t, s.proxy.Accept())
 		poll(t, "connected again", func() bool { return r.State().Current })
-		must(t, r.Update(t.Context(), r.Instance())) // what it has: nothing is written
+		must(t, r.Update(t.Context(), r.Instance())) // the same data: nothing is written
 	}
-	if again, err := s.client.Session(t.Context()); err != nil || again.ID() != mine.ID() || r.State().Czxid != state.Czxid {
+	if again, err := s.client.Session(t.Context()); err != nil || again.ID() != mine.ID() ||
+		r.State().Czxid != state.Czxid {
 		t.Fatalf("the session was lost: %v", err)
 	}
-	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2}) // ZooKeeper's events come in order
+	// ZooKeeper delivers events in order.
+	other := s.register(t, d, discovery.Instance{Service: "orders", ID: "2", Address: "10.0.0.9", Port: 2})
 	var times int
-	told := func(what string) { // first the cache has the change, then it reports it
+	told := func(what string) { // the cache first has the change, then reports it
 		t.Helper()
 		poll(t, what, func() bool {
 			times, instances = cached()

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/kit/peer"
 )
 
-// Programs that depend on ZooKeeper run here as clusters, lose a member, and get it back. Each takes the processor
-// for a minute, so they run with FOREIGN=all.
+// Programs that depend on ZooKeeper run here as clusters, lose a member, and get it back. Each takes a minute of
+// processor time, so they run with FOREIGN=all.
 
 func onServers(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
@@ -36,7 +36,7 @@ func javaPath(t *testing.T, release, source string) string {
 	return compile(t, jars, source) + ":" + jars
 }
 
-// java is the command of a class that writes no log.
+// java returns the command of a class that writes no log.
 func java(path, class string, args ...string) *exec.Cmd {
 	return exec.Command("java", append([]string{
 		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m",
@@ -44,7 +44,7 @@ func java(path, class string, args ...string) *exec.Cmd {
 	}, args...)...)
 }
 
-// asker asks a peer, which must do all that it is asked.
+// asker returns a function that sends requests to a peer, all of which must succeed.
 func asker(t *testing.T, p *peer.Peer) func(words ...any) {
 	return func(words ...any) {
 		t.Helper()
@@ -55,7 +55,7 @@ func asker(t *testing.T, p *peer.Peer) func(words ...any) {
 	}
 }
 
-// Two brokers of Kafka keep what was written when one is killed. The other becomes the controller, and the leader of
+// When one of two Kafka brokers is killed, nothing written is lost. The other becomes the controller, and the leader of
 // all partitions. The first catches up when it returns.
 func TestKafkaCluster(t *testing.T) {
 	path := javaPath(t, kafkaTests, "testdata/KafkaPeer.java")
@@ -81,7 +81,7 @@ func TestKafkaCluster(t *testing.T) {
 	})
 }
 
-// broker is a broker of Kafka that can be killed and started again.
+// broker is a Kafka broker that can be killed and restarted.
 type broker struct{ path, addr, config string }
 
 func newBroker(t *testing.T, path, zookeeper string, id int) *broker {
@@ -104,21 +104,21 @@ group.initial.rebalance.delay.ms=0
 	return b
 }
 
-// start starts the broker; kill ends it at once.
+// start starts the broker; kill kills it.
 func (b *broker) start(t *testing.T) (kill func()) {
 	t.Helper()
 	cmd := java(b.path, "kafka.Kafka", b.config)
 	require.NoError(t, cmd.Start())
 	kill = func() {
-		_ = cmd.Process.Kill() // it may be killed already
+		_ = cmd.Process.Kill() // it may already have been killed
 		_ = cmd.Wait()
 	}
 	t.Cleanup(kill)
 	return kill
 }
 
-// Two participants of Helix share a resource. The slave becomes its master when the master is killed, and the first
-// is the slave when it returns, until the controller has made it the master again.
+// Two Helix participants share a resource. The slave becomes its master when the master is killed. When the first
+// returns, it is the slave until the controller makes it the master again.
 func TestHelixCluster(t *testing.T) {
 	path := javaPath(t, "helix-1.4.3", "testdata/HelixPeer.java")
 	onServers(t, func(t *testing.T, addr string) {

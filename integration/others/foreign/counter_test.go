@@ -10,11 +10,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// TestKazooCounter: kazoo and we add to one counter at the same time, in both of kazoo's layouts. No addition is lost.
+// TestKazooCounter: kazoo and this library add to one counter concurrently, in both of kazoo's layouts. No addition is
+// lost.
 func TestKazooCounter(t *testing.T) {
 	interpreter := python(t, "kazoo", "apt-get install python3-kazoo")
 	for _, server := range servers {
-		for layout, codec := range map[string]value.Codec[int64]{"text": value.KazooCounter(), "curator": value.SharedCount()} {
+		for layout, codec := range map[string]value.Codec[int64]{"text": value.KazooCounter(),
+			"curator": value.SharedCount()} {
 			t.Run(server.name+"/"+layout, func(t *testing.T) {
 				addr, path := server.start(t), "/app/counter"
 				client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(10*time.Second))

@@ -15,7 +15,8 @@ import (
 
 const crate = "zookeeper-0.8.0"
 
-// TestCrateSuite runs the tests of the Rust crate zookeeper that ask a server, with FOREIGN=all: compiling it takes a minute.
+// TestCrateSuite runs the tests of the Rust crate zookeeper that need a server, with FOREIGN=all because compiling it
+// takes a minute.
 func TestCrateSuite(t *testing.T) {
 	if !everything() {
 		t.Skip("FOREIGN=all runs it")
@@ -25,7 +26,7 @@ func TestCrateSuite(t *testing.T) {
 	}
 	source := crateSource(t)
 	test := func(t *testing.T, server string, env ...string) {
-		// Its code is older than a lint that is an error now.
+		// Its code predates a lint that is now an error.
 		env = append(env, "RUSTFLAGS=--cap-lints=warn", "CARGO_TARGET_DIR="+cache(t, "crate-target"))
 		started := time.Now()
 		r := readCargo(suite(t, 10*time.Minute, source, env, "cargo", "test", "--locked", "--test=test"))
@@ -39,18 +40,19 @@ func TestCrateSuite(t *testing.T) {
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		needJava(t)
-		cluster := filepath.Join(source, "zk-test-cluster") // its project brings only the source
+		cluster := filepath.Join(source, "zk-test-cluster") // its project contains only the source
 		run(t, "", "mvn", "-q", "-B", "-f", cluster, "package")
 		test(t, "zookeeper")
 	})
 }
 
-// crateSource fetches the crate with its tests, and copies it to a folder where cargo builds it as a separate
+// crateSource fetches the crate with its tests, and copies it to a directory where cargo builds it as a separate
 // project.
 func crateSource(t *testing.T) string {
 	t.Helper()
 	vendor := filepath.Join(cache(t, "crate"), "vendor")
-	run(t, "", "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path", "testdata/rust/Cargo.toml", vendor)
+	run(t, "", "cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path",
+		"testdata/rust/Cargo.toml", vendor)
 	source := filepath.Join(t.TempDir(), crate)
 	if err := os.CopyFS(source, os.DirFS(filepath.Join(vendor, crate))); err != nil {
 		t.Fatal(err)
@@ -58,7 +60,7 @@ func crateSource(t *testing.T) string {
 	return source
 }
 
-// link gives one of our files a name.
+// link links one of our files under a name.
 func link(t *testing.T, file, name string) {
 	t.Helper()
 	file, err := filepath.Abs(file)
@@ -70,8 +72,8 @@ func link(t *testing.T, file, name string) {
 	}
 }
 
-// readCargo reads what cargo test writes. What a thread of a test prints may cut the line of another: the sums at the end know
-// how many there are.
+// readCargo parses the output of cargo test. Output of one test's thread may split a line of another, so the sums at
+// the end are authoritative.
 func readCargo(out []byte) (r results) {
 	outcomes := map[string]string{"ok": "pass", "FAILED": "fail", "ignored": "skip"}
 	passed, failed := 0, 0
@@ -97,7 +99,8 @@ func readCargo(out []byte) (r results) {
 var cargoSums = regexp.MustCompile(`^result: .* (\d+) passed; (\d+) failed`)
 
 func TestReadCargo(t *testing.T) {
-	r := readCargo([]byte("test a ... ok\ntest b ... printed\nok\ntest c ... FAI\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\n"))
+	r := readCargo(
+		[]byte("test a ... ok\ntest b ... printed\nok\ntest c ... FAI\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\n"))
 	if len(r.passed) != 2 || len(r.failed) != 1 {
 		t.Errorf("passed %q, failed %q", r.passed, r.failed)
 	}

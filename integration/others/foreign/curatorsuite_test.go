@@ -15,7 +15,7 @@ import (
 
 const curatorTests = "curatortests-5.9.0"
 
-// TestCuratorSuite runs Curator's tests; without FOREIGN=all those of recipes that do not wait for seconds.
+// TestCuratorSuite runs Curator's tests; without FOREIGN=all, those of recipes that do not wait for seconds.
 func TestCuratorSuite(t *testing.T) {
 	needJava(t)
 	release := fetched(t, curatorTests)
@@ -36,7 +36,7 @@ func TestCuratorSuite(t *testing.T) {
 		for _, part := range parts {
 			t.Run(part.name, func(t *testing.T) {
 				r := junit(t, path, env, part.selected...)
-				for range 2 { // as Curator's own build does it, because its tests wait for fixed times
+				for range 2 { // as Curator's own build does, because its tests wait for fixed times
 					r.again(t, curatorDeclared, func(failed []string) results { return junit(t, path, env, r.classes(failed)...) })
 				}
 				judge(t, server, r, curatorDeclared)
@@ -65,13 +65,16 @@ var curatorParts = []part{
 		"--select-package=org.apache.curator.framework", "--exclude-package=org.apache.curator.framework.recipes",
 		"--exclude-classname=.*(" + needFresh + ")",
 	}},
-	{"superuser", []string{"--select-package=org.apache.curator.framework.imps", "--include-classname=.*(" + needFresh + ")"}},
-	{"client", []string{"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework", "--exclude-package=org.apache.curator.x"}},
+	{"superuser", []string{"--select-package=org.apache.curator.framework.imps", "--include-classname=.*(" +
+		needFresh + ")"}},
+	{"client", []string{"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework",
+		"--exclude-package=org.apache.curator.x"}},
 	{"async", []string{"--select-package=org.apache.curator.x.async"}},
 	{"discovery", []string{"--select-package=org.apache.curator.x.discovery"}},
 }
 
-// needFresh are classes that set the super user of a server that has its class loaded once. They need a fresh process.
+// needFresh are classes that set the super user of a server, which is read once when a class is loaded. They need a
+// fresh process.
 const needFresh = "TestReconfiguration|TestWatcherRemovalManager"
 
 func recipes(name string) part {
@@ -96,10 +99,10 @@ var curatorDeclared = map[string]string{
 	"TestLeaderSelectorEdges.flappingTest":                               plugin,
 }
 
-// early is why a test may fail on any server.
+// early is the reason why a test may fail on any server.
 const early = "the latch that it waits for opens before the change, unless the ports of its servers are in order"
 
-// compileTests compiles the tests of the modules for which Curator publishes no jar of tests.
+// compileTests compiles the tests of those modules for which Curator publishes no test jar.
 func compileTests(t *testing.T, release, jars string) (classes string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +113,8 @@ func compileTests(t *testing.T, release, jars string) (classes string) {
 	run(t, "", "unzip", "-q", archive[0], "*/src/test/java/*", "-d", dir)
 	var sources []string
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".java") && (strings.Contains(path, "/curator-x-async/") || strings.Contains(path, "/curator-x-discovery/")) {
+		if strings.HasSuffix(path, ".java") &&
+			(strings.Contains(path, "/curator-x-async/") || strings.Contains(path, "/curator-x-discovery/")) {
 			sources = append(sources, path)
 		}
 		return err
@@ -137,7 +141,8 @@ func needJava(t *testing.T) {
 	}
 }
 
-// fetched is the folder of a release in the cache. What is not there yet is fetched, and compared with its checksums.
+// fetched returns the directory of a release in the cache. Missing files are fetched, and verified against their
+// checksums.
 func fetched(t *testing.T, release string) string {
 	t.Helper()
 	run(t, "", "../../kit/versions/fetch.sh", release)
@@ -152,14 +157,16 @@ func fetched(t *testing.T, release string) string {
 func junit(t *testing.T, path string, env []string, args ...string) results {
 	t.Helper()
 	reports := t.TempDir()
-	flags := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.util.logging.config.file=" + os.DevNull, "-cp", path}
+	flags := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.util.logging.config.file=" +
+		os.DevNull, "-cp", path}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-D") {
 		flags, args = append(flags, args[0]), args[1:]
 	}
 	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--include-classname") }) {
 		args = append(args, "--include-classname=.*Test[^.]*")
 	}
-	args = append(append(flags, "org.junit.platform.console.ConsoleLauncher", "execute", "--details=none", "--disable-banner",
+	args = append(append(flags, "org.junit.platform.console.ConsoleLauncher", "execute", "--details=none",
+		"--disable-banner",
 		"--reports-dir="+reports,
 		"--config=junit.jupiter.execution.timeout.testable.method.default=240s"), args...)
 	started := time.Now()

@@ -22,23 +22,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// ensembles serves what the stand-ins of real servers ask for. The servers of an ensemble are the fronts of one.
+// ensembles serves the requests of the stand-ins for real servers. The servers of an ensemble are the fronts of one
+// zktest server.
 type ensembles struct {
 	release zktest.Release
 
 	mu    sync.Mutex
-	known map[string]*ensemble // by the server lines, or the data directory of a single server
+	known map[string]*ensemble // by the server lines, or by the data directory of a single server
 }
 
 type ensemble struct {
 	srv      *zktest.Server
 	flags    string                // of the member that started it
-	members  map[int]chan struct{} // closed when a member has left, by the number of its front
-	leftover string                // of the last that joined; if the file is gone, so is the data
+	members  map[int]chan struct{} // by the number of its front, closed when a member has left
+	leftover string                // of the member that joined last; if the file is gone, so is the data
 }
 
 // startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES. The servers are of the release that the
-// suite is compared on.
+// suite is compared with.
 func startEnsembles(t *testing.T, release zktest.Release) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zk") //nolint:usetesting // the path of a socket must be short
@@ -89,11 +90,12 @@ func (e *ensembles) serve(nc net.Conn) {
 		x, err = e.join(cfg, request.Flags)
 	}
 	if err != nil {
-		_ = json.NewEncoder(nc).Encode(map[string]string{"Error": err.Error()}) // the stand-in is gone
+		_ = json.NewEncoder(nc).Encode(map[string]string{"Error": err.Error()}) // fails if the stand-in is gone
 		return
 	}
 	front := x.srv.Fronts()[cfg.id]
-	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port), "Server": front.Addr()})
+	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port),
+		"Server": front.Addr()})
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
 	front.Stop()
 	e.mu.Lock()
@@ -102,18 +104,19 @@ func (e *ensembles) serve(nc net.Conn) {
 	delete(x.members, cfg.id)
 }
 
-// join finds or makes the ensemble of a server, and starts its front.
+// join finds or creates the ensemble of a server, and starts its front.
 func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.known[cfg.key]
-	for x != nil && x.members[cfg.id] != nil { // the one before was killed, and it has not been noticed yet
+	for x != nil && x.members[cfg.id] != nil { // the previous one was killed, which has not been noticed yet
 		left := x.members[cfg.id]
 		e.mu.Unlock()
 		<-left
 		e.mu.Lock()
 	}
-	changed := x != nil && x.flags != flags && len(x.srv.Tree("/")) == 1 // and there is no node whose loss would be noticed
+	// An ensemble is replaced only while it has no node whose loss would be noticed.
+	changed := x != nil && x.flags != flags && len(x.srv.Tree("/")) == 1
 	if x != nil && len(x.members) == 0 && (changed || !exists(x.leftover)) {
 		x.srv.Close()
 		x = nil
@@ -145,7 +148,7 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 	return x, nil
 }
 
-// config is what matters of a zoo.cfg.
+// config is the relevant part of a zoo.cfg.
 type config struct {
 	host, port, dataDir string
 	key                 string // of the ensemble
@@ -153,14 +156,14 @@ type config struct {
 	tick                time.Duration
 	shortest, longest   time.Duration // session timeouts; 0 is the default
 	servers             []string
-	users               map[string]string // of SASL, beside those that a file has
+	users               map[string]string // of SASL, in addition to those in a file
 	reconfig            bool
 }
 
-// leftover is the file that says which front of which ensemble has its data in the directory.
+// leftover returns the file that records which front of which ensemble has its data in the directory.
 func (c config) leftover() string { return filepath.Join(c.dataDir, "zktest") }
 
-// members are the servers as /zookeeper/config shows them; empty if the lines do not say where clients connect.
+// members returns the servers as /zookeeper/config shows them, or "" if the lines do not contain the client addresses.
 func (c config) members() string {
 	var b strings.Builder
 	for _, line := range c.servers {
@@ -176,12 +179,13 @@ func (c config) members() string {
 	return b.String()
 }
 
-// options are those of the server; what the flags of the virtual machine ask for is among them.
+// options returns the server's options, including those that the flags of the virtual machine request.
 func (c config) options(flags string) []zktest.Option {
 	list := []zktest.Option{
 		zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers))),
 		zktest.WithSessionTimeouts(c.shortest, cmp.Or(c.longest, 20*c.tick)),
-		// As long as a disk takes. Tests such as kazoo's of locks hang if the next holder is there before the last has been seen to go.
+		// As long as a disk takes. Tests such as those of kazoo's locks hang if the next holder is granted before the
+		// previous one is seen to leave.
 		zktest.WithWriteLatency(2 * time.Millisecond),
 	}
 	if strings.Contains(flags, "extendedTypesEnabled=true") {
@@ -196,7 +200,8 @@ func (c config) options(flags string) []zktest.Option {
 		}
 	}
 	if words := whitelist.FindStringSubmatch(flags); words != nil && words[1] != "*" {
-		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1], func(r rune) bool { return r == ',' || r == ' ' })...))
+		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1],
+			func(r rune) bool { return r == ',' || r == ' ' })...))
 	}
 	if strings.Contains(flags, "zookeeper.skipACL=yes") {
 		list = append(list, zktest.WithoutACLs())
@@ -230,7 +235,7 @@ func (c config) options(flags string) []zktest.Option {
 		}
 	}
 	users := readUsers(flags)
-	maps.Copy(users, c.users) // of the section that the server looks at
+	maps.Copy(users, c.users) // of the section that the server uses
 	saslRequired := strings.Contains(flags, "zookeeper.sessionRequireClientSASLAuth=true")
 	if len(users) > 0 || saslRequired {
 		list = append(list, zktest.WithSASLUsers(users))
@@ -241,7 +246,7 @@ func (c config) options(flags string) []zktest.Option {
 	return list
 }
 
-// superUsers are those of the suites, by their servers' settings.
+// superUsers are the super users of the suites, by their servers' settings.
 var superUsers = map[string]string{
 	"super:D/InIHSb7yEEbrWz8b9l71RjZJU=":                 "super:test",
 	"super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=": "super:test", // in SHA-256
@@ -261,7 +266,7 @@ var (
 	loginUser   = regexp.MustCompile(`user_(\w+)="([^"]*)"`)
 )
 
-// readUsers reads who may log in with SASL from the file that the flags name.
+// readUsers reads the users that may log in with SASL from the file that the flags name.
 func readUsers(flags string) map[string]string {
 	users := map[string]string{}
 	file := loginConfig.FindStringSubmatch(flags)
@@ -270,7 +275,7 @@ func readUsers(flags string) map[string]string {
 	}
 	text, err := os.ReadFile(file[1])
 	if err != nil {
-		return users // so that nothing can log in
+		return users // nobody can log in then
 	}
 	for _, user := range loginUser.FindAllStringSubmatch(string(text), -1) {
 		users[user[1]] = user[2]

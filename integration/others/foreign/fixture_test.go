@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// The fixtures for other languages run here, with the ten lines of a project each, on a program that is built for it.
+// The fixtures for other languages run here, each in the ten lines of a project, with a zktestd built for it.
 
 func buildZktestd(t *testing.T) string {
 	t.Helper()
@@ -20,10 +20,10 @@ func buildZktestd(t *testing.T) string {
 	return program
 }
 
-// runFixture runs a test runner, whose exit status says whether all is well.
+// runFixture runs a test runner, whose exit status is the verdict.
 func runFixture(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time Maven fetches for a while
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time, Maven fetches for a while
 	defer cancel()
 	env = append(os.Environ(), append(env, "ZKTESTD="+buildZktestd(t))...)
 	if out, err := fetching(func() *exec.Cmd {

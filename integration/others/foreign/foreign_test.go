@@ -1,5 +1,5 @@
-// Package foreign runs third-party programs against zktest. It also runs them against a real server, which proves that
-// the test of each program is right.
+// Package foreign runs third-party programs against zktest, and against a real server, which proves that the test of
+// each program is right.
 package foreign
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// servers are the servers for every program. Both allow nodes with a time to live.
+// servers are the servers for every program. Both allow nodes with a TTL.
 var servers = []struct {
 	name  string
 	start func(t *testing.T) (addr string)
@@ -32,7 +32,7 @@ func startReal(t *testing.T) string {
 		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
 }
 
-// run runs a program to its successful end and returns its output.
+// run runs a program to its successful end, and returns its output.
 func run(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -48,10 +48,12 @@ func run(t *testing.T, input string, name string, args ...string) string {
 	return string(out)
 }
 
-// unfetched is what Maven and pip say when a registry has not answered.
-var unfetched = regexp.MustCompile(`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
+// unfetched matches what Maven and pip print when a registry has not answered.
+var unfetched = regexp.MustCompile(
+	`Could not transfer|could not be resolved|Could not resolve|Max retries exceeded|ReadTimeoutError|connection broken by`)
 
-// fetching runs a command, and again if it could not fetch something, three times in all: a registry may answer late once.
+// fetching runs a command, up to three times if it could not fetch something, because a registry may occasionally be
+// slow.
 func fetching(command func() *exec.Cmd) (out []byte, err error) {
 	for tries := 1; ; tries++ {
 		if out, err = command().CombinedOutput(); err == nil || tries == 3 || !unfetched.Match(out) {

@@ -16,15 +16,16 @@ import (
 // TestGoZookeeperSuite runs the tests of go-zookeeper from the module cache.
 func TestGoZookeeperSuite(t *testing.T) {
 	var module struct{ Dir string }
-	if err := json.Unmarshal([]byte(run(t, "", "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")), &module); err != nil {
+	if err := json.Unmarshal([]byte(run(t, "", "go", "list", "-m", "-json", "github.com/go-zookeeper/zk")),
+		&module); err != nil {
 		t.Fatal(err)
 	}
 	source := t.TempDir()
 	if err := os.CopyFS(source, os.DirFS(module.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	// Servers from 3.8 on write the date of their build in a way that the client cannot read, so that the suite would never
-	// find one ready. It asks the same question and only looks whether there is an answer.
+	// Servers from 3.8 on write their build date in a format that the client cannot parse, so the suite would never
+	// find one ready. The edited function asks the same question, and only checks that there is an answer.
 	edit(t, filepath.Join(source, "server_help_test.go"), "_, ok := FLWSrvr(serverAddrs, time.Second)", `ok := true
 		for _, addr := range serverAddrs {
 			answer, err := fourLetterWord(addr, "srvr", time.Second)
@@ -37,11 +38,12 @@ func TestGoZookeeperSuite(t *testing.T) {
 		}
 		started := time.Now()
 		run := func(more ...string) results {
-			return readGo(t, suite(t, 10*time.Minute, source, append(env, "GOWORK=off", "GOFLAGS=-mod=mod"), "go", append(args, more...)...))
+			return readGo(t, suite(t, 10*time.Minute, source, append(env, "GOWORK=off", "GOFLAGS=-mod=mod"), "go",
+				append(args, more...)...))
 		}
 		r := run()
-		// A test that stops a server, and then writes at once, fails if the write comes before the client sees the end of its
-		// connection ("zk: connection closed"): 2 to 9 times in 60 on a busy machine.
+		// A test that stops a server and writes at once fails if the write precedes the client's detection of the
+		// closed connection ("zk: connection closed"): 2 to 9 times in 60 on a busy machine.
 		r.again(t, nil, func(failed []string) results {
 			whole := slices.DeleteFunc(failed, func(name string) bool { return strings.Contains(name, "/") })
 			return run("-run", "^("+strings.Join(whole, "|")+")$")
@@ -50,7 +52,8 @@ func TestGoZookeeperSuite(t *testing.T) {
 		judge(t, server, r, nil)
 	}
 	t.Run("zktest", func(t *testing.T) {
-		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"), "FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
+		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"),
+			"FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
 	})
 	if !everything() {
 		return

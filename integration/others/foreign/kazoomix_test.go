@@ -30,8 +30,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// kazooSession is the session timeout of processes that are killed: how long they block the others. Others have
-// longerSession, so that they outlive the pauses of a loaded machine.
+// kazooSession is the session timeout of processes that are killed, which is how long they block the others. Others
+// have longerSession, so that they survive the pauses of a loaded machine.
 const (
 	kazooSession  = 3 * time.Second
 	longerSession = 10 * time.Second
@@ -52,7 +52,7 @@ func kazooPeer(t *testing.T, addr string, session time.Duration, event func(chec
 	return peer.Start(t, p, event)
 }
 
-// ours are the recipes that share a path with kazoo, by the kind of the peer.
+// ours are the recipes that share a path with kazoo, by the kind that the peer uses.
 type ours struct {
 	take  func(context.Context) (*zkrecipes.Hold, error)
 	queue func(context.Context) ([]zkrecipes.Participant, error)
@@ -90,8 +90,8 @@ func recipesBesideKazoo(t *testing.T, c *conn.Client, at string) map[string]ours
 	}
 }
 
-// Each side waits for a holder of the other, both list the same queue in the same order, and a killed holder is out of the
-// way when its session has expired.
+// Each side waits for a holder of the other, both list the same queue in the same order, and a killed holder no longer
+// blocks anybody once its session has expired.
 func TestKazooBesideUs_Arrival(t *testing.T) {
 	for name, start := range kazooServers {
 		t.Run(name, func(t *testing.T) {
@@ -101,10 +101,11 @@ func TestKazooBesideUs_Arrival(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 			python := kazooPeer(t, addr, longerSession, nil)
 			for _, kinds := range [][2]string{ // ours, kazoo's
-				{"mutex", "mutex"}, {"election", "election"}, {"write", "write"}, {"write", "read"}, {"read", "write"}, {"semaphore", "semaphore"},
+				{"mutex", "mutex"}, {"election", "election"}, {"write", "write"}, {"write", "read"}, {"read", "write"},
+				{"semaphore", "semaphore"},
 			} {
 				t.Run(strings.Join(kinds[:], " and "), func(t *testing.T) {
-					t.Parallel() // most of the time is spent waiting for sessions to expire
+					t.Parallel() // it mostly waits for sessions to expire
 					arrival{t, c, python, addr, "/arrival/" + strings.Join(kinds[:], "-"), kinds[0], kinds[1]}.run()
 				})
 			}
@@ -165,7 +166,7 @@ func (a arrival) run() {
 	require.NoError(a, err)
 	ask(a.python, "give", name)
 
-	// The holder of kazoo is killed.
+	// A kazoo holder is killed.
 	doomed := kazooPeer(a.T, a.addr, kazooSession, nil)
 	ask(doomed, "take", "doomed", a.its, a.path, 1)
 	granted = start()
@@ -177,7 +178,7 @@ func (a arrival) run() {
 	require.NoError(a, g.hold.Release(ctx))
 }
 
-// sameQueue waits until these are in the queue, as each side lists it.
+// sameQueue waits until exactly these are in the queue, as each side lists it.
 func (a arrival) sameQueue(ctx context.Context, side ours, ids ...string) {
 	a.Helper()
 	for {
@@ -187,11 +188,11 @@ func (a arrival) sameQueue(ctx context.Context, side ours, ids ...string) {
 		for _, p := range queue {
 			names = append(names, p.Name)
 		}
-		if a.its == "semaphore" { // kazoo does not list who waits, and writes its name there as Python shows bytes
+		if a.its == "semaphore" { // kazoo does not list waiters, and writes its name as Python prints bytes
 			for i, name := range names {
 				names[i] = strings.TrimSuffix(strings.TrimPrefix(name, "b'"), "'")
 			}
-			if slices.Equal(slices.Compact(names), ids) { // our client may have its lease, and still be at the door
+			if slices.Equal(slices.Compact(names), ids) { // our client may have its lease and still be at the door
 				return
 			}
 			continue
@@ -204,7 +205,7 @@ func (a arrival) sameQueue(ctx context.Context, side ours, ids ...string) {
 	}
 }
 
-// lister is the kind of kazoo's that lists all contenders: a reader does not list readers of other names.
+// lister returns the kind of kazoo lock that lists all contenders: a reader does not list readers with other names.
 func (a arrival) lister() string {
 	if a.its == "read" {
 		return "write"
@@ -212,7 +213,7 @@ func (a arrival) lister() string {
 	return a.its
 }
 
-// Two processes of each side contend, and are killed by turns while they hold or wait. MIXED_SECTIONS=10000 is the long
+// Two processes on each side contend, and are killed in turn while they hold or wait. MIXED_SECTIONS=10000 is the long
 // form; see `make nightly PART=contention`.
 func TestKazooBesideUs_ContentionWithKills(t *testing.T) {
 	contendWithKazoo(t, kazooServers["zookeeper"](t))
@@ -278,8 +279,8 @@ func contendWithKazoo(t *testing.T, addr string) {
 	t.Logf("%d sections, %d kills", total, kills)
 }
 
-// A candidate of kazoo can be appointed, and ours, ahead of it, stands back. It does not stand back itself: the leader that appoints the one
-// behind it goes on to lead.
+// A kazoo candidate can be appointed, and our candidate ahead of it stands back. kazoo itself never stands back: a
+// leader that is asked to appoint the one behind it keeps leading.
 func TestKazooBesideUs_Appoint(t *testing.T) {
 	const at = "/appoint/kazoo"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -14,7 +14,7 @@ import (
 
 const kazooVersion = "2.11.0"
 
-// python finds an interpreter that has the modules: Debian's are found by Debian's python.
+// python finds an interpreter that has the modules. Debian's modules are found by Debian's python.
 func python(t *testing.T, modules, install string) string {
 	t.Helper()
 	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
@@ -26,7 +26,7 @@ func python(t *testing.T, modules, install string) string {
 	return ""
 }
 
-// kazooSource fetches and unpacks what kazoo published.
+// kazooSource fetches and unpacks the published source of kazoo.
 func kazooSource(t *testing.T, interpreter string) string {
 	t.Helper()
 	dir := cache(t, "kazoo")
@@ -42,12 +42,13 @@ func kazooSource(t *testing.T, interpreter string) string {
 	return source
 }
 
-// TestKazooSuite runs kazoo's own tests; without FOREIGN=all those of its recipes.
+// TestKazooSuite runs kazoo's own tests; without FOREIGN=all, those of its recipes.
 func TestKazooSuite(t *testing.T) {
 	interpreter := python(t, "pytest, pytest_timeout, OpenSSL, jks, objgraph", "apt-get install python3-pytest"+
 		" python3-pytest-timeout python3-openssl python3-pyjks python3-objgraph python3-pure-sasl python3-gevent python3-eventlet python3-pip")
 	source := kazooSource(t, interpreter)
-	selected := []string{"test_barrier.py", "test_election.py", "test_lease.py", "test_lock.py", "test_party.py", "test_queue.py"}
+	selected := []string{"test_barrier.py", "test_election.py", "test_lease.py", "test_lock.py",
+		"test_party.py", "test_queue.py"}
 	if everything() {
 		if selected = chosen(); selected == nil {
 			selected = []string{""}
@@ -56,7 +57,8 @@ func TestKazooSuite(t *testing.T) {
 	pytest := func(t *testing.T, env []string, selected ...string) results {
 		t.Helper()
 		reports := t.TempDir()
-		args := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false", "--timeout=60", "--junitxml=" + filepath.Join(reports, "kazoo.xml")}
+		args := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false", "--timeout=60",
+			"--junitxml=" + filepath.Join(reports, "kazoo.xml")}
 		for _, name := range selected {
 			args = append(args, "kazoo/tests/"+name)
 		}
@@ -90,7 +92,7 @@ func TestKazooSuite(t *testing.T) {
 		return
 	}
 	t.Run("zookeeper", func(t *testing.T) {
-		jars, err := filepath.Glob("/usr/share/java/netty-*.jar") // which zookeeper.jar does not name all
+		jars, err := filepath.Glob("/usr/share/java/netty-*.jar") // zookeeper.jar does not name all of them
 		jars = append(jars, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar")
 		if err != nil || !exists(jars...) {
 			need.Missing(t, "ZooKeeper not found: apt-get install zookeeper default-jdk-headless libslf4j-java")
@@ -103,7 +105,7 @@ func TestKazooSuite(t *testing.T) {
 	})
 }
 
-// nodeID is what pytest calls a test of a class, such as kazoo.tests.test_lock.KazooLockTests.
+// nodeID returns pytest's name for a test of a class such as kazoo.tests.test_lock.KazooLockTests.
 func nodeID(class, name string) string {
 	parts := strings.Split(class, ".")
 	_, method, _ := strings.Cut(name, ".")

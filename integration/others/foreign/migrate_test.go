@@ -14,14 +14,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// A program that moves from go-zookeeper's Lock to package mutex can do so one process after the other: both exclude
-// each other on one path.
+// A program that moves from go-zookeeper's Lock to package mutex can do so one process at a time: both exclude each
+// other on one path.
 func TestMigration_LockAndMutexExcludeEachOther(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			const each, rounds = 3, 20
 			addr := server.start(t)
-			connect(t, addr) // the server serves
+			connect(t, addr) // waits until the server serves
 			var inside, sections atomic.Int32
 			section := func() {
 				if inside.Add(1) != 1 {
@@ -106,7 +106,7 @@ func mutexOn(t *testing.T, addr string) *mutex.Mutex {
 	t.Helper()
 	client, err := conn.Dial(t.Context(), addr)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() }) // never fails
+	t.Cleanup(func() { _ = client.Close() }) // it never fails
 	m, err := mutex.New(client, "/moving/lock")
 	require.NoError(t, err)
 	return m

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// TestNPMSuite runs the tests of the npm package zookeeper that ask a server, with FOREIGN=all: compiling ZooKeeper's client
-// in C, which the package has inside, takes a minute.
+// TestNPMSuite runs the tests of the npm package zookeeper that need a server, with FOREIGN=all because compiling
+// ZooKeeper's C client, which the package contains, takes a minute.
 func TestNPMSuite(t *testing.T) {
 	if !everything() {
 		t.Skip("FOREIGN=all runs it")
@@ -40,7 +40,7 @@ func TestNPMSuite(t *testing.T) {
 	}
 }
 
-// readTAP reads what ava writes: "ok 1 - file › name".
+// readTAP parses the output of ava: "ok 1 - file › name".
 func readTAP(out []byte) (r results) {
 	for line := range strings.Lines(string(out)) {
 		head, name, _ := strings.Cut(strings.TrimSpace(line), " - ")

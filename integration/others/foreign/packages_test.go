@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Wheels and jars have zktestd inside. Here a new project installs them, and runs its test. Its PATH has neither Go nor zktestd.
-// Without FOREIGN=all there is one package, for the platform of the tests: compiling for all takes minutes.
+// Wheels and jars contain zktestd. Here a new project installs them and runs its test, with neither Go nor zktestd in
+// its PATH. Without FOREIGN=all there is one package, for the platform of the tests: compiling for all takes minutes.
 
 // tags are the platform tags of wheels, and the classifiers of jars.
 var tags = map[string]struct{ wheel, jar string }{
@@ -34,7 +34,7 @@ var tags = map[string]struct{ wheel, jar string }{
 
 const here = runtime.GOOS + "/" + runtime.GOARCH
 
-// platforms are those that packages are built for.
+// platforms returns the platforms that packages are built for.
 func platforms() (list []string) {
 	if !everything() {
 		return []string{here}
@@ -49,7 +49,8 @@ func TestWheelPackage(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t, "pip, venv, ensurepip", "apt-get install python3-pip python3-venv")
 	deps := cache(t, "wheel")
-	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes", "-r", "testdata/wheel.txt")
+	run(t, "", interpreter, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", deps, "--require-hashes",
+		"-r", "testdata/wheel.txt")
 	bin := buildPackages(t, "wheels", "PYTHON="+interpreter)
 	for _, platform := range platforms() {
 		wheel := only(t, filepath.Join(bin, "pytest_zktest-*-py3-none-"+tags[platform].wheel+".whl"))
@@ -63,15 +64,16 @@ func TestWheelPackage(t *testing.T) {
 	run(t, "", filepath.Join(venvBin, "python"), "-m", "pip", "install", "-q", "--no-index",
 		"--find-links", deps, "--find-links", bin, "pytest-zktest", "kazoo")
 	copyTo(t, project, "../../../zktest/python/example/test_worker.py")
-	out := runProject(t, project, []string{"PATH=" + venvBin}, filepath.Join(venvBin, "pytest"), "-v", "-p", "no:cacheprovider")
+	out := runProject(t, project, []string{"PATH=" + venvBin}, filepath.Join(venvBin, "pytest"),
+		"-v", "-p", "no:cacheprovider")
 	if !strings.Contains(out, "1 passed") {
 		t.Errorf("pytest: %s", out)
 	}
 }
 
-func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build in zktest/java/target
+func TestJarPackage(t *testing.T) { // not concurrently with TestJUnitExtension: both build in zktest/java/target
 	needJava(t)
-	repository := cache(t, "maven") // what Maven fetches stays, what it gets from us is new
+	repository := cache(t, "maven") // keeps what Maven fetches; what it gets from us is new
 	ours := filepath.Join(repository, "com/github/zkrecipes")
 	if err := os.RemoveAll(ours); err != nil {
 		t.Fatal(err)
@@ -94,15 +96,17 @@ func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build
 		t.Fatal("zktest/java/README.md has no dependencies in XML")
 	}
 	copyTo(t, project, "testdata/jar/pom.xml")
-	edit(t, filepath.Join(project, "pom.xml"), "<!-- README -->", strings.ReplaceAll(string(block[1]), "linux-x86_64", tags[here].jar))
-	copyTo(t, filepath.Join(project, "src/test/java/example"), "../../../zktest/java/src/test/java/example/WorkerTest.java")
+	edit(t, filepath.Join(project, "pom.xml"), "<!-- README -->",
+		strings.ReplaceAll(string(block[1]), "linux-x86_64", tags[here].jar))
+	copyTo(t, filepath.Join(project, "src/test/java/example"),
+		"../../../zktest/java/src/test/java/example/WorkerTest.java")
 	out := runProject(t, project, []string{own, "PATH=" + withoutGo(t)}, "mvn", "-B", "test")
 	if !strings.Contains(out, "Tests run: 1, Failures: 0") {
 		t.Errorf("mvn: %s", out)
 	}
 }
 
-// only returns the one file that the pattern matches, whatever version its name has.
+// only returns the single file that the pattern matches, whatever version is in its name.
 func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -112,11 +116,13 @@ func only(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// buildPackages runs a target of the Makefile for the platforms, and returns where it puts wheels. The arguments are variables.
+// buildPackages runs a Makefile target for the platforms, and returns the directory for wheels. The arguments are
+// variables.
 func buildPackages(t *testing.T, target string, variables ...string) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
-	args := append([]string{"-C", "../../..", target, "BIN=" + bin, "PLATFORMS=" + strings.Join(platforms(), " ")}, variables...)
+	args := append([]string{"-C", "../../..", target, "BIN=" + bin, "PLATFORMS=" + strings.Join(platforms(), " ")},
+		variables...)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	if out, err := fetching(func() *exec.Cmd { return exec.CommandContext(ctx, "make", args...) }); err != nil {
@@ -125,7 +131,8 @@ func buildPackages(t *testing.T, target string, variables ...string) (bin string
 	return bin
 }
 
-// checkProgram fails the test if the archive has no program for the platform, or one that needs what its tag does not promise.
+// checkProgram fails the test if the archive has no program for the platform, or one that needs more than its tag
+// promises.
 func checkProgram(t *testing.T, platform, archive, path, tag string) {
 	t.Helper()
 	system, arch, _ := strings.Cut(platform, "/")
@@ -166,13 +173,14 @@ func checkProgram(t *testing.T, platform, archive, path, tag string) {
 		}
 		machine = fmt.Sprintf("%#x", f.Machine)
 	}
-	known := map[string][]string{"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"}, "arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"}}
+	known := map[string][]string{"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"},
+		"arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"}}
 	if !slices.Contains(known[arch], machine) {
 		t.Errorf("%s: the program is for %s", archive, machine)
 	}
 }
 
-// leastMacOS is the oldest release that a program requires, as tags write it.
+// leastMacOS returns the oldest release that a program supports, in the notation of tags.
 func leastMacOS(f *macho.File) string {
 	const buildVersion = 0x32
 	for _, load := range f.Loads {
@@ -185,7 +193,7 @@ func leastMacOS(f *macho.File) string {
 	return "unknown"
 }
 
-// extract writes a file of an archive to a separate folder.
+// extract writes a file of an archive to a separate directory.
 func extract(t *testing.T, archive, path string) string {
 	t.Helper()
 	z, err := zip.OpenReader(archive)
@@ -238,7 +246,7 @@ func runProject(t *testing.T, dir string, env []string, name string, args ...str
 	return string(out)
 }
 
-// withoutGo is the PATH without the folders that have Go or zktestd.
+// withoutGo returns the PATH without the directories that contain Go or zktestd.
 func withoutGo(t *testing.T) string {
 	t.Helper()
 	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {

@@ -20,7 +20,7 @@ func TestKazooParty(t *testing.T) {
 			addr := server.start(t)
 			c, err := conn.Dial(t.Context(), addr)
 			require.NoError(t, err)
-			defer func() { _ = c.Close() }() // never fails
+			defer func() { _ = c.Close() }() // it never fails
 			answered := make(chan error, 2)
 			for path, layout := range map[string]group.Layout{"/party": group.KazooParty, "/shallow": group.KazooShallowParty} {
 				g, err := group.New(c, path, group.WithLayout(layout))
@@ -38,7 +38,7 @@ func TestKazooParty(t *testing.T) {
 	}
 }
 
-// greet joins as "seen" when kazoo's member has come, and returns when it has gone.
+// greet joins as "seen" once kazoo's member has joined, and returns once it has left.
 func greet(ctx context.Context, g *group.Group) error {
 	met := false
 	for v, err := range g.Watch(ctx) {

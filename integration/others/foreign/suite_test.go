@@ -21,31 +21,32 @@ import (
 	"time"
 )
 
-// Suites that other projects have published run here from their artifacts, which are fetched by exact version into
-// .cache and never changed. Each runs against zktest, and with FOREIGN=all against a real server, as control. What
-// fails only on zktest must be declared, with the reason.
+// Suites published by other projects run here from their artifacts, which are fetched by exact version into .cache and
+// never changed. Each runs against zktest, and with FOREIGN=all against a real server as a control. Tests that fail
+// only on zktest must be declared, with the reason.
 
-// results of a suite: the tests by name.
+// results are the tests of a suite, by name.
 type results struct {
 	passed, failed, skipped []string
-	why, class              map[string]string // of a test that failed: what the report says, and its class in full
+	why, class              map[string]string // of a failed test: what the report says, and its full class name
 	took                    time.Duration
 }
 
 func (r results) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped in %.0f s", len(r.passed), len(r.failed), len(r.skipped), r.took.Seconds())
+	return fmt.Sprintf("%d passed, %d failed, %d skipped in %.0f s", len(r.passed), len(r.failed),
+		len(r.skipped), r.took.Seconds())
 }
 
-// everything says that the whole suites are wanted, on a real server, too: minutes.
+// everything reports whether the complete suites must run, on a real server as well, which takes minutes.
 func everything() bool { return os.Getenv("FOREIGN") == "all" }
 
-// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas, or what pytest should
-// run of kazoo/tests. Without it, all run.
+// chosen returns the classes of a Java suite that FOREIGN_CLASSES names, separated by commas, or what pytest should run
+// of kazoo/tests. Without it, all run.
 func chosen() []string {
 	return strings.FieldsFunc(os.Getenv("FOREIGN_CLASSES"), func(r rune) bool { return r == ',' })
 }
 
-// judge fails the test for what fails and is not declared, and for what is declared and passes.
+// judge fails the test for undeclared failures, and for declared failures that pass.
 func judge(t *testing.T, server string, r results, declared map[string]string) {
 	t.Helper()
 	t.Logf("%s: %v", server, r)
@@ -69,13 +70,13 @@ func judge(t *testing.T, server string, r results, declared map[string]string) {
 	}
 }
 
-// bare is the name of a test without its parameters.
+// bare returns the name of a test without its parameters.
 func bare(name string) string {
 	name, _, _ = strings.Cut(name, "(")
 	return name
 }
 
-// cache is a directory that stays, for what is fetched; git ignores it.
+// cache returns a permanent directory for fetched files, which git ignores.
 func cache(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(".cache", name))
@@ -88,7 +89,7 @@ func cache(t *testing.T, name string) string {
 	return dir
 }
 
-// standin builds the program that is started in the place of ZooKeeper, under the name, and returns its directory.
+// standin builds the program that replaces ZooKeeper, under the given name, and returns its directory.
 func standin(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +97,7 @@ func standin(t *testing.T, name string) string {
 	return dir
 }
 
-// edit replaces a passage in a copy of a source, which must be there once.
+// edit replaces a passage, which must occur once, in a copy of a source file.
 func edit(t *testing.T, file, old, replacement string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -112,14 +113,14 @@ func edit(t *testing.T, file, old, replacement string) {
 	}
 }
 
-// suite runs a program whose exit status says nothing that its report does not say, and returns what it writes.
+// suite runs a program, whose exit status adds nothing to its report, and returns its output.
 func suite(t *testing.T, limit time.Duration, dir string, env []string, name string, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what a suite leaves behind ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // whatever a suite leaves behind ends with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -138,7 +139,7 @@ func suite(t *testing.T, limit time.Duration, dir string, env []string, name str
 
 func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 
-// readGo reads what go test -json writes.
+// readGo parses the output of go test -json.
 func readGo(t *testing.T, out []byte) (r results) {
 	t.Helper()
 	r.why = map[string]string{}
@@ -176,8 +177,8 @@ func (r *results) merge(more results) {
 	maps.Copy(r.why, more.why)
 }
 
-// again runs tests once more that have failed and may not, and counts as passed what passes then. Suites of others have limits in seconds,
-// which a busy machine may break.
+// again repeats undeclared failures, and counts as passed what then passes. Third-party suites have limits in seconds,
+// which a busy machine may exceed.
 func (r *results) again(t *testing.T, declared map[string]string, run func(failed []string) results) {
 	t.Helper()
 	failed := slices.DeleteFunc(slices.Clone(r.failed), func(name string) bool { return declared[bare(name)] != "" })
@@ -196,7 +197,7 @@ func (r *results) again(t *testing.T, declared map[string]string, run func(faile
 	}
 }
 
-// classes selects the classes of tests, for JUnit.
+// classes returns the arguments that select the classes of tests in JUnit.
 func (r *results) classes(names []string) (args []string) {
 	for _, name := range names {
 		args = append(args, "--select-class="+r.class[name])
@@ -218,7 +219,7 @@ func readXML(t *testing.T, dir string) (r results) {
 			return err
 		}
 		d := xml.NewDecoder(bytes.NewReader(text))
-		d.Strict = false // messages of exceptions have all kinds of characters
+		d.Strict = false // messages of exceptions contain arbitrary characters
 		for {
 			token, err := d.Token()
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const zkCli = "/usr/share/zookeeper/bin/zkCli.sh"
 
-// TestShell runs ZooKeeper's own shell and reads what it prints, in this order.
+// TestShell runs ZooKeeper's own shell, and reads what it prints, in this order.
 func TestShell(t *testing.T) {
 	if !exists(zkCli) {
 		need.Missing(t, zkCli+" not found: "+"apt-get install zookeeper")

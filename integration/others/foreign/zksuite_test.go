@@ -11,11 +11,12 @@ import (
 
 const zookeeperTests = "zookeepertests-3.9.5"
 
-// TestZooKeeperSuite runs the tests of ZooKeeper's client; without FOREIGN=all those of zookeeperQuick.
+// TestZooKeeperSuite runs the tests of ZooKeeper's client; without FOREIGN=all, those in zookeeperQuick.
 func TestZooKeeperSuite(t *testing.T) {
 	needJava(t)
 	jars := filepath.Join(fetched(t, zookeeperTests), "*")
-	ours := compile(t, jars, "testdata/standin/StandIn.java", "testdata/standin/StandInCnxnFactory.java", "testdata/standin/JMXEnv.java")
+	ours := compile(t, jars, "testdata/standin/StandIn.java", "testdata/standin/StandInCnxnFactory.java",
+		"testdata/standin/JMXEnv.java")
 	classes := zookeeperQuick
 	if everything() {
 		classes = zookeeperClasses
@@ -23,7 +24,7 @@ func TestZooKeeperSuite(t *testing.T) {
 			classes = list
 		}
 	}
-	// Each class runs in a separate process, as its project does it, and with its own range of ports.
+	// Each class runs in a separate process, as in its own project, and with its own range of ports.
 	test := func(t *testing.T, server, path string, firstPorts int, env []string, flags ...string) {
 		started := time.Now()
 		var mu sync.Mutex
@@ -34,7 +35,8 @@ func TestZooKeeperSuite(t *testing.T) {
 					t.Parallel()
 					args := slices.Concat(flags, []string{
 						"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
-						fmt.Sprintf("-Dtest.junit.threads=%d", 3*len(classes)), fmt.Sprintf("-Dzookeeper.junit.threadid=%d", firstPorts+i+1),
+						fmt.Sprintf("-Dtest.junit.threads=%d", 3*len(classes)),
+						fmt.Sprintf("-Dzookeeper.junit.threadid=%d", firstPorts+i+1),
 						"--select-class=org.apache.zookeeper." + class,
 					})
 					r := junit(t, path, env, args...)
@@ -50,38 +52,45 @@ func TestZooKeeperSuite(t *testing.T) {
 	}
 	factory := "-Dzookeeper.serverCnxnFactory=zkrecipes.StandInCnxnFactory"
 	t.Run("zktest", func(t *testing.T) {
-		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"), "FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.9.5")}
+		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
+			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.9.5")}
 		test(t, "zktest", ours+":"+jars, 0, env, factory)
 	})
 	if !everything() {
 		return
 	}
 	t.Run("zookeeper", func(t *testing.T) { test(t, "zookeeper", jars, len(classes), nil) })
-	t.Run("apart", func(t *testing.T) { // what fails here needs the server in the process of the tests
+	t.Run("apart", func(t *testing.T) { // what fails here needs the server in the test process
 		script, err := filepath.Abs("testdata/standin/zookeeper.sh")
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(t, "zookeeper in a process of its own", ours+":"+jars, 2*len(classes), []string{"FOREIGN_STANDIN=" + script, "FOREIGN_JARS=" + jars}, factory)
+		test(t, "zookeeper in a process of its own", ours+":"+jars, 2*len(classes),
+			[]string{"FOREIGN_STANDIN=" + script, "FOREIGN_JARS=" + jars}, factory)
 	})
 }
 
 // zookeeperQuick are the tests that run without FOREIGN=all.
 var zookeeperQuick = []string{"test.CreateTest", "test.MultiOperationTest", "test.PersistentWatcherTest"}
 
-// zookeeperClasses are the classes that query a standalone server. Left out are those that look at the memory or the
-// files of a server, and those that run ensembles in their process.
+// zookeeperClasses are the classes that query a standalone server. It omits those that inspect the memory or the files
+// of a server, and those that run ensembles in their process.
 var zookeeperClasses = []string{
-	"GetAllChildrenNumberTest", "GetEphemeralsTest", "RemoveWatchesCmdTest", "RemoveWatchesTest", "SaslAuthTest", "ZKUtilTest", "ZooKeeperTest",
-	"test.ACLCountTest", "test.ACLRootTest", "test.ACLTest", "test.AsyncOpsTest", "test.AuthSHA2Test", "test.AuthSHA3Test", "test.AuthTest",
-	"test.BufferSizeTest", "test.CheckTest", "test.ChrootAsyncTest", "test.ChrootClientTest", "test.ChrootTest", "test.ClientHammerTest",
+	"GetAllChildrenNumberTest", "GetEphemeralsTest", "RemoveWatchesCmdTest", "RemoveWatchesTest", "SaslAuthTest",
+	"ZKUtilTest", "ZooKeeperTest",
+	"test.ACLCountTest", "test.ACLRootTest", "test.ACLTest", "test.AsyncOpsTest", "test.AuthSHA2Test",
+	"test.AuthSHA3Test", "test.AuthTest",
+	"test.BufferSizeTest", "test.CheckTest", "test.ChrootAsyncTest", "test.ChrootClientTest", "test.ChrootTest",
+	"test.ClientHammerTest",
 	"test.ClientPortBindTest", "test.ClientRetryTest", "test.ClientSkipACLTest", "test.ClientTest", "test.CreateTest",
 	"test.DigestAuthDisabledTest", "test.DisconnectedWatcherTest", "test.EnforceQuotaTest", "test.EnsembleAuthTest",
 	"test.FourLetterWordsTest", "test.FourLetterWordsWhiteListTest", "test.GetChildren2Test", "test.KeyAuthClientTest",
 	"test.MaxCnxnsTest", "test.MultiAsyncTransactionTest", "test.MultiOperationTest", "test.NullDataTest",
 	"test.PersistentRecursiveWatcherTest", "test.PersistentWatcherACLTest", "test.PersistentWatcherTest",
-	"test.SaslAuthDesignatedClientTest", "test.SaslAuthDesignatedServerTest", "test.SaslAuthFailDesignatedClientTest", "test.SaslAuthFailTest",
-	"test.SaslAuthMissingClientConfigTest", "test.SaslAuthRequiredFailNoSASLTest", "test.SaslAuthRequiredFailWrongSASLTest",
+	"test.SaslAuthDesignatedClientTest", "test.SaslAuthDesignatedServerTest", "test.SaslAuthFailDesignatedClientTest",
+	"test.SaslAuthFailTest",
+	"test.SaslAuthMissingClientConfigTest", "test.SaslAuthRequiredFailNoSASLTest",
+	"test.SaslAuthRequiredFailWrongSASLTest",
 	"test.SaslAuthRequiredMultiClientTest", "test.SaslAuthRequiredTest", "test.SaslSuperUserTest", "test.ServerCnxnTest",
 	"test.SessionInvalidationTest", "test.SessionTest", "test.SessionTimeoutTest", "test.StatTest", "test.SyncCallTest",
 	"test.UnsupportedAddWatcherTest", "test.WatcherFuncTest", "test.WatcherTest", "test.ZooKeeperQuotaTest",
@@ -127,9 +136,10 @@ var zookeeperDeclared = map[string]string{
 	"EnsembleAuthTest.passAuthCSV":                                        plugin,
 	"KeyAuthClientTest.testAuth":                                          plugin,
 	"UnsupportedAddWatcherTest.testBehavior":                              plugin,
-	"ServerCnxnTest.testServerCnxnExpiry":                                 setting + "zookeeper.nio.sessionlessCnxnTimeout",
-	"SessionTest.testSessionStateNoDupStateReporting":                     "it looks at a list while another thread still adds to it",
-	"ZKUtilTest.testUnreadableFileInput":                                  "it fails everywhere if root runs it",
+	"ServerCnxnTest.testServerCnxnExpiry": setting +
+		"zookeeper.nio.sessionlessCnxnTimeout",
+	"SessionTest.testSessionStateNoDupStateReporting": "it looks at a list while another thread still adds to it",
+	"ZKUtilTest.testUnreadableFileInput":              "it fails everywhere if root runs it",
 }
 
 const (

@@ -1,6 +1,6 @@
-// Package container runs ZooKeeper in containers, through testcontainers, for machines with Docker and without Java.
+// Package container runs ZooKeeper in containers, with testcontainers, for machines that have Docker and no Java.
 //
-// The image is "zookeeper", or the value of ZOOKEEPER_IMAGE. docker/build.sh makes an image without pulling. Images
+// The image is "zookeeper", or the value of ZOOKEEPER_IMAGE. docker/build.sh builds an image without pulling. Images
 // read different environment variables, so these servers are configured by files: /conf/zoo.cfg and /data/myid.
 package container
 
@@ -29,7 +29,7 @@ type Server struct {
 	addr string
 }
 
-// Addr is the host:port for clients. It may change when the container is started again.
+// Addr returns the host:port for clients. It may change when the container is restarted.
 func (s *Server) Addr() string { return s.addr }
 
 // Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for it.
@@ -38,7 +38,7 @@ func Start(tb testing.TB) *Server {
 	return start(tb, "", 0)
 }
 
-// StartNamed runs a standalone server until the end of the test, which containers of the network find by its name.
+// StartNamed runs a standalone server, which containers of the network find by its name, until the end of the test.
 func StartNamed(tb testing.TB, name string) (*testcontainers.DockerNetwork, *Server) {
 	tb.Helper()
 	nw := newNetwork(tb)
@@ -97,7 +97,7 @@ func start(tb testing.TB, members string, id int, opts ...testcontainers.Contain
 	return s
 }
 
-// FourLetter sends one of ZooKeeper's four-letter words. It returns the answer, or "" if there is none.
+// FourLetter sends one of ZooKeeper's four-letter words, and returns the answer, or "" if there is none.
 func (s *Server) FourLetter(ctx context.Context, word string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Server) FourLetter(ctx context.Context, word string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = c.Close() }() // nothing is written any more
+	defer func() { _ = c.Close() }() // nothing more is written
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(deadline) // a closed connection shows below
 	}
@@ -130,7 +130,7 @@ admin.enableServer=false
 4lw.commands.whitelist=*
 `
 
-// Image is the image of the servers.
+// Image returns the image of the servers.
 func Image() string {
 	if image := os.Getenv("ZOOKEEPER_IMAGE"); image != "" {
 		return image
@@ -150,23 +150,23 @@ func available(tb testing.TB) {
 	}
 }
 
-// prepare sets the environment variables of testcontainers, unless they are set.
+// prepare sets environment variables of testcontainers that are not set.
 var prepare = sync.OnceFunc(func() {
 	set := func(name, value string) {
 		if os.Getenv(name) == "" {
-			_ = os.Setenv(name, value) // never fails with a proper name
+			_ = os.Setenv(name, value) // never fails for a valid name
 		}
 	}
 	// The reaper would need another image. It only cleans up after killed tests.
 	set("TESTCONTAINERS_RYUK_DISABLED", "true")
-	// On a machine that is a container, testcontainers looks for ports on the host around it. Here the daemon runs
-	// inside.
+	// On a machine that is itself a container, testcontainers looks for ports on the enclosing host. Here the daemon
+	// runs inside.
 	if _, err := os.Stat("/var/run/docker.pid"); err == nil {
 		set("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
 	}
 })
 
-// healthy asks whether Docker runs. Without Docker, testcontainers panics.
+// healthy checks that Docker runs. Without Docker, testcontainers panics.
 func healthy(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -24,9 +24,9 @@ func TestStandalone(t *testing.T) {
 	must(t, h.Release(ctx))
 }
 
-// A hold outlives the leader of the ensemble, and its waiters continue. A client that was connected to the leader
-// notices only when a sync is unanswered for a quarter of the session timeout, because Docker's proxy keeps the
-// connection open. Then it must find a server that serves among servers that accept connections but do not serve yet.
+// A hold survives the death of the ensemble's leader, and its waiters continue. A client that was connected to the
+// leader notices only when a sync is unanswered for a quarter of the session timeout, because Docker's proxy keeps the
+// connection open. Then it must find the servers that serve among servers that accept connections but do not serve yet.
 func TestEnsemble_HoldOutlivesTheLeader(t *testing.T) {
 	began := time.Now()
 	servers, addr := container.StartEnsemble(t, 3)

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// pod is a network with a server, and what starts zkr there as process 1 of a container.
+// pod is a network with a server, and what is needed to start zkr there as process 1 of a container.
 type pod struct {
 	net    *testcontainers.DockerNetwork
 	server *container.Server
@@ -37,20 +37,21 @@ func newPod(t *testing.T) *pod {
 	return &pod{nw, server, zkr}
 }
 
-// lock starts zkr with a line of shell, as the entry point of a container, and waits until it has said a word.
+// lock starts zkr with a shell command line as the entry point of a container, and waits until it has printed a word.
 func (p *pod) lock(t *testing.T, word, line string) testcontainers.Container {
 	t.Helper()
 	c, err := testcontainers.Run(t.Context(), container.Image(),
 		testcontainers.WithEntrypoint("/zkr"), testcontainers.WithCmd("lock", "-v", "/p", "--shell", line),
 		testcontainers.WithEnv(map[string]string{"ZKR_SERVERS": "zk:2181", "ZKR_SESSION_TIMEOUT": "8s"}),
-		testcontainers.WithFiles(testcontainers.ContainerFile{HostFilePath: p.zkr, ContainerFilePath: "/zkr", FileMode: 0o755}),
+		testcontainers.WithFiles(testcontainers.ContainerFile{HostFilePath: p.zkr, ContainerFilePath: "/zkr",
+			FileMode: 0o755}),
 		network.WithNetwork(nil, p.net), testcontainers.WithWaitStrategy(wait.ForLog(word).WithStartupTimeout(3*time.Minute)))
 	testcontainers.CleanupContainer(t, c, testcontainers.StopTimeout(0))
 	require.NoError(t, err)
 	return c
 }
 
-// ended waits for the end of a container, and returns its exit status and what it has said.
+// ended waits for a container to exit, and returns its exit status and its output.
 func ended(t *testing.T, c testcontainers.Container) (status int, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -66,20 +67,20 @@ func ended(t *testing.T, c testcontainers.Container) (status int, said string) {
 	return state.ExitCode, string(text)
 }
 
-// signal is docker kill. It reports whether the container ran.
+// signal is docker kill. It reports whether the container was running.
 func signal(t *testing.T, c testcontainers.Container, name string) bool {
 	t.Helper()
 	return exec.CommandContext(t.Context(), "docker", "kill", "--signal", name, c.GetContainerID()).Run() == nil
 }
 
-// TestZkr_AsProcess1 runs zkr as the entry point of containers, without an init before it.
+// TestZkr_AsProcess1 runs zkr as the entry point of containers, without an init process.
 func TestZkr_AsProcess1(t *testing.T) {
 	p := newPod(t)
 	ctx := t.Context()
 	_, client := dial(t, p.server.Addr())
 	m, err := mutex.New(client, "/p")
 	require.NoError(t, err)
-	free := func(t *testing.T) { // at once: the lock was released, its session did not have to run out
+	free := func(t *testing.T) { // at once: the lock was released, its session did not have to expire
 		t.Helper()
 		h, err := m.TryLock(ctx)
 		require.NoError(t, err)
@@ -120,7 +121,7 @@ echo "zombies $n"; exit 3`)
 	})
 	t.Run("two interrupts kill a deaf program", func(t *testing.T) {
 		c := p.lock(t, "ready", `trap "" INT; `+deaf)
-		for signal(t, c, "INT") { // two that come at once may be one
+		for signal(t, c, "INT") { // two that arrive together may be merged
 		}
 		status, said := ended(t, c)
 		assert.Equal(t, 137, status, said)
@@ -142,7 +143,7 @@ echo "zombies $n"; exit 3`)
 		require.True(t, signal(t, c, "KILL"))
 		status, _ := ended(t, c)
 		assert.Equal(t, 137, status)
-		h, err := m.Lock(ctx) // when the session has run out; the kernel has ended all that was in the container
+		h, err := m.Lock(ctx) // once the session has expired; the kernel has killed everything in the container
 		require.NoError(t, err)
 		require.NoError(t, h.Release(ctx))
 	})

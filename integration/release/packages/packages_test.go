@@ -38,7 +38,7 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// run returns what a command prints.
+// run returns the output of a command.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	const limit = 15 * time.Minute // a busy machine unpacks a Debian slowly
@@ -108,18 +108,20 @@ func TestPackages(t *testing.T) {
 		run(t, "docker", "build", "-q", "-t", image, dir+"/zkr-image-amd64")
 		require.Contains(t, run(t, "docker", "run", "--rm", image, "version"), "zkr version "+version)
 		s := zkserver.Start(t)
-		// The image has no other program, so the one under the lock is zkr, which looks for the file in /tmp.
-		run(t, "docker", "run", "--rm", "--network=host", image, "lock", "--servers", s.Addr(), "/jobs/a", "--", "/zkr", "held")
+		// The image contains no other program, so the one under the lock is zkr, which looks for the file in /tmp.
+		run(t, "docker", "run", "--rm", "--network=host", image, "lock", "--servers", s.Addr(), "/jobs/a",
+			"--", "/zkr", "held")
 	})
 }
 
-// installed checks what is in a root that has nothing but the package.
+// installed checks the content of a root file system that has nothing but the package.
 func installed(t *testing.T, root string, more ...string) {
 	t.Helper()
 	require.Contains(t, run(t, "chroot", root, "/usr/bin/zkr", "version"), "zkr version "+version)
 	require.Contains(t, run(t, "chroot", root, "/usr/bin/zkr", "help", "lock"), "--on-loss")
 	for _, name := range append(more, "usr/share/man/man1/zkr-lock.1", "usr/share/bash-completion/completions/zkr",
-		"usr/share/fish/vendor_completions.d/zkr.fish", "usr/share/doc/zkr/copyright", "usr/share/doc/zkr/examples/worker.service") {
+		"usr/share/fish/vendor_completions.d/zkr.fish", "usr/share/doc/zkr/copyright",
+		"usr/share/doc/zkr/examples/worker.service") {
 		info, err := os.Stat(filepath.Join(root, name))
 		require.NoError(t, err)
 		require.Positive(t, info.Size(), name)
@@ -140,7 +142,7 @@ func TestUnit_IsTheGuides(t *testing.T) {
 	require.Equal(t, string(printed[1]), string(unit))
 }
 
-// The types of Kubernetes take each manifest of the guide, and no field is unknown to them.
+// Kubernetes' types accept each manifest of the guide, without unknown fields.
 func TestGuide_ManifestsAreValid(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
@@ -172,14 +174,15 @@ func TestGuide_ManifestsAreValid(t *testing.T) {
 	require.Equal(t, map[string]int{"apps/v1 Deployment": 2, "networking.k8s.io/v1 NetworkPolicy": 1}, kinds)
 }
 
-// The first manifest's command is one that zkr takes.
+// zkr accepts the command in the first manifest.
 func TestGuide_CommandIsOne(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
 	require.NoError(t, err)
 	line := regexp.MustCompile(`command: \[zkr, (.*), worker\]`).FindSubmatch(guide)
 	require.NotNil(t, line)
-	args := append([]string{"-C", "../../../cmd/zkr", "run", "."}, strings.Split(strings.ReplaceAll(string(line[1]), `"`, ""), ", ")...)
+	args := append([]string{"-C", "../../../cmd/zkr", "run", "."},
+		strings.Split(strings.ReplaceAll(string(line[1]), `"`, ""), ", ")...)
 	srv := zktest.Run(t)
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "sh", "-c", "exit 0")...)
 	cmd.Env = append(os.Environ(), "ZKR_SERVERS="+srv.Addr(), "ZKR_ID=pod-1", "ZKR_METRICS_HTTP=")

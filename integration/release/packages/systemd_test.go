@@ -17,16 +17,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// machine is a Debian that systemd has booted, with the package of zkr installed.
+// machine is a Debian booted by systemd, with the package of zkr installed.
 type machine struct {
-	root string // its directory, seen from here
+	root string // its root directory, seen from here
 	pid  int    // of its systemd
 }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for what must happen.
 const patience = 2 * time.Minute
 
-// boot boots a machine. It ends with the test.
+// boot boots a machine, which ends with the test.
 func boot(t *testing.T, packages string) *machine {
 	t.Helper()
 	m := &machine{root: t.TempDir()}
@@ -61,7 +61,7 @@ func boot(t *testing.T, packages string) *machine {
 	return m
 }
 
-// find returns the number of the process that is systemd there.
+// find returns the process ID of the machine's systemd.
 func (m *machine) find(t *testing.T) int {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/root/usr/local/bin/worker")
@@ -86,11 +86,12 @@ func (m *machine) write(t *testing.T, name string, mode os.FileMode, text string
 	require.NoError(t, os.Chmod(path, mode))
 }
 
-// try runs a command there, and returns what it prints.
+// try runs a command in the machine, and returns its output.
 func (m *machine) try(t *testing.T, command ...string) string {
 	t.Helper()
 	args := append([]string{"-t", strconv.Itoa(m.pid), "-a", "--"}, command...)
-	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput() // its words show it
+	// The output shows a failure.
+	out, _ := exec.CommandContext(context.WithoutCancel(t.Context()), "nsenter", args...).CombinedOutput()
 	return strings.TrimSpace(string(out))
 }
 
@@ -149,7 +150,7 @@ func (u *unit) journal(t *testing.T) string {
 	return u.try(t, "journalctl", "-u", u.name, "--no-pager")
 }
 
-// ended waits until zkr has ended with a status.
+// ended waits until zkr has exited with a status.
 func (u *unit) ended(t *testing.T, status int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("zkr has ended with %d", status), func() bool {
@@ -159,29 +160,30 @@ func (u *unit) ended(t *testing.T, status int) {
 
 func (u *unit) restarts(t *testing.T) int {
 	t.Helper()
-	n, _ := strconv.Atoi(u.property(t, "NRestarts")) // 0 before the first
+	n, _ := strconv.Atoi(u.property(t, "NRestarts")) // 0 before the first one
 	return n
 }
 
-// property returns what systemd knows of the unit.
+// property returns what systemd knows about the unit.
 func (u *unit) property(t *testing.T, name string) string {
 	t.Helper()
 	return u.try(t, "systemctl", "show", "--value", "-p", name, u.name)
 }
 
-// starts waits until the program has been started so many times, and returns its numbers there.
+// starts waits until the program has been started the given number of times, and returns its process IDs in the
+// machine.
 func (u *unit) starts(t *testing.T, n int) []string {
 	t.Helper()
 	var pids []string
 	eventually(t, fmt.Sprintf("start %d of the program", n), func() bool {
-		text, _ := os.ReadFile(u.root + "/var/lib/" + u.name + ".starts") // there is none before the first
+		text, _ := os.ReadFile(u.root + "/var/lib/" + u.name + ".starts") // missing before the first start
 		pids = strings.Fields(string(text))
 		return len(pids) >= n
 	})
 	return pids
 }
 
-// proc returns a file of a process there; "" if it has ended.
+// proc returns a file in /proc of a process of the machine, or "" if the process has ended.
 func (u *unit) proc(pid, file string) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/%s/%s", u.pid, pid, file))
 	return string(text)
@@ -227,7 +229,7 @@ func TestUnit_UnderSystemd(t *testing.T) {
 	}
 }
 
-// The program ends before the node goes, and the contender has the name of the machine.
+// The program ends before the node is deleted, and the contender has the name of the machine.
 func stops(t *testing.T, m *machine) {
 	u := m.unit(t, `trap 'sleep 1; echo term >>/var/lib/$UNIT.starts; exit 0' TERM; sleep 1000 & wait`)
 	u.starts(t, 1)
@@ -243,7 +245,7 @@ func stops(t *testing.T, m *machine) {
 	}, " "))
 }
 
-// A program that TERM ends is not a failure of the unit, whether systemd sends it to zkr, or an operator to the
+// A program ended by TERM is not a failure of the unit, whether systemd sends the signal to zkr, or an operator to the
 // program.
 func endsByTerm(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000")
@@ -255,7 +257,7 @@ func endsByTerm(t *testing.T, m *machine) {
 	require.Equal(t, "inactive success", u.property(t, "ActiveState")+" "+u.property(t, "Result"))
 }
 
-// The program ends with zkr, and starts again when the session is over.
+// The program is killed along with zkr, and restarts once the session is over.
 func isKilled(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000")
 	first := u.starts(t, 1)[0]
@@ -265,7 +267,7 @@ func isKilled(t *testing.T, m *machine) {
 	require.Equal(t, "1", u.property(t, "NRestarts"))
 }
 
-// Without a guard the kernel kills only the program. Its daemon is in the group of the unit.
+// Without a guard the kernel kills only the program. Its daemon is in the unit's control group.
 func bothAreKilled(t *testing.T, m *machine) {
 	u := m.unit(t, "setsid sh -c 'echo $$ >>/var/lib/$UNIT.starts; exec sleep 1000' & sleep 1000")
 	group := u.starts(t, 2)
@@ -277,7 +279,8 @@ func bothAreKilled(t *testing.T, m *machine) {
 	}
 }
 
-// The servers are away for longer than the session lasts. The program ends, and the same zkr runs it again when they are back.
+// The servers are down for longer than the session lasts. The program ends, and the same zkr runs it again when they
+// are back.
 func outage(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000")
 	first := u.starts(t, 1)[0]
@@ -288,7 +291,7 @@ func outage(t *testing.T, m *machine) {
 	require.Equal(t, "0", u.property(t, "NRestarts"))
 }
 
-// The servers are away at the start. zkr gives up, and is started again.
+// The servers are down at the start. zkr gives up, and is restarted.
 func serversAreAway(t *testing.T, m *machine) {
 	u := m.prepare(t, "exec sleep 1000", "Environment=ZKR_CONNECT_TIMEOUT=1s")
 	u.srv.Down()
@@ -299,28 +302,28 @@ func serversAreAway(t *testing.T, m *machine) {
 	u.starts(t, 1)
 }
 
-// By default, systemd gives a unit up after five starts in ten seconds.
+// By default, systemd gives up on a unit after five starts in ten seconds.
 func failsAgainAndAgain(t *testing.T, m *machine) {
 	u := m.unit(t, "exit 1")
 	u.starts(t, 8)
 	require.NotEqual(t, "failed", u.property(t, "ActiveState"))
 }
 
-// A wrong flag is no better after a restart.
+// A wrong flag does not get better with a restart.
 func wrongFlag(t *testing.T, m *machine) {
 	u := m.unit(t, "exec sleep 1000", "Environment=ZKR_SESSION_TIMEOUT=long")
 	eventually(t, "the unit has failed", func() bool { return u.property(t, "ActiveState") == "failed" })
 	require.Equal(t, "193 0", u.property(t, "ExecMainStatus")+" "+u.property(t, "NRestarts"))
 }
 
-// 64 is the status of zkr for a wrong flag, but here the program's.
+// 64 is zkr's status for a wrong flag, but here it is the program's.
 func endsWithAStatusOfZkr(t *testing.T, m *machine) {
 	u := m.unit(t, "exit 64")
 	u.starts(t, 2)
 	u.ended(t, 64)
 }
 
-// Nothing starts without the chroot. When it exists, the next start succeeds.
+// Nothing starts without the chroot. Once it exists, the next start succeeds.
 func missingChroot(t *testing.T, m *machine) {
 	u := m.prepare(t, "exec sleep 1000")
 	require.NoError(t, u.srv.Delete("/prod"))
@@ -345,7 +348,10 @@ func delegated(t *testing.T, m *machine) {
 	u := m.unit(t, `exec /usr/local/bin/root -e '$< = $> = 0; $ENV{PATH} = q(/bin); exec q(sleep 1000)'`,
 		"User=nobody", "Delegate=yes", "ExecStart=", "ExecStart="+command)
 	first := u.starts(t, 1)[0]
-	eventually(t, "the program is root", func() bool { return strings.Contains(u.proc(first, "status"), "Uid:\t0\t0\t0\t0") })
+	eventually(t, "the program is root", func() bool {
+		return strings.Contains(u.proc(first, "status"),
+			"Uid:\t0\t0\t0\t0")
+	})
 	require.Contains(t, u.proc(first, "cgroup"), "/zkr-")
 	u.srv.Down()
 	eventually(t, "the program has ended", func() bool { return !u.lives(first) })

@@ -1,5 +1,5 @@
-// Package printed runs the commands of the README and the guides as they are printed, except those that need root or
-// other servers.
+// Package printed runs the commands in the README and the guides as printed, except those that need root or other
+// servers.
 package printed
 
 import (
@@ -33,11 +33,11 @@ var (
 		"it needs Docker":    regexp.MustCompile(`^docker`),
 		"it sets up a shell": regexp.MustCompile(`^export `),
 	}
-	// endless are the commands that run until they are stopped. They are given two seconds.
+	// endless are the commands that run until they are stopped. They get two seconds.
 	endless = regexp.MustCompile(`^zkr (serve|shard)|--watch`)
 )
 
-// commands returns the commands of a document, one a line. It leaves out conversations and scripts.
+// commands returns the commands in a document, one per line. It skips conversations and scripts.
 func commands(markdown string) (all []string) {
 	markdown = fenced.ReplaceAllStringFunc(markdown, func(code string) string {
 		if strings.HasPrefix(code, "```sh") {
@@ -93,7 +93,7 @@ func TestCommands_RunAsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("ZKR_SERVERS", strings.TrimSpace(strings.TrimPrefix(string(ready[:n]), "ready ")))
 	t.Setenv("ZKR_HTTP", "127.0.0.1:0")
-	for _, made := range []string{"/locks/uploads-limit", "/gpu-limit"} { // their guides begin with a limit that is set
+	for _, made := range []string{"/locks/uploads-limit", "/gpu-limit"} { // their guides assume a limit that is set
 		run(t, root, "zkr limit "+made+" 8", time.Minute)
 	}
 
@@ -127,7 +127,7 @@ func TestCommands_RunAsPrinted(t *testing.T) {
 	require.Greater(t, seen, 15, "commands were found")
 }
 
-// run runs a command in a shell. It must succeed within limit, or, if it is endless, run until it is stopped.
+// run runs a command in a shell. It must succeed within limit or, if it is endless, run until it is stopped.
 func run(t *testing.T, dir, command string, limit time.Duration) {
 	t.Helper()
 	if endless.MatchString(command) {

@@ -1,14 +1,14 @@
 // Command rehearsal makes a release as its users will see it, and publishes nothing.
 //
-//	rehearsal -version v0.1.0 stage DIRECTORY MODULE...     from integration/: the modules by their directories in the clone
-//	rehearsal -version v0.1.0 use DIRECTORY MODULE...       in an empty home: the same modules
+//	rehearsal -version v0.1.0 stage DIRECTORY MODULE...    from integration/: modules by their directories in the clone
+//	rehearsal -version v0.1.0 use DIRECTORY MODULE...      in an empty home: the same modules
 //
-// Stage tags the clone in its current state, in a separate repository, and lets the go command make the module zips
-// from the tags. The go command keeps them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also
+// Stage tags the current state of the clone, in a separate repository, and makes the go command build the module zips
+// from the tags. The go command stores them as a file proxy, which is DIRECTORY/modules/cache/download. Stage also
 // writes the checksums that the go.sum files of the release need.
 //
-// Use follows the documents as a user would, with that proxy. DIRECTORY has the documents: it is a copy of the clone.
-// `make release-check` runs both, the second where there is only Go.
+// Use follows the documents as a user would, with that proxy. DIRECTORY contains the documents: it is a copy of the
+// clone. `make release-check` runs both, the second where only Go is installed.
 package main
 
 import (
@@ -25,7 +25,8 @@ const root = "github.com/zkrecipes/zkrecipes"
 func main() {
 	version := flag.String("version", "", "the `version` that all modules get, such as v0.1.0")
 	tree := flag.String("tree", "..", "the clone, a `directory`")
-	gorelease := flag.String("gorelease", "", "the `program` that stage asks what it thinks of each module; none by default")
+	gorelease := flag.String("gorelease", "",
+		"the `program` that stage asks what it thinks of each module; none by default")
 	sums := flag.Bool("sums", false, "stage writes the checksums into the clone, too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// project has the same parts as this one, and no dependencies: a root module, and a library and a program in modules
-// of their own.
+// project has the same parts as this one, and no dependencies: a root module, and a library and a program in their own
+// modules.
 var project = map[string]string{
 	"go.mod":     "module " + root + "\n\ngo 1.25.0\n",
 	".gitignore": "/bin/\n",
@@ -47,11 +47,12 @@ func main() {
 	io.Copy(io.Discard, os.Stdin)
 }
 `,
-	"other/go.mod":     "module example.com/other\n\ngo 1.25.0\n", // not one of ours
-	"other/other.go":   "package other\n",
-	"zkprom/go.mod":    "module " + root + "/zkprom\n\ngo 1.25.0\n\nrequire " + root + " v0.1.0\n",
-	"zkprom/prom.go":   "package zkprom\n\nimport \"" + root + "/low\"\n\nconst High = low.Low + 1\n",
-	"cmd/zkr/go.mod":   "module " + root + "/cmd/zkr\n\ngo 1.25.0\n\nrequire " + root + "/zkprom v0.1.0\n\nrequire " + root + " v0.1.0 // indirect\n",
+	"other/go.mod":   "module example.com/other\n\ngo 1.25.0\n", // not one of ours
+	"other/other.go": "package other\n",
+	"zkprom/go.mod":  "module " + root + "/zkprom\n\ngo 1.25.0\n\nrequire " + root + " v0.1.0\n",
+	"zkprom/prom.go": "package zkprom\n\nimport \"" + root + "/low\"\n\nconst High = low.Low + 1\n",
+	"cmd/zkr/go.mod": "module " + root + "/cmd/zkr\n\ngo 1.25.0\n\nrequire " + root + "/zkprom v0.1.0\n\nrequire " +
+		root + " v0.1.0 // indirect\n",
 	"cmd/zkr/page.txt": "a page\n",
 	"cmd/zkr/main.go": `package main
 
@@ -106,7 +107,7 @@ func main() {
 ` + "```\n\n## 4. Run it\n\n    go mod tidy\n    go build .\n    ./clock\n",
 }
 
-// write makes a clone of the project, changed by edits: file, old text, new text.
+// write creates a clone of the project, changed by edits: file, old text, new text.
 func write(t *testing.T, tree string, edits ...string) {
 	t.Helper()
 	need.Program(t, "git", "apt-get install git")
@@ -124,8 +125,8 @@ func write(t *testing.T, tree string, edits ...string) {
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", tree).Run())
 }
 
-// rehearse releases the project, changed by edits, and uses the release. The home of the user is new, but for what the go command
-// has compiled.
+// rehearse releases the project, changed by edits, and uses the release. The user's home is new, except for what the go
+// command has compiled.
 func rehearse(t *testing.T, gorelease string, modules []string, edits ...string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,25 +166,35 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 		"a library needs a replacement": {
 			"example.com/other: module lookup disabled by GOPROXY=off",
 			[]string{
-				"zkprom/go.mod", "require " + root + " v0.1.0", "require (\n\t" + root + " v0.1.0\n\texample.com/other v0.1.0\n)\n\nreplace example.com/other => ../other",
+				"zkprom/go.mod", "require " + root + " v0.1.0",
+				"require (\n\t" + root + " v0.1.0\n\texample.com/other v0.1.0\n)\n\nreplace example.com/other => ../other",
 				"zkprom/prom.go", "import \"" + root + "/low\"", "import (\n\t_ \"example.com/other\"\n\n\t\"" + root + "/low\"\n)",
 			},
 		},
-		"the zip lacks a file":             {"pattern page.txt: no matching files found", []string{".gitignore", "/bin/", "*.txt"}},
-		"the zip lacks a package":          {"does not contain package " + root + "/low", []string{".gitignore", "/bin/", "low/"}},
-		"a module requires another":        {"zkprom/go.mod requires " + root + " v0.2.0, want v0.1.0", []string{"zkprom/go.mod", "v0.1.0", "v0.2.0"}},
-		"a package has another version":    {"pyproject.toml states version 0.2.0, want 0.1.0", []string{"zktest/python/pyproject.toml", "0.1.0", "0.2.0"}},
-		"a document has another version":   {"README.md states version 0.1.0-SNAPSHOT, want 0.1.0", []string{"zktest/java/README.md", "0.1.0", "0.1.0-SNAPSHOT"}},
-		"a module has another name":        {"zkprom/go.mod: module example.com/zkprom, want", []string{"zkprom/go.mod", root + "/zkprom", "example.com/zkprom"}},
-		"a program that does not compile":  {"undefined: zkrecipes.Locks", []string{"docs/guides/first-steps.md", "zkrecipes.Lock(", "zkrecipes.Locks("}},
-		"a command that does not work":     {"replacement directory ../elsewhere does not exist", []string{"docs/guides/first-steps.md", "=../zkrecipes", "=../elsewhere"}},
-		"the program ends before its time": {"ended before it printed \"the lock is ours\"", []string{"docs/guides/first-steps.md", "zkrecipes.Lock(\"file\")", "zkrecipes.Lock(\"/no/file\")"}},
+		"the zip lacks a file": {"pattern page.txt: no matching files found",
+			[]string{".gitignore", "/bin/", "*.txt"}},
+		"the zip lacks a package": {"does not contain package " + root + "/low",
+			[]string{".gitignore", "/bin/", "low/"}},
+		"a module requires another": {"zkprom/go.mod requires " + root + " v0.2.0, want v0.1.0",
+			[]string{"zkprom/go.mod", "v0.1.0", "v0.2.0"}},
+		"a package has another version": {"pyproject.toml states version 0.2.0, want 0.1.0",
+			[]string{"zktest/python/pyproject.toml", "0.1.0", "0.2.0"}},
+		"a document has another version": {"README.md states version 0.1.0-SNAPSHOT, want 0.1.0",
+			[]string{"zktest/java/README.md", "0.1.0", "0.1.0-SNAPSHOT"}},
+		"a module has another name": {"zkprom/go.mod: module example.com/zkprom, want",
+			[]string{"zkprom/go.mod", root + "/zkprom", "example.com/zkprom"}},
+		"a program that does not compile": {"undefined: zkrecipes.Locks",
+			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(", "zkrecipes.Locks("}},
+		"a command that does not work": {"replacement directory ../elsewhere does not exist",
+			[]string{"docs/guides/first-steps.md", "=../zkrecipes", "=../elsewhere"}},
+		"the program ends before its time": {"ended before it printed \"the lock is ours\"",
+			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(\"file\")", "zkrecipes.Lock(\"/no/file\")"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, rehearse(t, "", all, broken.edits...), broken.want) })
 	}
 }
 
-// TestFirstSteps_AsPrinted does what the guide says in this clone.
+// TestFirstSteps_AsPrinted follows the guide in this clone.
 func TestFirstSteps_AsPrinted(t *testing.T) {
 	need.Asked(t, "a minute")
 	tree, err := filepath.Abs("../../..")
@@ -197,10 +208,11 @@ func TestFirstSteps_AsPrinted(t *testing.T) {
 }
 
 func TestRehearsal_ModuleThatIsNotReleased(t *testing.T) {
-	require.ErrorContains(t, rehearse(t, "", []string{"cmd/zkr"}), "cmd/zkr/go.mod requires [zkprom .], which are not all released before it")
+	require.ErrorContains(t, rehearse(t, "", []string{"cmd/zkr"}),
+		"cmd/zkr/go.mod requires [zkprom .], which are not all released before it")
 }
 
-// TestRehearsal_Diagnostics: gorelease reports what it has found, and may exit with 0.
+// TestRehearsal_Diagnostics: gorelease reports its findings, and may exit with 0.
 func TestRehearsal_Diagnostics(t *testing.T) {
 	gorelease := filepath.Join(t.TempDir(), "gorelease")
 	require.NoError(t, os.WriteFile(gorelease, []byte("#!/bin/sh\necho '# diagnostics'\necho \"$1 $2: bad\"\n"), 0o700))

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// stage is a release that is not published: a repository with tags, and the modules that the go command makes from it.
+// stage is an unpublished release: a repository with tags, and the modules that the go command builds from it.
 type stage struct {
 	tree, repo, modules string // directories
 	version, gorelease  string
@@ -35,20 +35,22 @@ func newStage(ctx context.Context, tree, dir, version, gorelease string) (stage,
 	if err != nil {
 		return stage{}, err
 	}
-	s := stage{tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version, gorelease: gorelease}
+	s := stage{tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version,
+		gorelease: gorelease}
 	s.environment, err = s.newEnvironment(ctx)
 	return s, err
 }
 
-// newEnvironment lets git find the repository of the stage where the real one is, and lets go find our modules in the
-// stage. Other modules that the machine has are not fetched again.
+// newEnvironment makes git find the repository of the stage in place of the real one, and go find our modules in the
+// stage. Other modules that the machine already has are not fetched again.
 func (s stage) newEnvironment(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY", "GONOSUMDB").Output()
 	if err != nil {
 		return nil, err
 	}
 	set := strings.Split(string(out), "\n")
-	env := append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GOWORK=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+s.modules,
+	env := append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GOWORK=off", "GOFLAGS=-modcacherw",
+		"GOMODCACHE="+s.modules,
 		"GONOSUMDB="+root+","+set[2], "GOPROXY=file://"+s.modules+"/cache/download,file://"+set[0]+"/cache/download,"+set[1])
 	config := [][2]string{
 		{"url." + s.repo + ".insteadOf", "https://" + root},
@@ -82,7 +84,7 @@ func (s stage) release(ctx context.Context, dirs []string) error {
 	return nil
 }
 
-// copyTree commits the clone as it is, but for the files that git ignores.
+// copyTree commits the clone as it is, except for files that git ignores.
 func (s stage) copyTree(ctx context.Context) error {
 	if err := s.command(ctx, "", "git", "init", "-q", s.repo); err != nil {
 		return err
@@ -97,7 +99,7 @@ func (s stage) copyTree(ctx context.Context) error {
 	return s.command(ctx, s.repo, "git", "reset", "-q", "--hard")
 }
 
-// statedVersions are the places, beside the go.mod files, that state the version.
+// statedVersions are the places other than go.mod files that state the version.
 var statedVersions = map[string]*regexp.Regexp{
 	"zktest/python/pyproject.toml": regexp.MustCompile(`(?m)^version = "(.*)"`),
 	"zktest/java/pom.xml":          regexp.MustCompile(`<artifactId>zktest-junit</artifactId>\s*<version>(.*)</version>`),
@@ -145,8 +147,8 @@ func (s stage) order(dirs []string) (ordered []string, err error) {
 	return ordered, nil
 }
 
-// requiredBy returns the directories of our modules that the module in dir requires. Its version of them must be the
-// one that is released.
+// requiredBy returns the directories of our modules that the module in dir requires. It must require the version that
+// is being released.
 func (s stage) requiredBy(dir string) (others []string, err error) {
 	name := filepath.Join(s.repo, dir, "go.mod")
 	text, err := os.ReadFile(name)
@@ -173,7 +175,7 @@ func (s stage) requiredBy(dir string) (others []string, err error) {
 	return others, nil
 }
 
-// tag completes the checksums of the module, tags it, and lets the go command make its zip from the tag.
+// tag completes the checksums of the module, tags it, and makes the go command build its zip from the tag.
 func (s stage) tag(ctx context.Context, dir string) error {
 	tag, module := s.version, path.Join(root, dir)+"@"+s.version
 	if dir != "." {
@@ -197,8 +199,8 @@ func (s stage) tag(ctx context.Context, dir string) error {
 	return s.command(ctx, s.repo, "env", "GOPROXY=direct", "go", "mod", "download", module)
 }
 
-// judge asks gorelease whether the module can have the version, compared with the newest one that the clone has a tag for. All that
-// gorelease has to say against it counts.
+// judge asks gorelease whether the module can have the version, compared with the newest version that the clone has a
+// tag for. Every objection of gorelease counts.
 func (s stage) judge(ctx context.Context, dir string) error {
 	if s.gorelease == "" {
 		return nil
@@ -224,7 +226,7 @@ func (s stage) judge(ctx context.Context, dir string) error {
 	return err
 }
 
-// returnSums writes the go.sum files of the modules that require other modules of ours into the clone.
+// returnSums copies the go.sum files of modules that require other modules of ours back into the clone.
 func (s stage) returnSums(dirs []string) error {
 	for _, dir := range dirs {
 		if dir == "." {

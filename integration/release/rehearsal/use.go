@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// user follows the documents in an empty home. The environment tells go where the modules are.
+// user follows the documents in an empty home. The environment specifies where go finds the modules.
 type user struct {
 	documents string // a copy of the clone
 	version   string
 }
 
-// followAll installs the programs, takes the first steps, and imports each library into a separate module.
+// followAll installs the programs, follows the first steps, and imports each library into a separate module.
 func (u user) followAll(ctx context.Context, dirs []string) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -47,7 +47,7 @@ func (u user) followAll(ctx context.Context, dirs []string) error {
 	return u.firstSteps(ctx, home)
 }
 
-// kinds separates the programs of cmd from the modules with packages that others import.
+// kinds separates the programs in cmd from the modules with packages that others import.
 func (u user) kinds(dirs []string) (programs, libraries []string, err error) {
 	commands, err := fs.Glob(os.DirFS(u.documents), "cmd/*/main.go")
 	for _, main := range commands {
@@ -73,16 +73,17 @@ func (u user) install(ctx context.Context, home, program string) error {
 	}
 	for _, module := range append(info.Deps, &info.Main) {
 		if strings.HasPrefix(module.Path, root) && (module.Version != u.version || module.Replace != nil) {
-			return fmt.Errorf("%s has %s %s, replaced by %v: want %s", program, module.Path, module.Version, module.Replace, u.version)
+			return fmt.Errorf("%s has %s %s, replaced by %v: want %s", program, module.Path, module.Version,
+				module.Replace, u.version)
 		}
 	}
 	return nil
 }
 
-// notForUsers are packages that a user does not import. Guides are for reading, and some of them have only tests.
+// notForUsers matches packages that a user does not import. Guides are for reading, and some of them have only tests.
 var notForUsers = regexp.MustCompile(`/(internal|docs|examples)/`)
 
-// imports makes a module with a program that imports all packages of a library.
+// imports creates a module with a program that imports all packages of a library.
 func (u user) imports(ctx context.Context, dir, library string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -90,7 +91,8 @@ func (u user) imports(ctx context.Context, dir, library string) error {
 	if err := u.shell(ctx, dir, "go mod init example.com/user && go get "+library+"@"+u.version); err != nil {
 		return err
 	}
-	packages, err := u.output(ctx, dir, "go", "list", "-e", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, library+"/...")
+	packages, err := u.output(ctx, dir, "go", "list", "-e", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
+		library+"/...")
 	if err != nil {
 		return err
 	}
@@ -112,10 +114,10 @@ var (
 	indented = regexp.MustCompile(`(?m)^    .*$`)
 	goCode   = regexp.MustCompile("(?s)```go\n(.*?)```")
 	serving  = regexp.MustCompile(`(?m)^    go run \./cmd/zktestd .*$`)
-	ending   = regexp.MustCompile(`(?m)^    \./clock$`) // which ends when the user says so
+	ending   = regexp.MustCompile(`(?m)^    \./clock$`) // it ends when the user stops it
 )
 
-// printed is the address in the document. The server of the rehearsal takes a free port instead.
+// printed is the address in the document. The server of the rehearsal uses a free port instead.
 const printed = "localhost:2181"
 
 // firstSteps follows docs/guides/first-steps.md, up to the first row of its table: Ctrl-C hands the lock over. The
@@ -194,7 +196,7 @@ func handOver(ctx context.Context, dir string) error {
 	return nil
 }
 
-// terminal is a program that runs in a separate process group, as in a terminal.
+// terminal is a program that runs in its own process group, as in a terminal.
 type terminal struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
@@ -215,7 +217,7 @@ func start(ctx context.Context, dir, name string, args ...string) (*terminal, er
 	return t, t.cmd.Start()
 }
 
-// line reads up to the first line that begins so.
+// line reads up to the first line with the prefix.
 func (t *terminal) line(prefix string) (string, error) {
 	for {
 		line, err := t.out.ReadString('\n')
@@ -229,21 +231,22 @@ func (t *terminal) line(prefix string) (string, error) {
 	}
 }
 
-// interrupt is Ctrl-C, and waits for the end. It is nothing if the program has ended.
+// interrupt sends Ctrl-C, and waits for the end. It does nothing if the program has ended.
 func (t *terminal) interrupt() {
 	_ = syscall.Kill(-t.cmd.Process.Pid, syscall.SIGINT)
-	_ = t.cmd.Wait() // go run reports 1 after Ctrl-C, also if the program ends well
+	_ = t.cmd.Wait() // go run reports 1 after Ctrl-C, even if the program ends well
 }
 
-// shell runs commands as they are printed, and says how long they took.
+// shell runs commands as printed, and logs how long they took.
 func (u user) shell(ctx context.Context, dir, commands string) error {
 	started := time.Now()
 	out, err := u.output(ctx, dir, "bash", "-euc", commands)
-	fmt.Printf("%5.1f s  %s\n%s", time.Since(started).Seconds(), strings.TrimSpace(strings.ReplaceAll(commands, "\n    ", "\n         ")), out)
+	fmt.Printf("%5.1f s  %s\n%s", time.Since(started).Seconds(),
+		strings.TrimSpace(strings.ReplaceAll(commands, "\n    ", "\n         ")), out)
 	return err
 }
 
-// output runs a command to its successful end, and returns what it printed.
+// output runs a command to its successful end, and returns its output.
 func (u user) output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

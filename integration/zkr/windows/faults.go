@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// serverStops stops the server. From then on, the deadline of the session is its timeout ahead at most.
+// serverStops stops the server. From then on, the deadline of the session is at most its timeout away.
 func (s *stage) serverStops(ctx context.Context) (string, error) {
 	var lags, margins spans
 	err := s.each(func() error {
@@ -31,10 +31,11 @@ func (s *stage) serverStops(ctx context.Context) (string, error) {
 		lags, margins = append(lags, lag), append(margins, margin)
 		return err
 	})
-	return fmt.Sprintf("program and descendant are gone after %v, %v before the deadline; zkr ends with 79", lags, margins), err
+	return fmt.Sprintf("program and descendant are gone after %v, %v before the deadline; zkr ends with 79",
+		lags, margins), err
 }
 
-// withoutServer returns for how long the program lived on after the server had stopped.
+// withoutServer returns how long the program lived after the server had stopped.
 func (s *stage) withoutServer(ctx context.Context, h *holder) (lag time.Duration, err error) {
 	if err := s.server.Pause(); err != nil {
 		return 0, err
@@ -48,7 +49,7 @@ func (s *stage) withoutServer(ctx context.Context, h *holder) (lag time.Duration
 	return lag, want("zkr lock", status, lost, err)
 }
 
-// margin is how long before the deadline the program was gone.
+// margin returns how long before the deadline the program was gone.
 func (h *holder) margin() (time.Duration, error) {
 	e, ok := h.told("suspect")
 	if !ok {
@@ -91,7 +92,7 @@ func (s *stage) killed(ctx context.Context) (string, error) {
 	return s.ends(ctx, func(h *holder) error { return h.Process.Kill() })
 }
 
-// ends ends zkr hard, while the next holder waits on Linux.
+// ends kills zkr, while the next holder waits on Linux.
 func (s *stage) ends(ctx context.Context, end func(*holder) error) (string, error) {
 	var lags, gaps spans
 	err := s.each(func() error {
@@ -109,8 +110,10 @@ func (s *stage) ends(ctx context.Context, end func(*holder) error) (string, erro
 	return fmt.Sprintf("all are gone %v after the call, %v before the next grant", lags, gaps), err
 }
 
-// overtaken lets a fault hit a holder. It returns the exit status of zkr, and how long before the next grant its program was gone.
-func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holder) error) (h *holder, status int, gap time.Duration, err error) {
+// overtaken hits a holder with a fault. It returns the exit status of zkr, and how long before the next grant its
+// program was gone.
+func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holder) error) (h *holder, status int,
+	gap time.Duration, err error) {
 	if h, err = hold(ctx, servers, s.path); err != nil {
 		return nil, 0, 0, err
 	}
@@ -136,9 +139,10 @@ func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holde
 	}
 }
 
-// waiter waits for the lock beside zkr. It reports the time of its grant. stop releases the lock.
+// waiter waits for the lock concurrently with zkr, and reports the time of its grant. stop releases the lock.
 func (s *stage) waiter(ctx context.Context) (granted <-chan time.Time, stop func(), err error) {
-	c, err := conn.Dial(ctx, s.server.Addr(), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := conn.Dial(ctx, s.server.Addr(), conn.WithSessionTimeout(timeout),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,12 +151,12 @@ func (s *stage) waiter(ctx context.Context) (granted <-chan time.Time, stop func
 		return nil, nil, errors.Join(err, c.Close())
 	}
 	grants := make(chan time.Time, 1)
-	go func() { // ends with the client
+	go func() { // until the client closes
 		if _, err := m.Lock(ctx); err == nil {
 			grants <- time.Now()
 		}
 	}()
-	return grants, func() { _ = c.Close() }, nil // never fails
+	return grants, func() { _ = c.Close() }, nil // it never fails
 }
 
 // spans are the times of the rounds.

@@ -18,14 +18,15 @@ import (
 // timeout is the session timeout. zkr then kills 200 ms before the deadline.
 const timeout = 4 * time.Second
 
-// wine prepares a program of drive C.
+// wine prepares a program on drive C.
 func wine(ctx context.Context, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "wine", append([]string{`C:\` + program}, args...)...)
 }
 
-// zkr prepares zkr with a log in JSON.
+// zkr prepares zkr with a JSON log.
 func zkr(ctx context.Context, servers, verb string, args ...string) *exec.Cmd {
-	return wine(ctx, "zkr.exe", append([]string{verb, "-v", "--log=json", "--servers", servers, "--session-timeout", timeout.String()}, args...)...)
+	return wine(ctx, "zkr.exe", append([]string{verb, "-v", "--log=json", "--servers", servers, "--session-timeout",
+		timeout.String()}, args...)...)
 }
 
 // statusOf runs a command, and returns its exit status and its output.
@@ -43,16 +44,16 @@ type holder struct {
 	*exec.Cmd
 	log                 *bubble.Buffer
 	program, descendant *life
-	gone                time.Time // when over has found that both are gone
+	gone                time.Time // when over found that both are gone
 }
 
-// hold starts zkr, and waits until its program and the descendant are heard.
+// hold starts zkr, and waits until its program and the descendant have reported.
 func hold(ctx context.Context, servers, path string, flags ...string) (*holder, error) {
 	h, listener, err := newHolder(ctx, servers, path, flags...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = listener.Close() }() // both have met it
+	defer func() { _ = listener.Close() }() // both have connected
 	if err := h.Start(); err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func newHolder(ctx context.Context, servers, path string, flags ...string) (*hol
 	return h, listener, nil
 }
 
-// meet waits until the program and the descendant are heard.
+// meet waits until the program and the descendant have reported.
 func (h *holder) meet(ctx context.Context, listener net.Listener) error {
 	for _, of := range []**life{&h.program, &h.descendant} {
 		l, err := meet(ctx, listener)
@@ -128,7 +129,7 @@ func (h *holder) told(name string) (last event, ok bool) {
 	return last, ok
 }
 
-// shellLine makes words a line for a shell.
+// shellLine formats words as a line for a shell.
 func shellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

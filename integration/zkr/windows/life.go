@@ -16,7 +16,7 @@ import (
 // life is a process of the command beat.
 type life struct {
 	role   string // program or descendant
-	parent int    // Windows' number of the process that has started it
+	parent int    // Windows' number of its parent process
 	state  string // ZKR_STATE
 	met    time.Time
 	link   net.Conn
@@ -25,12 +25,12 @@ type life struct {
 
 	mu    sync.Mutex
 	last  time.Time // when it was last heard
-	asked bool      // it has had a Ctrl-Break
+	asked bool      // it has received a Ctrl-Break
 }
 
-// meet waits for the first word of a process.
+// meet waits for the first message of a process.
 func meet(ctx context.Context, at net.Listener) (*life, error) {
-	defer context.AfterFunc(ctx, func() { _ = at.Close() })() // Accept then fails
+	defer context.AfterFunc(ctx, func() { _ = at.Close() })() // makes Accept fail
 	link, err := at.Accept()
 	if err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func meet(ctx context.Context, at net.Listener) (*life, error) {
 	return l, l.find(at.Addr().String())
 }
 
-// find finds the process of Linux in which it runs. The end of its connection shows less: wine may keep the
-// connection of a process that was killed while it read.
+// find finds the Linux process in which it runs. The end of its connection proves less: wine may keep the connection of
+// a process that was killed while it read.
 func (l *life) find(address string) error {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *life) find(address string) error {
 	return fmt.Errorf("no process of Linux is the %s", l.role)
 }
 
-// listen ends with the connection.
+// listen returns when the connection ends.
 func (l *life) listen(words *bufio.Scanner) {
 	for words.Scan() {
 		l.mu.Lock()
@@ -77,14 +77,14 @@ func (l *life) listen(words *bufio.Scanner) {
 	}
 }
 
-// heard is when the process was last heard, and whether it was asked to stop.
+// heard returns when the process was last heard, and whether it was asked to stop.
 func (l *life) heard() (last time.Time, asked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last, l.asked
 }
 
-// speaks reports whether the process is heard again within a second.
+// speaks reports whether the process is heard from again within a second.
 func (l *life) speaks() bool {
 	before, _ := l.heard()
 	for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
@@ -95,7 +95,7 @@ func (l *life) speaks() bool {
 	return false
 }
 
-// order ends the process with a status.
+// order makes the process exit with a status.
 func (l *life) order(status byte) error {
 	_, err := l.link.Write([]byte{status})
 	return err
@@ -104,7 +104,7 @@ func (l *life) order(status byte) error {
 // wait waits for the end of the process.
 func (l *life) wait(ctx context.Context) error {
 	for {
-		if line, _ := os.ReadFile(l.file); string(line) != l.line { // also of a process that is not reaped
+		if line, _ := os.ReadFile(l.file); string(line) != l.line { // also differs for a process that is not reaped
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -1,9 +1,9 @@
-// Command windows runs zkr.exe under wine on a real server, and checks what the guide of zkr promises for Windows. It prints a line for
-// each scene, and ends with 1 if a scene failed. `make nightly PART=platforms` runs it.
+// Command windows runs zkr.exe under wine against a real server, and checks what the guide of zkr promises for Windows.
+// It prints a line for each scene, and exits with 1 if a scene failed. `make nightly PART=platforms` runs it.
 //
 //	.ci/wine go -C integration run ./zkr/windows -rounds 10
 //
-// A process counts as gone when Linux, below wine, has it no more.
+// A process counts as gone when Linux, below wine, no longer has it.
 package main
 
 import (
@@ -22,15 +22,14 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 3, "`number` of rounds of each fault")
-	only := flag.String("scene", "", "play only scenes with this `text` in their name")
 	flag.Parse()
-	if err := run(context.Background(), *only, *rounds); err != nil {
+	if err := run(context.Background(), *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "windows:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string, rounds int) (err error) {
+func run(ctx context.Context, rounds int) (err error) {
 	if err := build(os.Getenv("WINEPREFIX")); err != nil {
 		return err
 	}
@@ -45,9 +44,6 @@ func run(ctx context.Context, only string, rounds int) (err error) {
 	s := &stage{server: server, rounds: rounds}
 	failed := 0
 	for _, scene := range scenes {
-		if !strings.Contains(scene.name, only) {
-			continue
-		}
 		started := time.Now()
 		said, err := s.play(ctx, scene)
 		verdict := "ok  "
@@ -63,12 +59,13 @@ func run(ctx context.Context, only string, rounds int) (err error) {
 	return nil
 }
 
-// build builds what runs under wine, on its drive C.
+// build builds the programs that run under wine, on its drive C.
 func build(prefix string) error {
 	if prefix == "" {
 		return errors.New("no WINEPREFIX: run this by .ci/wine")
 	}
-	for program, from := range map[string][2]string{"zkr.exe": {"../cmd/zkr", "."}, "beat.exe": {".", "./zkr/windows/beat"}} {
+	for program, from := range map[string][2]string{"zkr.exe": {"../cmd/zkr", "."},
+		"beat.exe": {".", "./zkr/windows/beat"}} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(prefix, "drive_c", program), from[1])
 		cmd.Dir = from[0]
 		cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
@@ -89,6 +86,7 @@ func tellVersions(server *zkserver.Server) error {
 	if err != nil {
 		return fmt.Errorf("wine --version: %w", err)
 	}
-	fmt.Printf("zkr for windows/amd64, %s, ZooKeeper %s, session timeout %v\n", strings.TrimSpace(string(emulator)), number, timeout)
+	fmt.Printf("zkr for windows/amd64, %s, ZooKeeper %s, session timeout %v\n", strings.TrimSpace(string(emulator)),
+		number, timeout)
 	return nil
 }

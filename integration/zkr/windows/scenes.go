@@ -28,7 +28,7 @@ type stage struct {
 	path   string // of the lock, for one scene
 }
 
-// scene shows something, and returns it in words.
+// scene demonstrates something, and returns the result in words.
 type scene struct {
 	name string
 	run  func(*stage, context.Context) (string, error)
@@ -49,7 +49,7 @@ var scenes = []scene{
 	{"Ctrl-C", (*stage).ctrlC},
 }
 
-// limit is how long a scene may take for each round.
+// limit is how long a scene may take per round.
 const limit = 20 * time.Second
 
 // play plays a scene on a separate path. Everything that it has started ends with it.
@@ -76,7 +76,7 @@ func (s *stage) hold(ctx context.Context, flags ...string) (*holder, error) {
 	return hold(ctx, s.server.Addr(), s.path, flags...)
 }
 
-// lock runs a program of Windows under the lock, with flags before the path.
+// lock runs a Windows program under the lock, with flags before the path.
 func (s *stage) lock(ctx context.Context, flags []string, program ...string) (status int, out string, err error) {
 	args := append(append(flags, s.path, "--"), program...)
 	return statusOf(zkr(ctx, s.server.Addr(), "lock", args...))
@@ -114,7 +114,7 @@ func (s *stage) secondHolder(ctx context.Context) (string, error) {
 	return "refused with 75, by --try and after --wait", s.finish(ctx, h, 0)
 }
 
-// finish ends the program of a holder, and what it has started, and then zkr ends with the status of the program.
+// finish ends the program of a holder, and what it has started, after which zkr exits with the status of the program.
 func (s *stage) finish(ctx context.Context, h *holder, status byte) error {
 	if err := h.descendant.order(0); err != nil {
 		return err
@@ -147,7 +147,8 @@ func (s *stage) look(ctx context.Context) (string, error) {
 	if err := h.held(ctx, 0); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("zkr status names process %d, which has started the program; zkr held ends with 0", h.program.parent), s.finish(ctx, h, 0)
+	return fmt.Sprintf("zkr status names process %d, which has started the program; zkr held ends with 0",
+		h.program.parent), s.finish(ctx, h, 0)
 }
 
 // held runs zkr held as the program could.
@@ -165,7 +166,7 @@ func (s *stage) handOver(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = listener.Close() }() // it has met all
+	defer func() { _ = listener.Close() }() // all have connected
 	if err := second.Start(); err != nil {
 		return "", err
 	}
@@ -225,8 +226,8 @@ func (s *stage) tooLong(ctx context.Context) (string, error) {
 	return "program and descendant are gone, and zkr ends with 124", want("zkr lock --max-run", status, maxRun, err)
 }
 
-// zkrStops stops zkr past its deadline. There is no guard on Windows, so the program keeps running in the meantime.
-// It can only query zkr.
+// zkrStops stops zkr past its deadline. There is no guard on Windows, so the program keeps running in the meantime. It
+// can only query zkr.
 func (s *stage) zkrStops(ctx context.Context) (string, error) {
 	h, err := s.hold(ctx)
 	if err != nil {
@@ -251,13 +252,13 @@ func (s *stage) zkrStops(ctx context.Context) (string, error) {
 		spans{h.gone.Sub(again)}), want("zkr lock", status, lost, err)
 }
 
-// ctrlC presses Ctrl-C in a console. The program is in a separate process group, so zkr has to pass a Ctrl-Break on.
+// ctrlC presses Ctrl-C in a console. The program is in its own process group, so zkr has to pass on a Ctrl-Break.
 func (s *stage) ctrlC(ctx context.Context) (string, error) {
 	h, listener, err := newHolder(ctx, s.server.Addr(), s.path)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = listener.Close() }() // it has met all
+	defer func() { _ = listener.Close() }() // all have connected
 	in := exec.CommandContext(ctx, "script", "-qec", shellLine(h.Args), "/dev/null")
 	keyboard, err := in.StdinPipe()
 	if err != nil {

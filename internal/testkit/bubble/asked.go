@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Asked is a context that ends when its state is checked for the last of so many times, so a test can end it at each
-// moment at which the code under test checks it.
+// Asked is a context that ends when its state has been checked a given number of times, so that a test can end it at
+// each point where the code under test checks it.
 type Asked struct {
 	context.Context
 	left  atomic.Int64
@@ -14,7 +14,7 @@ type Asked struct {
 	cause error
 }
 
-// EndWhenAsked returns a context that ends, for the cause, when it is asked the n-th time.
+// EndWhenAsked returns a context that ends with the given cause at the n-th check.
 func EndWhenAsked(ctx context.Context, n int64, cause error) *Asked {
 	a := &Asked{cause: cause}
 	a.Context, a.end = context.WithCancelCause(ctx)
@@ -22,7 +22,7 @@ func EndWhenAsked(ctx context.Context, n int64, cause error) *Asked {
 	return a
 }
 
-// Err is counted, and ends the context at the n-th time.
+// Err counts the call, and ends the context at the n-th one.
 func (a *Asked) Err() error {
 	if a.left.Add(-1) == 0 {
 		a.end(a.cause)
@@ -30,7 +30,7 @@ func (a *Asked) Err() error {
 	return a.Context.Err()
 }
 
-// Lives reports whether it was not asked so many times. It is over then.
+// Lives reports whether the context was checked fewer than n times, and ends it.
 func (a *Asked) Lives() bool {
 	defer a.end(nil)
 	return a.left.Load() > 0

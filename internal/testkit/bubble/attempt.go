@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Clean waits until all goroutines rest. Then it requires that nothing is left below root except keep.
+// Clean waits until all goroutines are blocked, then requires that nothing is left below root except keep.
 func Clean(t testing.TB, srv *zktest.Server, root string, keep ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -24,29 +24,30 @@ func Clean(t testing.TB, srv *zktest.Server, root string, keep ...string) {
 	require.NoError(t, check.Leftovers(root, paths, keep...))
 }
 
-// Requests counts the requests that are sent from now on, without pings.
+// Requests counts the requests sent from now on, not counting pings.
 func Requests(srv *zktest.Server) *zktest.Rule {
 	synctest.Wait()
 	return srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 }
 
-// Syncs returns how many syncs the clients send in a minute: a session that is kept proven sends some, an idle one none.
+// Syncs returns how many syncs the clients send in a minute: some in a session that is kept proven, none in an idle
+// one.
 func Syncs(srv *zktest.Server, who zktest.Who) int {
-	synctest.Wait() // a call on a session that was idle asks once
+	synctest.Wait() // a call in a session that was idle sends one
 	syncs := srv.Intercept(zktest.Match{From: who, Op: zktest.OpSync, Times: -1}, zktest.Proceed())
 	defer syncs.Remove()
 	<-time.After(time.Minute)
 	return syncs.Hits()
 }
 
-// Attempt is an acquisition that runs on a separate goroutine.
+// Attempt is an acquisition that runs in its own goroutine.
 type Attempt struct {
 	Hold *zkrecipes.Hold
 	Err  error
 	done chan struct{}
 }
 
-// Start begins an acquisition.
+// Start starts an acquisition.
 func Start(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *Attempt {
 	a := &Attempt{done: make(chan struct{})}
 	go func() {
@@ -56,7 +57,7 @@ func Start(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, 
 	return a
 }
 
-// Over waits until all goroutines rest and reports whether the acquisition has ended.
+// Over waits until all goroutines are blocked, and reports whether the acquisition has ended.
 func (a *Attempt) Over() bool {
 	synctest.Wait()
 	select {
@@ -67,7 +68,7 @@ func (a *Attempt) Over() bool {
 	}
 }
 
-// Waits waits until all goroutines rest and requires that the acquisition still waits.
+// Waits waits until all goroutines are blocked, and requires that the acquisition is still waiting.
 func (a *Attempt) Waits(t testing.TB) {
 	t.Helper()
 	if a.Over() {
@@ -84,7 +85,7 @@ func (a *Attempt) Granted(t testing.TB, d time.Duration) *zkrecipes.Hold {
 	return a.Hold
 }
 
-// Failed requires a failure within d and returns the error.
+// Failed requires a failure within d, and returns the error.
 func (a *Attempt) Failed(t testing.TB, d time.Duration) error {
 	t.Helper()
 	a.end(t, d)

@@ -1,4 +1,5 @@
-// Package bubble has what the tests of several packages need in a testing/synctest bubble. It also serves examples.
+// Package bubble contains what the tests of several packages share inside testing/synctest bubbles. Examples use it as
+// well.
 package bubble
 
 import (
@@ -13,11 +14,11 @@ import (
 // Timeout is the session timeout unless an option says otherwise.
 const Timeout = 10 * time.Second
 
-// Silent keeps the log of a client out of the output of the tests.
+// Silent keeps the client's log out of test output.
 var Silent = conn.WithLogger(slog.New(slog.DiscardHandler))
 
-// Dial connects a client to srv in memory and closes it at the end of the test. The label is its identity, and selects
-// it for faults.
+// Dial connects a client to srv in memory, and closes it at the end of the test. The label is the client's identity,
+// and selects the client for faults.
 func Dial(t testing.TB, srv *zktest.Server, label string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	return DialAt(t, srv, label, "", opts...)
@@ -26,11 +27,12 @@ func Dial(t testing.TB, srv *zktest.Server, label string, opts ...conn.Option) *
 // DialAt is Dial with a chroot.
 func DialAt(t testing.TB, srv *zktest.Server, label, chroot string, opts ...conn.Option) *conn.Client {
 	t.Helper()
-	opts = append([]conn.Option{conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(Timeout), Silent}, opts...)
+	opts = append([]conn.Option{conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label),
+		conn.WithSessionTimeout(Timeout), Silent}, opts...)
 	c, err := conn.Dial(t.Context(), srv.Addr()+chroot, opts...)
 	if err != nil {
 		t.Fatalf("dial %s: %v", label, err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // never fails
+	t.Cleanup(func() { _ = c.Close() }) // it never fails
 	return c
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Buffer can be read while it is being written.
+// Buffer can be read while it is written to.
 type Buffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -18,7 +18,7 @@ func (b *Buffer) Write(text []byte) (int, error) {
 	return b.buffer.Write(text)
 }
 
-// String returns what was written.
+// String returns what has been written.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ func Connect(ctx context.Context) (client *conn.Client, done func()) {
 		panic(err)
 	}
 	return client, func() {
-		_ = client.Close() // never fails
+		_ = client.Close() // it never fails
 		server.Close()
 	}
 }

@@ -2,17 +2,17 @@ package bubble
 
 import "runtime"
 
-// Heap returns how many bytes the live objects of the process take.
+// Heap returns the size of the live objects of the process, in bytes.
 func Heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // objects with finalizers are freed by the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// Goroutines counts with the world stopped, which is what a profile that does not fit is good for. Without, NumGoroutine
-// counts dozens too many while the runtime moves ended goroutines from one of its lists to another.
+// Goroutines counts the goroutines with the world stopped, by requesting a profile that does not fit. NumGoroutine does
+// not stop the world, and counts dozens too many while the runtime moves dead goroutines between its lists.
 func Goroutines() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	return n

@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// Hostile is a server that gives a session of 10 s to each client, and then answers each frame as the test says.
+// Hostile is a server that grants a session of 10 s to each client, and then answers each frame as the test chooses.
 type Hostile struct {
-	// Answer returns what the server sends at the n-th frame after that of the connection, counted from 0, which has the xid. Nil is
-	// nothing. After an empty answer the server hangs up.
+	// Answer returns what the server sends in answer to the n-th frame after the handshake of a connection, counted
+	// from 0, whose xid is given. If it is nil, the server sends nothing; if it is empty, the server closes the
+	// connection.
 	Answer func(n int, xid uint32) []byte
 
 	mu    sync.Mutex
@@ -19,14 +20,14 @@ type Hostile struct {
 	taken int
 }
 
-// Seen returns all frames that clients have sent, without their length.
+// Seen returns all frames that clients have sent, without their length prefix.
 func (h *Hostile) Seen() [][]byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen
 }
 
-// Taken is how many bytes a client has read from one connection at most.
+// Taken returns how many bytes a client has read from one connection at most.
 func (h *Hostile) Taken() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,12 +82,12 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// Frame returns a body with its length in front.
+// Frame returns a body prefixed with its length.
 func Frame(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// Token returns the frame that answers a token of SASL with another one; nil is none.
+// Token returns the frame that answers a SASL token with another token, or with none if it is nil.
 func Token(xid uint32, token []byte) []byte {
 	body := binary.BigEndian.AppendUint32(nil, xid)
 	body = append(body, make([]byte, 12)...) // zxid, code
@@ -96,7 +97,7 @@ func Token(xid uint32, token []byte) []byte {
 	return Frame(append(binary.BigEndian.AppendUint32(body, uint32(len(token))), token...))
 }
 
-// Refusal returns the frame that answers a token of SASL with an error code.
+// Refusal returns the frame that answers a SASL token with an error code.
 func Refusal(xid uint32, code int32) []byte {
 	body := append(binary.BigEndian.AppendUint32(nil, xid), make([]byte, 8)...) // zxid
 	return Frame(append(binary.BigEndian.AppendUint32(body, uint32(code)), 0xff, 0xff, 0xff, 0xff))

@@ -11,13 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Line is how many bytes a second arrive at a client: 0 is all at once, less than 0 none any more. A new connection is fast.
+// Line is the rate at which bytes arrive at a client, per second: 0 means all at once, and a negative rate means that
+// none arrive any more. A new connection is fast.
 type Line struct{ rate atomic.Int64 }
 
 // Set sets the rate.
 func (l *Line) Set(bytesPerSecond int64) { l.rate.Store(bytesPerSecond) }
 
-// Dial returns the dial function of a client with the label.
+// Dial returns the dial function of a client with the given label.
 func (l *Line) Dial(srv *zktest.Server, label string) conn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		l.Set(0)

@@ -2,5 +2,5 @@
 
 package bubble
 
-// Race says that the race detector is on. It makes everything about ten times slower.
+// Race reports whether the race detector is on. It slows everything down about ten times.
 const Race = false

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
-// candidate is one zkr.
+// candidate is one zkr process.
 type candidate struct {
 	*exec.Cmd
 	link  Link
@@ -22,7 +22,7 @@ type candidate struct {
 	ended chan struct{} // closed when Wait has returned
 }
 
-// over reports whether zkr has ended.
+// over reports whether zkr has exited.
 func (c *candidate) over() bool {
 	select {
 	case <-c.ended:
@@ -32,7 +32,7 @@ func (c *candidate) over() bool {
 	}
 }
 
-// status waits for the end, and returns the exit status, or the signal that ended it with a minus.
+// status waits for zkr to exit, and returns its exit status, or minus the signal that killed it.
 func (c *candidate) status() int {
 	<-c.ended
 	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -41,16 +41,16 @@ func (c *candidate) status() int {
 	return c.ProcessState.ExitCode()
 }
 
-// event is an entry of zkr's log.
+// event is an entry in zkr's log.
 type event struct {
 	Time    time.Time
 	Event   string
 	Token   string  // of acquired
-	Seconds float64 // of late: how long zkr did not run
+	Seconds float64 // of late: how long zkr was not scheduled
 	Pid     int     // of foreign: the process that zkr may not signal
 }
 
-// events returns what zkr has logged up to now. What the connection logs is not an event.
+// events returns what zkr has logged so far, without the entries of the connection.
 func (c *candidate) events() (all []event) {
 	for line := range strings.Lines(c.log.String()) {
 		var e event
@@ -71,8 +71,8 @@ func (c *candidate) told(names ...string) (event, bool) {
 	return event{}, false
 }
 
-// tokens are the tokens that zkr has had. A zkr that divides shards continues after it has lost its lock, and may get
-// it again.
+// tokens returns the tokens that zkr has had. A zkr that divides shards keeps running after it loses its lock, and may
+// acquire it again.
 func (c *candidate) tokens() (all []int64) {
 	for _, e := range c.events() {
 		if token, err := strconv.ParseInt(e.Token, 10, 64); err == nil && e.Event == "acquired" {
@@ -82,7 +82,7 @@ func (c *candidate) tokens() (all []int64) {
 	return all
 }
 
-// token is the last one; 0 for none.
+// token returns the last token, or 0 for none.
 func (c *candidate) token() int64 {
 	all := append([]int64{0}, c.tokens()...)
 	return all[len(all)-1]

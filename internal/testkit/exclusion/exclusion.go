@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package exclusion tests that all that one zkr has started is gone before the next zkr starts its program. The tests run on
-// zktest and on a real server.
+// Package exclusion tests that everything one zkr has started is gone before the next zkr starts its program. The tests
+// run against zktest and against a real server.
 package exclusion
 
 import (
@@ -16,35 +16,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timeout is the session timeout. With a shorter one, or a longer grace, a lock would be lost now and then where tests share
-// two cores.
+// timeout is the session timeout. With a shorter one, or a longer grace, a lock would occasionally be lost where tests
+// share two cores.
 const timeout = 4 * time.Second
 
-// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard does not report being late,
+// guardedTimeout and guardedLead apply to a stage whose guard has to kill. The guard does not report that it was late,
 // so it gets more time between its kill and the end of the session.
 const (
 	guardedTimeout = 8 * time.Second
 	guardedLead    = time.Second
 )
 
-// lead is how long before the deadline zkr kills.
+// lead is how long before the deadline zkr kills its program.
 const lead = 200 * time.Millisecond
 
-// lost is the exit status of zkr when the lock was lost.
+// lost is zkr's exit status when the lock was lost.
 const lost = 79
 
-// Setting is where the tests run.
+// Setting is the environment that the tests run in.
 type Setting struct {
 	Link   func(t *testing.T) Link                    // for one zkr
-	Zkr    func(context.Context, ...string) *exec.Cmd // zkr with arguments
-	Rounds int                                        // how often each fault is tried, unless ZKRECIPES_TEST_ROUNDS says it
+	Zkr    func(context.Context, ...string) *exec.Cmd // runs zkr with arguments
+	Rounds int                                        // of each fault, unless ZKRECIPES_TEST_ROUNDS overrides it
 }
 
-// Link is the way of one zkr to the server.
+// Link is the connection of one zkr to the server.
 type Link struct {
 	Address   string
-	Partition func() // neither side hears the other one
-	Mute      func() // the server hears nothing of zkr
+	Partition func() // neither side hears the other
+	Mute      func() // the server hears nothing from zkr
 	Heal      func() // ends both
 }
 
@@ -52,8 +52,8 @@ type Link struct {
 type fault struct {
 	name, program string
 	hit           func(*testing.T, *candidate)
-	guarded       bool // zkr does not run afterwards, so that its guard has to kill
-	status        int  // with which zkr ends
+	guarded       bool // zkr does not run after the fault, so its guard has to kill
+	status        int  // zkr's exit status
 	processes     int  // of the program
 	user          *user
 }
@@ -61,7 +61,8 @@ type fault struct {
 func faults() []fault {
 	partition := func(_ *testing.T, c *candidate) { c.link.Partition() }
 	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
-	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
+	// Here and below, a failed signal is ignored: the candidate may have lost the lock, and exited.
+	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() }
 	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
 	guardKilled := func(t *testing.T, c *candidate) {
 		t.Helper()
@@ -85,32 +86,37 @@ func faults() []fault {
 		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2, nil},
 		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2, nil},
 		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2, nil},
-		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false, 128 + int(syscall.SIGKILL), 2, nil},
+		{"zkr is stopped and its guard is killed, the program has a daemon", "daemon", guardKilled, false,
+			128 + int(syscall.SIGKILL), 2, nil},
 		{"program ignores TERM", "deaf", partition, false, lost, 1, nil},
 		{"program forks", "forks", partition, false, lost, 2, nil},
 		{"program has a daemon", "daemon", partition, false, lost, 2, nil},
 		{"zkr is root, a process becomes another user", "", partition, false, lost, 2, &user{zkr: 0, process: nobody}},
 		{"zkr is a user, a process wants to be root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0}},
-		{"zkr is a user and is killed, a process wants to be root", "", killed, true, -int(syscall.SIGKILL), 2, &user{zkr: nobody, process: 0}},
-		{"zkr is a user, a process becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, escapes: true}},
-		{"zkr is a user, a process in the control group becomes root", "", partition, false, lost, 2, &user{zkr: nobody, process: 0, setuid: true, cgroup: true}},
+		{"zkr is a user and is killed, a process wants to be root", "", killed, true, -int(syscall.SIGKILL), 2,
+			&user{zkr: nobody, process: 0}},
+		{"zkr is a user, a process becomes root", "", partition, false, lost, 2,
+			&user{zkr: nobody, process: 0, setuid: true, escapes: true}},
+		{"zkr is a user, a process in the control group becomes root", "", partition, false, lost, 2,
+			&user{zkr: nobody, process: 0, setuid: true, cgroup: true}},
 		{
-			"zkr is a user and is killed, a process in the control group becomes root", "", killed, true, -int(syscall.SIGKILL), 2,
+			"zkr is a user and is killed, a process in the control group becomes root", "", killed, true,
+			-int(syscall.SIGKILL), 2,
 			&user{zkr: nobody, process: 0, setuid: true, cgroup: true},
 		},
 	}
 }
 
-// forShards are the faults that hit a zkr that divides shards, too.
+// forShards are the faults that also hit a zkr that divides shards.
 var forShards = []string{"zkr is killed, the program has a daemon", "program has a daemon"}
 
 // Ticks returns the tickTimes of the servers that Run needs.
 func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
 
-// tickOf is so short that sessions end hardly later than they may.
+// tickOf returns a tick so short that sessions end hardly later than they may.
 func tickOf(sessions time.Duration) time.Duration { return sessions / 20 }
 
-// Run runs the tests. It calls open for each of them, with the tickTime of the server.
+// Run runs the tests. For each of them it calls open with the tickTime of the server.
 func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -130,7 +136,7 @@ func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	})
 }
 
-// test lets the fault hit one holder after the other. The program of each must be gone before the next one starts.
+// test hits one holder after another with the fault. The program of each must be gone before the next one starts.
 func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Setting, shards bool) {
 	t.Helper()
 	at := "/exclusion/" + strings.NewReplacer(" ", "-", ",", "").Replace(f.name)
@@ -170,7 +176,8 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	gaps, left, overloaded := s.apart(t)
 	slices.Sort(gaps)
 	overlaps := slices.IndexFunc(append(gaps, time.Hour), func(gap time.Duration) bool { return gap > 0 })
-	t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
-		"%d of them killed after the next had started; %d lost the lock without a fault",
+	t.Logf(
+		"%d rounds: from the last sign of a holder to the first of the next %v to %v; the last sign %v before the deadline; too busy: %d of %d zkr did not run in time, "+
+			"%d of them killed after the next had started; %d lost the lock without a fault",
 		s.Rounds, gaps[0], gaps[len(gaps)-1], left, overloaded, len(s.all), overlaps, s.disturbed)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frozen holds zkr and its guard past the deadline, as a debugger does, but not the program. That is what a machine
-// looks like when it resumes after a pause, and runs the program first. The fence rejects the program once the next
-// one has shown its token, and it is killed when zkr or the guard resumes.
+// frozen holds zkr and its guard, but not the program, past the deadline, as a debugger does. A machine that resumes
+// after a pause and happens to schedule the program first looks the same. The fence rejects the program once the next
+// one has presented its token, and the program is killed when zkr or the guard resumes.
 func frozen(t *testing.T, setting Setting) {
 	t.Helper()
 	r := newResource(t)
@@ -32,7 +32,7 @@ func frozen(t *testing.T, setting Setting) {
 			goOn = trace(t, guard)
 		}
 		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
-		ran := false // else zkr was just about to lose the lock by itself, and had killed its program
+		ran := false // otherwise zkr was just about to lose the lock by itself, and had killed its program
 		if s.succession(t, next) {
 			eventually(t, "the fence refuses the old program", func() bool {
 				old := s.life(t, holder)
@@ -60,10 +60,11 @@ func frozen(t *testing.T, setting Setting) {
 	s.stop(t)
 	require.Less(t, longest, time.Second, "the old program is killed at once")
 	require.True(t, slices.IsSorted(r.admitted()), "no program was admitted after the next one")
-	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds, longest, s.disturbed)
+	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds,
+		longest, s.disturbed)
 }
 
-// guardOf is the process between zkr and its program. If zkr has just lost the lock by itself, there may be none.
+// guardOf returns the process between zkr and its program. If zkr has just lost the lock by itself, there may be none.
 func guardOf(t *testing.T, zkr int) (pid int, ok bool) {
 	t.Helper()
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", zkr))

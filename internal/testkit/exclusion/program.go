@@ -18,13 +18,13 @@ import (
 	"unsafe"
 )
 
-// asProgram as the first argument makes a test binary the program that zkr runs.
+// asProgram as the first argument turns a test binary into the program that zkr runs.
 const asProgram = "__shows-signs-of-life"
 
-// Main is the program that zkr runs in the tests, if the test binary was started as that: then it does not return. A test
-// binary calls it before anything else.
+// Main runs the program that zkr runs in the tests, and does not return, if the test binary was started for that. A
+// test binary calls it before anything else.
 //
-// The program shows a sign of life every 5 ms, in a file that it shares with all others. Its kinds:
+// The program shows a sign of life every 5 ms, in a file that all programs share. Its kinds:
 //
 //	plain   shows signs of life
 //	deaf    the same, and ignores SIGTERM
@@ -56,8 +56,8 @@ func Main() {
 		}
 	case "becoming":
 		signal.Ignore(syscall.SIGTERM)
-		uid, _ := strconv.Atoi(os.Args[4]) // the test has made it of a number
-		_ = syscall.Setuid(uid)            // under no_new_privs it may not
+		uid, _ := strconv.Atoi(os.Args[4]) // the test formatted it from a number
+		_ = syscall.Setuid(uid)            // fails under no_new_privs
 	case "root?":
 		if syscall.Setuid(0) != nil {
 			os.Exit(1)
@@ -70,7 +70,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// another starts this program again. It must outlive its parent.
+// another starts this program again, as a process that must outlive its parent.
 func another(session bool, args ...string) {
 	cmd := exec.Command(os.Args[0], append([]string{asProgram}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
@@ -79,7 +79,7 @@ func another(session bool, args ...string) {
 	}
 }
 
-// admitted asks the fence at an address.
+// admitted returns a function that asks the fence at an address.
 func admitted(address string) func() string {
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -93,7 +93,7 @@ func admitted(address string) func() string {
 	}
 }
 
-// proven is the deadline of the lock on the boot clock, "lost", or "torn" for a record that is not whole.
+// proven returns the deadline of the lock on the boot clock, "lost", or "torn" for an incomplete record.
 func proven() string {
 	var state struct {
 		Until int64 `json:"valid_until_boot_ns"`
@@ -109,7 +109,7 @@ func proven() string {
 	return strconv.FormatInt(state.Until, 10)
 }
 
-// beat shows signs of life until the process is killed, or for a minute: a test that fails leaves nothing behind.
+// beat shows signs of life until the process is killed, or for a minute, so that a failed test leaves nothing behind.
 func beat(file string, word func() string) {
 	out, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -123,11 +123,12 @@ func beat(file string, word func() string) {
 	}
 }
 
-// bootClock is the clock of ZKR_STATE, which all processes share.
+// bootClock returns the time on the clock of ZKR_STATE, which all processes share.
 func bootClock() time.Duration {
 	const boottime = 7
 	var now syscall.Timespec
-	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime, uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
+	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime,
+		uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
 		panic(failed)
 	}
 	return time.Duration(now.Nano())

@@ -19,11 +19,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 )
 
-// resource is guarded by a fence. Each line of a client is its token, and a use of the resource.
+// resource is guarded by a fence. Each line from a client is its token, and one use of the resource.
 type resource struct {
 	address string
 	gate    *fence.Gate
-	mu      sync.Mutex // Admit and the use are one step
+	mu      sync.Mutex // Admit and the use are one atomic step
 	uses    []int64    // the tokens
 }
 
@@ -56,7 +56,7 @@ func (r *resource) serve(ctx context.Context, c net.Conn) {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	for lines := bufio.NewScanner(c); lines.Scan(); {
 		token, _ := strconv.ParseInt(lines.Text(), 10, 64)
-		_, _ = fmt.Fprintln(c, r.use(ctx, token)) // the client may have ended
+		_, _ = fmt.Fprintln(c, r.use(ctx, token)) // the client may have exited
 	}
 }
 

@@ -19,12 +19,12 @@ type signs struct {
 	of     map[int64]*life
 }
 
-// life is what the programs of one holder have shown.
+// life is the evidence that the programs of one holder have left.
 type life struct {
 	first, last time.Duration // on the boot clock
 	processes   map[int]bool
-	left        time.Duration // the least time from a sign to the deadline that the program could read then
-	refused     int           // signs that the fence has refused
+	left        time.Duration // the least time from a sign to the deadline that the program could read at that moment
+	refused     int           // signs that the fence refused
 }
 
 // known reports whether a program could read its deadline.
@@ -37,7 +37,7 @@ func (s *signs) known() bool {
 	return false
 }
 
-// read reads what is new.
+// read reads what is new in the file.
 func (s *signs) read() error {
 	f, err := os.Open(s.file)
 	if os.IsNotExist(err) {

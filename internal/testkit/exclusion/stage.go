@@ -17,21 +17,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stage is a lock that one zkr after the other holds, each until a fault hits it.
+// stage is a lock that one zkr after another holds, each until a fault hits it.
 type stage struct {
 	Setting
 	path      string
 	program   []string
 	processes int           // of a program
-	shards    bool          // zkr shard runs the program, for the only shard that there is
+	shards    bool          // zkr shard runs the program, for the only shard
 	guarded   bool          // zkr does not run, so that its guard has to kill
 	timeout   time.Duration // of the sessions
 	lead      time.Duration // how long before the deadline zkr kills
 	signs     *signs
-	cast      *cast        // nil without another user
-	queue     []*candidate // that run, in their order
+	cast      *cast        // nil unless another user is involved
+	queue     []*candidate // the running candidates, in order
 	all       []*candidate
-	disturbed int // how often a zkr has lost the lock by itself: where a process is not run, no lock can be kept
+	disturbed int // how often a zkr has lost the lock by itself: a process that is not scheduled cannot keep a lock
 }
 
 func newStage(t *testing.T, setting Setting, path string, processes int, kind string, args ...string) *stage {
@@ -43,12 +43,13 @@ func newStage(t *testing.T, setting Setting, path string, processes int, kind st
 	}
 	file := filepath.Join(t.TempDir(), "signs")
 	return &stage{
-		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead, signs: &signs{file: file, of: map[int64]*life{}},
+		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead,
+		signs:   &signs{file: file, of: map[int64]*life{}},
 		program: append([]string{os.Args[0], asProgram, kind, file}, args...),
 	}
 }
 
-// start starts a candidate. It is killed if it outlives the test.
+// start starts a candidate, and kills it if it outlives the test.
 func (s *stage) start(t *testing.T) *candidate {
 	t.Helper()
 	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
@@ -58,20 +59,22 @@ func (s *stage) start(t *testing.T) *candidate {
 		verb = []string{"shard", "--count=1", "--settle=0"}
 	}
 	c.Cmd = s.Zkr(ctx, slices.Concat(verb, []string{
-		"-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
-		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()), "--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
+		"-v", "--log=json", "--connect-timeout", patience().String(), "--stop-timeout=50ms", "--grace=200ms",
+		"--kill-lead", s.lead.String(),
+		"--session-timeout", s.timeout.String(), "--cgroup=" + strconv.FormatBool(s.cgroup()),
+		"--allow-setuid=" + strconv.FormatBool(s.cast != nil && s.cast.setuid), s.path, "--",
 	}, s.program)...)
 	if s.cast != nil {
 		s.cast.prepare(c.Cmd)
 	}
 	c.Env = append(c.Environ(), "ZKR_SERVERS="+c.link.Address)
 	c.Stderr = &c.log
-	c.WaitDelay = 5 * time.Second // a frozen one ends late as well
+	c.WaitDelay = 5 * time.Second // a frozen one exits late as well
 	require.NoError(t, c.Start())
 	s.all = append(s.all, c)
 	go func() {
 		defer close(c.ended)
-		_ = c.Wait() // status shows it
+		_ = c.Wait() // the caller asks for the status
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -83,7 +86,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	return c
 }
 
-// cgroup reports whether the next zkr is given a control group. Without other users, each second one is.
+// cgroup reports whether the next zkr gets a control group. Unless other users are involved, every second one does.
 func (s *stage) cgroup() bool {
 	if s.cast != nil {
 		return s.cast.cgroup
@@ -91,15 +94,15 @@ func (s *stage) cgroup() bool {
 	return len(s.all)%2 == 1
 }
 
-// life is what the program of a candidate has shown up to now; nil for nothing.
+// life returns what the program of a candidate has shown so far, or nil.
 func (s *stage) life(t *testing.T, c *candidate) *life {
 	t.Helper()
 	require.NoError(t, s.signs.read())
 	return s.signs.of[c.token()]
 }
 
-// settle waits until all processes of a holder live, and a candidate is in the queue behind it. Candidates that have
-// lost the lock without a fault are replaced.
+// settle waits until all processes of a holder live and a candidate is queued behind it. It replaces candidates that
+// have lost the lock without a fault.
 func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	t.Helper()
 	eventually(t, "a holder runs its program, and a candidate waits", func() bool {
@@ -113,7 +116,7 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 		require.LessOrEqual(t, s.disturbed, 10+s.Rounds, "the machine is too busy for this test")
 		for _, c := range s.queue {
 			if _, stands := c.told("waiting", "acquired"); !stands && (!s.shards || c == s.queue[0]) {
-				return false // a member without a shard says nothing
+				return false // a member without a shard logs nothing
 			}
 		}
 		if len(s.queue) < 2 {
@@ -126,8 +129,8 @@ func (s *stage) settle(t *testing.T) (holder, next *candidate) {
 	return s.queue[0], s.queue[1]
 }
 
-// failed reports whether a candidate has lost the lock without a fault. Then it has ended. A zkr that divides shards
-// would continue, and is killed.
+// failed reports whether a candidate has lost the lock without a fault, and has therefore exited. A zkr that divides
+// shards would keep running, and is killed.
 func (s *stage) failed(t *testing.T, c *candidate) bool {
 	t.Helper()
 	if s.shards && !c.over() {
@@ -145,23 +148,23 @@ func (s *stage) failed(t *testing.T, c *candidate) bool {
 	return true
 }
 
-// succession waits until the program of the next candidate shows signs of life. It returns false if the candidate has lost the
-// lock before.
+// succession waits until the program of the next candidate shows signs of life. It returns false if the candidate lost
+// the lock before that.
 func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
 	t.Helper()
 	eventually(t, "the next program runs", func() bool {
-		over := next.over() // it shows nothing more afterwards
+		over := next.over() // once it is over, it shows nothing more
 		succeeded = s.life(t, next) != nil
 		return succeeded || over
 	})
 	return succeeded
 }
 
-// apart compares each holder with the next. It returns the times from the last sign of the one to the first of the
-// other. left is the least time from a sign to the deadline that its program could read. overloaded counts the
-// holders whose zkr did not run in time, as zkr reports. A process that is not scheduled cannot kill: only if zkr did
-// not run from when it had to kill, until it was too late, may the two overlap. The guard of a zkr that was stopped
-// has no such excuse.
+// apart compares each holder with the next. It returns the times from the last sign of the one to the first sign of the
+// other. left is the least time from a sign to the deadline that its program could read. overloaded counts the holders
+// whose zkr was not scheduled in time, as zkr reports. A process that is not scheduled cannot kill: the two may overlap
+// only if zkr did not run from when it had to kill until it was too late. The guard of a zkr that was stopped has no
+// such excuse.
 func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, overloaded int) {
 	t.Helper()
 	left = time.Hour
@@ -198,22 +201,23 @@ func (s *stage) apart(t *testing.T) (gaps []time.Duration, left time.Duration, o
 	return gaps, left, overloaded
 }
 
-// logOf is the log of the holder with a token.
+// logOf returns the log of the holder with a token.
 func (s *stage) logOf(token int64) string {
 	i := slices.IndexFunc(s.all, func(c *candidate) bool { return slices.Contains(c.tokens(), token) })
 	return s.all[i].log.String()
 }
 
-// stop ends all candidates, the waiting ones first.
+// stop ends all candidates, those that wait first.
 func (s *stage) stop(t *testing.T) {
 	t.Helper()
 	for _, c := range slices.Backward(s.queue) {
-		_ = c.Process.Signal(syscall.SIGTERM) // it may have lost the lock, and ended
+		_ = c.Process.Signal(syscall.SIGTERM) // it may have lost the lock, and exited
 		s.end(t, c)
 	}
 }
 
-// patience is how long anything may take on a busy machine. ZKRECIPES_TEST_PATIENCE sets it for a longer measurement.
+// patience is how long anything may take on a busy machine. ZKRECIPES_TEST_PATIENCE overrides it for a longer
+// measurement.
 var patience = sync.OnceValue(func() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("ZKRECIPES_TEST_PATIENCE")); err == nil {
 		return d
@@ -221,7 +225,7 @@ var patience = sync.OnceValue(func() time.Duration {
 	return 30 * time.Second
 })
 
-// eventually waits until a condition holds.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	next := time.NewTicker(20 * time.Millisecond)

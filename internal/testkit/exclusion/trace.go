@@ -17,12 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace holds all threads of a process as a debugger does, until goOn is called: no signal but SIGKILL resumes it.
+// trace stops all threads of a process, as a debugger does, until goOn is called. No signal but SIGKILL resumes it.
 func trace(t *testing.T, pid int) (goOn func()) {
 	t.Helper()
 	held, release, released := make(chan error, 1), make(chan struct{}), make(chan error, 1)
-	go func() { // ends with goOn
-		runtime.LockOSThread() // only the thread that seizes may let go; it ends with this function, and what it still holds resumes
+	go func() { // until goOn is called
+		// Only the thread that seizes may detach. When it exits with this function, whatever it still holds resumes.
+		runtime.LockOSThread()
 		threads := tracees{}
 		held <- threads.hold(pid)
 		<-release
@@ -35,27 +36,27 @@ func trace(t *testing.T, pid int) (goOn func()) {
 		}
 	})
 	t.Cleanup(goOn)
-	if err := <-held; !errors.Is(err, os.ErrProcessDone) { // a guard ends if zkr loses the lock by itself
+	if err := <-held; !errors.Is(err, os.ErrProcessDone) { // a guard exits if zkr loses the lock by itself
 		require.NoError(t, err, "hold process %d", pid)
 	}
 	return goOn
 }
 
-// tracees are threads that are held, each with the signal that it was about to take; 0 for none.
+// tracees are the threads held, each with the signal that it was about to receive, or 0 for none.
 type tracees map[int]syscall.Signal
 
-// What ptrace(2) has, and package syscall has not.
+// Constants of ptrace(2) that package syscall lacks.
 const (
 	ptraceSeize     = 0x4206
 	ptraceInterrupt = 0x4207
 	ptraceEventStop = 128
 )
 
-// hold holds each thread of a process. It stops them without a signal, so SIGCONT does not undo it: the timer of a
-// guard sends that. Only a running thread can start another, so all are held when a list shows no new one.
+// hold stops each thread of a process, without a signal, so that SIGCONT, which a guard's timer sends, does not undo
+// it. Only a running thread can start another, so all are held when a listing shows no new one.
 func (threads tracees) hold(pid int) error {
 	deadline := time.Now().Add(patience())
-	if err := threads.seize(pid, pid, deadline); err != nil { // before the others: it would end after them
+	if err := threads.seize(pid, pid, deadline); err != nil { // first, because it would end after the others
 		return err
 	}
 	for more := true; more; {
@@ -84,7 +85,7 @@ func (threads tracees) hold(pid int) error {
 	return nil
 }
 
-// seize holds one thread, unless it ends.
+// seize stops one thread, unless it exits.
 func (threads tracees) seize(pid, tid int, deadline time.Time) error {
 	err := ptrace(ptraceSeize, tid, 0)
 	if err == nil {
@@ -108,15 +109,15 @@ func (threads tracees) seize(pid, tid int, deadline time.Time) error {
 	return fmt.Errorf("thread %d: %w", tid, err)
 }
 
-// letGo resumes the threads. The parent of a killed process learns of its end only when the tracer has waited for
-// each thread. The first thread ends after all others, so it comes last.
+// letGo resumes the threads. The parent of a killed process learns of its end only when the tracer has waited for each
+// thread. The first thread ends after all others, so it comes last.
 func (threads tracees) letGo(pid int) (err error) {
 	deadline := time.Now().Add(patience())
 	letGo := func(tid int) {
 		if ptrace(syscall.PTRACE_DETACH, tid, uintptr(threads[tid])) == nil {
 			return
 		}
-		if _, failed := await(tid, deadline); !errors.Is(failed, syscall.ECHILD) { // ECHILD: its end has been seen
+		if _, failed := await(tid, deadline); !errors.Is(failed, syscall.ECHILD) { // ECHILD: its end was already seen
 			err = errors.Join(err, failed)
 		}
 	}
@@ -131,7 +132,7 @@ func (threads tracees) letGo(pid int) (err error) {
 	return err
 }
 
-// await waits until a thread has stopped or ended, but not beyond the deadline.
+// await waits until a thread has stopped or exited, but not beyond the deadline.
 func await(tid int, deadline time.Time) (status syscall.WaitStatus, err error) {
 	for time.Now().Before(deadline) {
 		got, err := syscall.Wait4(tid, &status, syscall.WALL|syscall.WNOHANG, nil)
@@ -143,7 +144,7 @@ func await(tid int, deadline time.Time) (status syscall.WaitStatus, err error) {
 	return 0, fmt.Errorf("it has neither stopped nor ended after %v", patience())
 }
 
-// ended reports whether the thread no longer exists, except for what its parent has still to read.
+// ended reports whether the thread no longer exists, except for what its parent has yet to read.
 func ended(pid, tid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

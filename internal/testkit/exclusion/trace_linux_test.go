@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asTracee in the environment makes this test binary a process that starts threads without end, and writes lines.
+// asTracee in the environment turns this test binary into a process that keeps starting threads and writing lines.
 const asTracee = "ZKRECIPES_TRACEE"
 
 func init() {
 	for os.Getenv(asTracee) != "" {
 		started := make(chan struct{})
 		go func() {
-			runtime.LockOSThread() // so the thread ends with this function
+			runtime.LockOSThread() // so that the thread exits with this function
 			close(started)
 		}()
 		<-started
@@ -33,7 +33,8 @@ func init() {
 	}
 }
 
-// TestTrace holds each thread of a process that starts others all the time, under a storm of SIGCONT. Its parent learns of its end.
+// TestTrace holds each thread of a process that keeps starting others, under a storm of SIGCONT. Its parent learns of
+// its end.
 func TestTrace(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), "sh", "-c", `"$0" & echo $!; wait $!; echo status $?`, os.Args[0])
 	parent.Env = append(os.Environ(), asTracee+"=1")
@@ -41,7 +42,7 @@ func TestTrace(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, parent.Start())
 	lines := bufio.NewScanner(out)
-	word := func() string { // the next line that is not of the tracee
+	word := func() string { // the next line not written by the tracee
 		for lines.Scan() {
 			if lines.Text() != "" {
 				return lines.Text()
@@ -64,7 +65,7 @@ func TestTrace(t *testing.T) {
 	}
 	for range 10 {
 		calm, storm := make(chan struct{}), make(chan struct{})
-		go func() { // ends with calm
+		go func() { // until calm is closed
 			defer close(storm)
 			for syscall.Kill(pid, syscall.SIGCONT) == nil {
 				select {

@@ -17,26 +17,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testkit/need"
 )
 
-// nobody is the user that zkr or a process of the program is in the rows of another user.
+// nobody is the user that zkr, or a process of the program, runs as in the tests with another user.
 const nobody = 65534
 
-// user says which user zkr is, and which user a process of the program becomes.
+// user is the user that zkr runs as, and the user that a process of the program becomes.
 type user struct {
 	zkr, process int
 	setuid       bool // with --allow-setuid
-	cgroup       bool // with --cgroup, in a group that zkr may write
-	escapes      bool // the process lives on, as the guide says
+	cgroup       bool // with --cgroup, in a group that zkr may write to
+	escapes      bool // the process survives, as the guide warns
 }
 
-// cast is where the programs of such a row are.
+// cast is what the programs of such a test need.
 type cast struct {
 	user
 	zkr   string   // a copy that the user may execute
 	group *os.File // where zkr starts; may be nil
 }
 
-// recast lets the stage run zkr as a user, with a program that has a process which becomes another one. It skips the test, with
-// the reason, where the system does not let it.
+// recast makes the stage run zkr as a user, with a program one process of which becomes another user. Where the system
+// does not allow that, it skips the test and gives the reason.
 func (s *stage) recast(t *testing.T, u user) {
 	t.Helper()
 	need.Root(t)
@@ -61,7 +61,8 @@ func (s *stage) recast(t *testing.T, u user) {
 	s.program = []string{plain, asProgram, "becomes", s.signs.file, strconv.Itoa(u.process), root}
 }
 
-// install copies a file. Another process writes it: a copy that this one writes is busy while any child of it starts.
+// install copies a file. Another process writes it, because a copy that this process writes is busy while any of its
+// children starts.
 func install(t *testing.T, from, to, mode string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "install", "-m", mode, from, to).CombinedOutput()
@@ -69,10 +70,11 @@ func install(t *testing.T, from, to, mode string) string {
 	return to
 }
 
-// as lets a command run as a user.
+// as makes a command run as a user.
 func as(uid int, cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}} //nolint:gosec // it is 0 or nobody
+	//nolint:gosec // uid is 0 or nobody
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	return cmd
 }
 
@@ -85,24 +87,25 @@ func (c *cast) prepare(zkr *exec.Cmd) {
 	}
 }
 
-// mayKill reports whether this process may signal those of other users.
+// mayKill reports whether this process may signal processes of other users.
 func mayKill() bool {
 	const capKill = 5
 	text, _ := os.ReadFile("/proc/self/status")
 	_, after, _ := strings.Cut(string(text), "\nCapEff:\t")
 	effective, _, _ := strings.Cut(after, "\n")
-	set, _ := strconv.ParseUint(effective, 16, 64) // 0 may nothing
+	set, _ := strconv.ParseUint(effective, 16, 64) // on failure 0: no capability
 	return set&(1<<capKill) != 0
 }
 
-// openGroup makes a control group of version 2 that another user may write.
+// openGroup creates a control group of version 2 that another user may write to.
 func openGroup(t *testing.T) *os.File {
 	t.Helper()
 	for _, mounted := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		name, err := os.MkdirTemp(mounted, "exclusion-") //nolint:usetesting // only a directory of that file system is a group
+		//nolint:usetesting // only a directory of that file system is a group
+		name, err := os.MkdirTemp(mounted, "exclusion-")
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}
@@ -127,7 +130,8 @@ func openGroup(t *testing.T) *os.File {
 	return nil
 }
 
-// escape waits until a process of a holder has lived beside the program of the next one, where the guide says so.
+// escape waits until a process of a holder has run concurrently with the program of the next one, where the guide warns
+// of it.
 func (s *stage) escape(t *testing.T, holder, next *candidate) {
 	t.Helper()
 	if s.cast != nil && s.cast.escapes {
@@ -135,11 +139,11 @@ func (s *stage) escape(t *testing.T, holder, next *candidate) {
 	}
 }
 
-// end waits for the end of zkr. The test kills what zkr cannot kill, as soon as zkr has reported it.
+// end waits for zkr to exit. The test kills what zkr cannot kill, as soon as zkr has reported it.
 func (s *stage) end(t *testing.T, c *candidate) int {
 	t.Helper()
 	if s.shards {
-		_ = c.Process.Signal(syscall.SIGTERM) // a lock that is lost does not end it
+		_ = c.Process.Signal(syscall.SIGTERM) // a lost lock does not end it
 	}
 	if s.cast != nil && s.cast.escapes {
 		foreign := event{}

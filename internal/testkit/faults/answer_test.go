@@ -20,8 +20,8 @@ const (
 	marshalling    zktest.Code = -5
 )
 
-// TestF33F35_CreateRefused: the server refuses every create. The client asks once, the error names the path, and no
-// node is left.
+// TestF33F35_CreateRefused: the server refuses every create. The client sends it once, the error names the path, and no
+// node is left behind.
 func TestF33F35_CreateRefused(t *testing.T) {
 	for name, refusal := range map[string]struct {
 		code zktest.Code
@@ -48,7 +48,7 @@ func TestF33F35_CreateRefused(t *testing.T) {
 	}
 }
 
-// TestF33_ListRefused: the server makes the contender and refuses the list. The contender is removed.
+// TestF33_ListRefused: the server creates the contender and refuses the list. The contender is removed.
 func TestF33_ListRefused(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -60,8 +60,8 @@ func TestF33_ListRefused(t *testing.T) {
 	})
 }
 
-// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits, which will read the
-// list.
+// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client that is about to read the list
+// waits.
 func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	each(t, func(w *world) {
 		first, b := w.rivals("b"), w.rivals("b")
@@ -76,8 +76,8 @@ func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestF33_DeleteRefused: the hold is over, the caller learns why its contender stays, and the removal continues until
-// it is allowed again.
+// TestF33_DeleteRefused: the hold is over, the caller learns why its contender is still there, and removal is retried
+// until it is permitted again.
 func TestF33_DeleteRefused(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -103,7 +103,8 @@ func TestF33_DeleteRefused(t *testing.T) {
 	})
 }
 
-// TestF33_OnlyCreateAllowed: an acquisition fails at once with the refusal, and its contender goes when that is allowed.
+// TestF33_OnlyCreateAllowed: an acquisition fails at once with the refusal, and its contender is removed once that is
+// permitted.
 func TestF33_OnlyCreateAllowed(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -125,7 +126,7 @@ func TestF33_OnlyCreateAllowed(t *testing.T) {
 	})
 }
 
-// TestF36_PayloadTooLarge: the client refuses the request before it sends anything.
+// TestF36_PayloadTooLarge: the client rejects the request before it sends anything.
 func TestF36_PayloadTooLarge(t *testing.T) {
 	each(t, func(w *world) {
 		h, err := w.open(w.client("a"), bytes.Repeat([]byte{'x'}, 2<<20))
@@ -141,7 +142,7 @@ func TestF36_PayloadTooLarge(t *testing.T) {
 }
 
 // TestF40_TransientAnswers: after an answer that leaves the outcome open, the client searches for the node. After an
-// answer that says "not executed", it asks again.
+// answer that means "not executed", it retries.
 func TestF40_TransientAnswers(t *testing.T) {
 	for name, code := range map[string]zktest.Code{"throttled": throttled, "timed out": requestTimeout} {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestF40_TransientAnswers(t *testing.T) {
 	}
 }
 
-// TestF40_MarshallingError: the server fails before or after it created the contender. The caller gets an error, and no
-// node is left.
+// TestF40_MarshallingError: the server fails before or after it creates the contender. The caller gets an error, and no
+// node is left behind.
 func TestF40_MarshallingError(t *testing.T) {
 	for name, times := range map[string]int{"once": 1, "always": -1} {
 		t.Run(name, func(t *testing.T) {

@@ -12,15 +12,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Servers that differ from ZooKeeper; docs/compatibility.md says which. Under each deviation every recipe works as on
-// ZooKeeper, or refuses with an error that says why. None grants what it should not.
+// Servers that deviate from ZooKeeper are described in docs/compatibility.md. Under each deviation every recipe works
+// as it does with ZooKeeper, or refuses with an error that explains why. None grants what it must not.
 func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
-	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"} // which take their leases in a transaction
+	// These acquire their leases in a transaction.
+	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3", "semaphore-kazoo"}
 	all := func(string) bool { return true }
 	for _, d := range []struct {
 		name       string
 		deviations []zktest.Deviation
-		refuse     func(recipe string) bool // nil: none does
+		refuse     func(recipe string) bool // nil if none does
 		refusal    error
 		forgets    bool // sessions do not outlive their connection
 	}{
@@ -30,7 +31,8 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
 			deviations: []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption},
 		},
-		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all, refusal: zkrecipes.ErrUnsupportedServer},
+		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all,
+			refusal: zkrecipes.ErrUnsupportedServer},
 		{name: "late events", deviations: []zktest.Deviation{zktest.LateEvents}},
 		{name: "local sync", deviations: []zktest.Deviation{zktest.LocalSync}},
 		{
@@ -59,10 +61,10 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 				third.requireGranted(time.Second)
 				third.release()
 				if errors.Is(d.refusal, zkrecipes.CodeUnimplemented) {
-					return // a session that was resumed is proven by a transaction
+					return // a resumed session is proven by a transaction
 				}
 
-				// A connection is lost under a holder, and under a waiter.
+				// A holder and a waiter each lose their connection.
 				holder := w.take("a")
 				holder.requireGranted(time.Second)
 				waiter := w.rivals("b")
@@ -76,7 +78,7 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 				} else {
 					require.ErrorIs(w, holder.hold.Err(), zkrecipes.ErrLost)
 				}
-				waiter.requireGranted(2 * timeout) // at the latest when the sessions of before have expired
+				waiter.requireGranted(2 * timeout) // by then the earlier sessions have expired
 				waiter.release()
 			}, zktest.WithDeviations(d.deviations...))
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// stay is the body of a leader. It stays until its term ends, and reports when it began and ended.
+// stay is the body of a leader. It stays until its term ends, and records when it began and ended.
 type stay struct {
 	w            *world
 	began, ended chan time.Duration
@@ -41,7 +41,7 @@ func (w *world) election(label string, opts ...election.Option) *election.Electi
 	return e
 }
 
-// elections runs a script for both layouts.
+// elections runs a script against both layouts.
 func elections(t *testing.T, script func(w *world)) {
 	for _, name := range []string{"latch", "selector"} {
 		t.Run(name, func(t *testing.T) { runScript(t, named(name), script) })
@@ -49,7 +49,7 @@ func elections(t *testing.T, script func(w *world)) {
 }
 
 // TestF54_LeaderCutOffDuringItsTerm: the leader's body ends before the next leader's body begins. When the old leader
-// is back, it campaigns again, and leads again after the other one. Both use the same id. Observers converge.
+// reconnects, it campaigns again, and leads again after the other one. Both use the same id. Observers converge.
 func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 	elections(t, func(w *world) {
 		ctx, stop := context.WithCancelCause(w.Context())
@@ -123,7 +123,7 @@ func TestF43_LeaderPanics(t *testing.T) {
 }
 
 // TestF43_LeaderBlocks: a body that ignores its context blocks only its own Run. The leadership ends, other candidates
-// lead, and the client works.
+// lead, and the client keeps working.
 func TestF43_LeaderBlocks(t *testing.T) {
 	elections(t, func(w *world) {
 		wake := make(chan struct{})
@@ -150,7 +150,7 @@ func TestF43_LeaderBlocks(t *testing.T) {
 	})
 }
 
-// TestF54_ObserverCutOff: the observer converges when it is back, in the same session or in the next one.
+// TestF54_ObserverCutOff: the observer converges once it reconnects, in the same session or in a new one.
 func TestF54_ObserverCutOff(t *testing.T) {
 	elections(t, func(w *world) {
 		o := w.election("o")

@@ -27,20 +27,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// frozenServer has the address of the server in the environment of a process that TestFrozenProcess freezes.
+// frozenServer is the environment variable that passes the address of the server to a process that TestFrozenProcess
+// freezes.
 const frozenServer = "ZKRECIPES_FROZEN_SERVER"
 
 const frozenTimeout = 2 * time.Second
 
-// TestFrozenProcess stops processes that hold one of each recipe, past the deadline, and resumes them. Every context
-// that a body has reports its end when it is checked, before any timer has fired.
+// TestFrozenProcess stops processes that hold one of each recipe until after the deadline, then resumes them. Every
+// context that was passed to a body reports its end when it is checked, before any timer has fired.
 func TestFrozenProcess(t *testing.T) {
 	if addr := os.Getenv(frozenServer); addr != "" {
 		holdAndLook(t, addr)
 		return
 	}
 	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout))
-	var children [4]*exec.Cmd // in some of them a timer is faster than the first look
+	var children [4]*exec.Cmd // in some of them a timer fires before the first check
 	var said [len(children)]*bufio.Scanner
 	for i := range children {
 		children[i] = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenProcess$")
@@ -71,19 +72,19 @@ func TestFrozenProcess(t *testing.T) {
 	}
 }
 
-// body is what one recipe has given to its body.
+// body is what one recipe passed to its body.
 type body struct {
 	name string
-	ctx  context.Context //nolint:containedctx // it is what is looked at
+	ctx  context.Context //nolint:containedctx // it is what the test checks
 	hold interface{ ValidUntil() time.Time }
 }
 
-// holdAndLook holds one of each recipe, stops its own process until the parent resumes it, and checks. It has one
-// processor, so hardly any other goroutine has run when it checks for the first time.
+// holdAndLook holds one of each recipe, stops its own process until the parent resumes it, and then checks. It has one
+// processor, so hardly any other goroutine has run before the first check.
 func holdAndLook(t *testing.T, addr string) {
 	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout), bubble.Silent)
 	require.NoError(t, err)
-	defer func() { _ = c.Close() }() // never fails
+	defer func() { _ = c.Close() }() // it never fails
 	bodies := make(chan body)
 	stay := func(name string) func(context.Context, *zkrecipes.Hold) error {
 		return func(ctx context.Context, h *zkrecipes.Hold) error {
@@ -127,7 +128,7 @@ func holdAndLook(t *testing.T, addr string) {
 	fmt.Println("holding")
 	last := time.Now()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread runs on for a moment
+	for now := time.Now(); now.Sub(last) < frozenTimeout; now = time.Now() { // a thread keeps running for a moment
 		last = now
 	}
 	states := make([]string, len(looking))

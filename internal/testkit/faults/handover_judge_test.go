@@ -16,11 +16,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// contender is one node in the queue, by the log of the server.
+// contender is one node in the queue, according to the log of the server.
 type contender struct {
 	path, label string
 	session     int64
-	born, gone  int64 // zxids; 0: not gone
+	born, gone  int64 // zxids; gone is 0 while the node exists
 	goneAt      time.Duration
 	byHand      string // the fault that deleted it; empty if its own session did, or ended by itself
 	hold        *check.Hold
@@ -28,17 +28,18 @@ type contender struct {
 
 // judge checks each grant by the log of the server, which has the order of all transactions:
 //
-//   - Ahead: when a contender is granted, no other is ahead of it, except readers ahead of a reader, and those of its
-//     own session whose holds are over.
-//   - Turn: if the contender had been deleted by hand before the grant, there was a moment before at which none was ahead of it.
-//   - Known: no hold is made on a contender that was deleted by hand before its client's connection came up, unless the server of that
-//     client was behind.
-//   - Over: a hold is over before its contender goes, by release or by the end of the session.
-//   - Told: if the contender was deleted by hand, the hold is over as soon as its client can know. The time in which a fault
-//     makes the client deaf does not count.
-//   - No two holds at once, where a hold counts until its contender was deleted by hand. What is longer is excused, and counted.
-//   - Tokens grow, and grants go by the queue (check.Order).
-//   - Nothing is left, and all were served (serveAll).
+//   - Ahead: when a contender is granted, no other is ahead of it, except readers ahead of a reader, and contenders
+//     of its own session whose holds are over.
+//   - Turn: if the contender was deleted by hand before the grant, none was ahead of it at some earlier moment.
+//   - Known: no hold begins on a contender that was deleted by hand before its client's connection came up, unless
+//     that client's server was behind.
+//   - Over: a hold is over before its contender is removed, by release or by the end of the session.
+//   - Told: if the contender was deleted by hand, the hold is over as soon as its client can know. Time in which a
+//     fault makes the client deaf does not count.
+//   - No two holds overlap, where a hold counts until its contender was deleted by hand. Any overlap after that is
+//     excused, and counted.
+//   - Tokens grow, and grants follow the queue (check.Order).
+//   - Nothing is left behind, and everyone was served (serveAll).
 func (r *relay) judge(all *tally) {
 	time.Sleep(3 * r.timeout)
 	synctest.Wait()
@@ -53,7 +54,7 @@ func (r *relay) judge(all *tally) {
 		require.NoError(r.t, a.client.Close())
 	}
 	require.NoError(r.t, r.operator.Close())
-	time.Sleep(r.timeout + 2*tick) // lets sessions expire whose end the server did not hear of
+	time.Sleep(r.timeout + 2*tick) // lets sessions expire whose end the server did not receive
 	synctest.Wait()
 	require.Empty(r.t, r.srv.Sessions())
 
@@ -88,11 +89,11 @@ func (r *relay) stampOf(zxid int64) int64 {
 	return int64(stamp)
 }
 
-// sweep goes through the log and the grants side by side, and checks who was ahead at each grant. It returns the contenders by
+// sweep walks the log and the grants in parallel, and checks who was ahead at each grant. It returns the contenders by
 // their czxid, which is the token.
 func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	contenders, there, byPath := map[int64]*contender{}, map[*contender]bool{}, map[string]*contender{}
-	var late []*contender // granted after their nodes had gone
+	var late []*contender // granted after their nodes had been deleted
 	log := r.srv.History()
 	apply := func(upTo int64) {
 		for len(log) > 0 && (log[0].Zxid <= upTo || upTo < 0) {
@@ -128,15 +129,16 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	apply(-1)
 	for _, mine := range late {
 		for _, c := range contenders {
-			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c), "turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",
+			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c),
+				"turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",
 				*mine.hold, r.marks[mine.hold.From].at, c.path, c.label)
 		}
 	}
 	return contenders
 }
 
-// waitsFor reports whether c should have blocked a contender that was granted: it is ahead, and its hold was not over
-// in the same session.
+// waitsFor reports whether c should have blocked a contender that was granted: c is ahead, and its hold was not over in
+// the same session.
 func (mine *contender) waitsFor(c *contender) bool {
 	switch {
 	case c.born >= mine.born, mine.hold.Read && strings.Contains(c.path, "__READ__"):
@@ -148,7 +150,7 @@ func (mine *contender) waitsFor(c *contender) bool {
 	}
 }
 
-// gone notes how a contender went. Nobody but its own client and the operator may delete it.
+// gone records how a contender was removed. Only its own client and the operator may delete it.
 func (r *relay) gone(c *contender, t zktest.Txn) {
 	c.gone, c.goneAt = t.Zxid, t.Time.Sub(r.start)
 	switch {
@@ -161,7 +163,7 @@ func (r *relay) gone(c *contender, t zktest.Txn) {
 	}
 }
 
-// operation says what an operator's transaction deleted.
+// operation describes what an operator's transaction deleted.
 func operation(t zktest.Txn) string {
 	switch {
 	case slices.ContainsFunc(t.Changes, func(x zktest.Change) bool { return x.Path == path }):
@@ -173,19 +175,20 @@ func operation(t zktest.Txn) string {
 	}
 }
 
-// judgeKnown checks that a hold was not made on a contender that its client could know to be gone: in an instant before, a connection had
-// come up on which every reading says so.
+// judgeKnown checks that no hold began on a contender that its client could know was deleted: a connection had come up
+// at an earlier instant, and every read on it shows the deletion.
 func (r *relay) judgeKnown(h check.Hold, c *contender) {
 	granted, up := r.marks[h.From].at, r.up[h.Token]
 	if c.byHand == "" || c.goneAt >= up || up >= granted {
 		return
 	}
 	behind := slices.ContainsFunc(r.lagging[c.label], func(s span) bool { return s.from <= granted && s.to >= c.goneAt })
-	require.True(r.t, behind, "known: %v was granted at %v on a connection that came up at %v, and its node was deleted by hand (%s) at %v",
+	require.True(r.t, behind,
+		"known: %v was granted at %v on a connection that came up at %v, and its node was deleted by hand (%s) at %v",
 		h, granted, up, c.byHand, c.goneAt)
 }
 
-// judgeEnd checks that a hold was over when its contender went, or as soon as its client could know.
+// judgeEnd checks that a hold was over when its contender was deleted, or as soon as its client could know.
 func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
 	require.Less(r.t, h.To, check.StillHeld, "%v: never ended", h)
 	end := r.marks[h.To].at
@@ -197,13 +200,15 @@ func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
 	for _, s := range r.union(c.label) {
 		heard -= max(0, min(end, s.to)-max(c.goneAt, s.from))
 	}
-	// Until it hears, a client may need some requests: for the proof of its session, and for the watch on its node.
-	require.LessOrEqual(r.t, heard, 4*r.latency, "told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
+	// A client may need some requests before it learns of the deletion: for the proof of its session, and for the watch
+	// on its node.
+	require.LessOrEqual(r.t, heard, 4*r.latency,
+		"told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
 		h, end, c.byHand, c.goneAt, r.deaf[c.label])
 	all.end(c.byHand, end-c.goneAt)
 }
 
-// union returns the spans in which a client was deaf, without those that overlap.
+// union returns the spans in which a client was deaf, with overlapping ones merged.
 func (r *relay) union(label string) (list []span) {
 	spans := r.deaf[label]
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -217,7 +222,7 @@ func (r *relay) union(label string) (list []span) {
 	return list
 }
 
-// excuse counts the overlaps of holds one of which had lost its contender by hand. The rules of judge find all others.
+// excuse counts the overlaps of holds of which one had lost its contender by hand. The rules of judge find all others.
 func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all *tally) {
 	var active []check.Hold
 	for _, h := range holds {
@@ -230,7 +235,7 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 			if first.byHand == "" {
 				first = contenders[int64(max(a.Token, h.Token))]
 			}
-			all.overlap(first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
+			all.count(all.overlaps, first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
 		}
 		if h.From < h.To {
 			active = append(active, h)
@@ -238,7 +243,7 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 	}
 }
 
-// tally is what the relays of one kind of crowd have seen.
+// tally is what the relays of one kind of crowd observed.
 type tally struct {
 	mu            sync.Mutex
 	grants, lost  int
@@ -246,9 +251,9 @@ type tally struct {
 	injected      map[string]int
 }
 
-// excused are times in which a holder did not know that its node was deleted by hand.
+// excused are the times in which a holder did not know that its node had been deleted by hand.
 type excused struct {
-	n, instant int // instant: those that took no time
+	n, instant int // instant: those of zero length
 	longest    time.Duration
 }
 
@@ -269,8 +274,6 @@ func (t *tally) add(holds []check.Hold, injected map[string]int) {
 		t.injected[name] += n
 	}
 }
-
-func (t *tally) overlap(by string, d time.Duration) { t.count(t.overlaps, by, d) }
 
 func (t *tally) end(by string, d time.Duration) {
 	if d >= 0 {
@@ -296,7 +299,8 @@ func (t *tally) count(in map[string]*excused, by string, d time.Duration) {
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d grants, %d lost", t.grants, t.lost)
-	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps, "holds whose node was gone": t.one} {
+	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps,
+		"holds whose node was gone": t.one} {
 		for _, by := range slices.Sorted(maps.Keys(in)) {
 			fmt.Fprintf(&b, "\n  %s, by %s: %d (%.2f %%), %d of them in one instant, the longest %v", what, by, in[by].n,
 				100*float64(in[by].n)/float64(t.grants), in[by].instant, in[by].longest)

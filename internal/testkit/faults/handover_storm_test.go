@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// settled is how long after a fault its victim may need until events reach it again: it reconnects, and repeats what was
-// on its way.
+// settled is how long after a fault its victim may need until events reach it again: it reconnects, and repeats what
+// was in flight.
 const settled = 500 * time.Millisecond
 
-// span is a time in which a client may not hear that its node was deleted.
+// span is a time in which a client may not learn that its node was deleted.
 type span struct{ from, to time.Duration }
 
-// faults are those of a relay. In one relay of three, all clients hear of every deletion.
+// faults returns the faults of a relay. In one relay out of three, all clients learn of every deletion.
 func (r *relay) faults() (list []fault, pause time.Duration) {
 	list, pause = r.quiet(), 50*time.Millisecond
 	if r.random.IntN(3) > 0 {
@@ -33,7 +33,7 @@ func (r *relay) faults() (list []fault, pause time.Duration) {
 	return list, pause
 }
 
-// quiet are faults after which events arrive as before.
+// quiet returns the faults after which events arrive as before.
 func (r *relay) quiet() []fault {
 	return []fault{
 		{"cancel", 3, func(_ *storm, v *actor) func() { v.cancelNow(); return nil }},
@@ -49,7 +49,8 @@ func (r *relay) quiet() []fault {
 	}
 }
 
-// loud are faults in which an event may be late. While one lasts, and a while after it, its victims are deaf.
+// loud returns the faults in which an event may be late. While one lasts, and for a while after it, its victims are
+// deaf.
 func (r *relay) loud() []fault {
 	return []fault{
 		r.deafening("cut", 3, settled, func(s *storm, v *actor) func() { s.cut(v); return nil }),
@@ -61,8 +62,9 @@ func (r *relay) loud() []fault {
 		r.deafening("hold reply", 2, settled, func(s *storm, v *actor) func() { return r.slowed(v, zktest.HoldReplyUntil) }),
 		r.deafening("frozen client", 2, settled, (*storm).blackHole),
 		r.deafening("stall to server", 1, settled, func(s *storm, v *actor) func() { return s.stall(v, zktest.ToServer) }),
-		r.deafening("stall from server", 1, settled, func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }),
-		// A read for a watch that fails is repeated no sooner than a lost event is looked for.
+		r.deafening("stall from server", 1, settled,
+			func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }),
+		// If reading for a watch fails, the read is repeated no sooner than the recheck for lost events.
 		r.deafening("throttle", 1, 3*r.timeout, func(s *storm, v *actor) func() { return s.rule(v, zktest.Fail(throttled)) }),
 		r.deafening("lose watches", 1, 3*r.timeout, (*storm).loseWatches),
 		r.deafening("expire", 1, settled, r.expire),
@@ -74,7 +76,7 @@ func (r *relay) loud() []fault {
 	}
 }
 
-// deafening is a fault that makes its victims deaf until a while after its end.
+// deafening returns a fault that makes its victims deaf until a while after it ends.
 func (r *relay) deafening(name string, weight int, after time.Duration, inject func(s *storm, v *actor) func()) fault {
 	return fault{name, weight, func(s *storm, v *actor) func() {
 		from, victims := time.Since(r.start), []string{v.label}
@@ -107,7 +109,7 @@ func everyone(inject func(s *storm) func()) func(*storm, *actor) func() {
 	return func(s *storm, _ *actor) func() { return inject(s) }
 }
 
-// slowed lets one request, or its answer, wait for the end of the fault.
+// slowed makes one request, or its answer, wait for the end of the fault.
 func (r *relay) slowed(v *actor, action func(<-chan struct{}) zktest.Action) func() {
 	m := zktest.Match{From: zktest.Label(v.label), Op: requests[r.random.IntN(len(requests))], Skip: r.random.IntN(3)}
 	until := make(chan struct{})
@@ -118,7 +120,7 @@ func (r *relay) slowed(v *actor, action func(<-chan struct{}) zktest.Action) fun
 	}
 }
 
-// expire makes the server end the session.
+// expire makes the server expire the session.
 func (r *relay) expire(_ *storm, v *actor) func() {
 	id := r.srv.SessionOf(v.label)
 	r.killed[id] = "expire"
@@ -126,7 +128,7 @@ func (r *relay) expire(_ *storm, v *actor) func() {
 	return nil
 }
 
-// lag lets one follower fall behind. Its clients are deaf, and the operator's own front stays.
+// lag makes one follower fall behind. Its clients are deaf, while the operator's own front keeps up.
 func (r *relay) lag(*storm, *actor) func() {
 	for i, f := range r.srv.Fronts() {
 		if !r.fronts || f.Leads() || i == r.frontOf("operator") || r.random.IntN(2) == 0 {
@@ -151,7 +153,7 @@ func (r *relay) lag(*storm, *actor) func() {
 	return nil
 }
 
-// contenders lists those that are in the queue, in its order.
+// contenders lists the contenders in the queue, in order.
 func (r *relay) contenders() []string {
 	list := r.srv.Children(path)
 	number := func(name string) string { return name[max(0, len(name)-10):] }
@@ -159,8 +161,8 @@ func (r *relay) contenders() []string {
 	return list
 }
 
-// delete deletes n contenders in one transaction, from a place in the queue on. With the parent, that goes too, and is
-// made again half of the time.
+// delete deletes n contenders in one transaction, starting at a position in the queue. With parent set, the parent is
+// deleted too, and recreated half of the time.
 func (r *relay) delete(from, n int, parent bool) {
 	list := r.contenders()
 	list = list[min(from, len(list)):]
@@ -176,11 +178,12 @@ func (r *relay) delete(from, n int, parent bool) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, 50*time.Millisecond)
 	defer cancel()
-	// If one of them has gone, or the server does not answer, another transaction will hit.
+	// If one of them is already gone, or the server does not answer, another transaction will succeed.
 	_, _ = r.operator.Multi(ctx, ops...)
 }
 
-// deleteOnRequest deletes contenders in one transaction, just before a request of a client or just after, before its answer.
+// deleteOnRequest deletes contenders in one transaction, just before a client's request is served, or between that and
+// the answer.
 func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	from, n := r.random.IntN(3), 1+r.random.IntN(4)
 	do := func(zktest.Request) { r.delete(from, n, false) }
@@ -188,8 +191,10 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	if r.random.IntN(2) == 0 {
 		action = zktest.After(do)
 	}
-	ops := []zktest.Op{zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists, zktest.OpCreate, zktest.OpSync}
-	m := zktest.Match{From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4), Times: 1 + r.random.IntN(3)}
+	ops := []zktest.Op{zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2,
+		zktest.OpExists, zktest.OpCreate, zktest.OpSync}
+	m := zktest.Match{From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4),
+		Times: 1 + r.random.IntN(3)}
 	if r.random.IntN(2) == 0 {
 		m.From = zktest.Label(v.label)
 	}
@@ -197,13 +202,14 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	return r.srv.Intercept(m, action).Remove
 }
 
-// cutOffBeforeProof cuts a client off when it next requests a proof of its session, and deletes its contenders, or
-// some, by hand.
+// cutOffBeforeProof cuts a client off when it next requests a proof of its session, and deletes all or some of its
+// contenders by hand.
 func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
 	all := r.random.IntN(3) > 0
 	var reconnect atomic.Pointer[func()]
 	rule := r.srv.Intercept(zktest.Match{
-		From: zktest.Label(v.label), Skip: r.random.IntN(2), Where: func(q zktest.Request) bool { return q.Op == zktest.OpSync || q.Op == zktest.OpMulti },
+		From: zktest.Label(v.label), Skip: r.random.IntN(2),
+		Where: func(q zktest.Request) bool { return q.Op == zktest.OpSync || q.Op == zktest.OpMulti },
 	}, zktest.Before(func(q zktest.Request) {
 		accept := s.cutOff(v)
 		reconnect.Store(&accept)
@@ -216,7 +222,7 @@ func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
 		if len(ops) > 0 {
 			ctx, cancel := context.WithTimeout(r.ctx, 50*time.Millisecond)
 			defer cancel()
-			_, _ = r.operator.Multi(ctx, ops...) // as in delete
+			_, _ = r.operator.Multi(ctx, ops...) // may fail, as in delete
 		}
 	}))
 	return func() {
@@ -227,16 +233,17 @@ func (r *relay) cutOffBeforeProof(s *storm, v *actor) func() {
 	}
 }
 
-// touch writes the data of one of the first contenders. If it wrote those of its successor too, that would have two reasons to look.
+// touch writes the data of one of the first contenders. It does not write those of the successor as well, which would
+// then have two reasons to check.
 func (r *relay) touch(*storm, *actor) func() {
 	if list := r.contenders(); len(list) > 0 {
-		_ = r.srv.Set(path+"/"+list[r.random.IntN(min(3, len(list)))], []byte("touched")) // it may have gone
+		_ = r.srv.Set(path+"/"+list[r.random.IntN(min(3, len(list)))], []byte("touched")) // it may be gone
 	}
 	return nil
 }
 
-// spurious sends events of one contender that no server sends, but no deletion: no server reports that of an existing
-// node.
+// spurious sends events about one contender that no server would send, but never a deletion: no server reports that an
+// existing node was deleted.
 func (r *relay) spurious(*storm, *actor) func() {
 	if list := r.contenders(); len(list) > 0 {
 		of := path + "/" + list[r.random.IntN(min(3, len(list)))]

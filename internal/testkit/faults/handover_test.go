@@ -40,7 +40,7 @@ var crowds = []crowd{
 	{"eager", 3, 8, 2, 1, eager()},
 }
 
-// relayed lists the recipes with one queue. Of a read-write lock, every second hand is a reader.
+// relayed lists the recipes with one queue. In a read-write lock, every second hand is a reader.
 func relayed() []*recipe {
 	list := []*recipe{
 		{name: "mutex", open: openMutex()},
@@ -55,12 +55,13 @@ func relayed() []*recipe {
 	return list
 }
 
-// eager lists the recipes whose waiters may look early.
+// eager lists the recipes whose waiters may look early. With HandOverAuto, some of a crowd do.
 func eager() []*recipe {
 	list := []*recipe{
-		{name: "mutex", open: openMutex(mutex.WithEagerHandOver())},
-		{name: "latch", open: openElection(election.Latch, election.WithEagerHandOver())},
-		{name: "selector", open: openElection(election.Selector, election.WithEagerHandOver())},
+		{name: "mutex", open: openMutex(mutex.WithHandOver(zkrecipes.HandOverEager))},
+		{name: "mutex, auto", open: openMutex(mutex.WithHandOver(zkrecipes.HandOverAuto))},
+		{name: "latch", open: openElection(election.Latch, election.WithHandOver(zkrecipes.HandOverEager))},
+		{name: "selector", open: openElection(election.Selector, election.WithHandOver(zkrecipes.HandOverEager))},
 	}
 	for _, r := range list {
 		r.weight, r.limit, r.rival = 1, 1, r
@@ -71,8 +72,8 @@ func eager() []*recipe {
 // relayLength is how long the faults of one relay last, in virtual time.
 const relayLength = 20 * time.Second
 
-// TestHandOver has crowds hand a lock over thousands of times under random faults, and judges each grant by the log
-// of the server. See relay.judge for the rules. It runs seeds, from 1 on, until there are as many grants as -grants
+// TestHandOver makes crowds hand a lock over thousands of times under random faults, and judges each grant by the log
+// of the server; relay.judge has the rules. It plays seeds, starting at 1, until it has as many grants as -grants
 // requires.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
@@ -99,7 +100,8 @@ func runRelay(t *testing.T, c crowd, r *recipe, seed uint64, all *tally) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
+			t.Logf(
+				"again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run 'TestHandOver/%s' -seeds %d -v",
 				strings.ReplaceAll(c.name, " ", "_"), seed)
 		}
 	})
@@ -119,17 +121,17 @@ type relay struct {
 	latency  time.Duration           // of each request
 	fronts   bool
 	operator *conn.Client
-	marks    []mark           // by stamp of the recorder, from 1 on
-	killed   map[int64]string // sessions that the storm ended, and by which fault
+	marks    []mark           // by stamp of the recorder, starting at 1
+	killed   map[int64]string // sessions that the storm ended, with the fault that did
 	deaf     map[string][]span
 	lagging  map[string][]span // when the server of a client was behind
 	injected map[string]int    // by fault
 
 	upMu sync.Mutex
-	up   map[zkrecipes.Token]time.Duration // since when the client of a hold had been connected when that was made
+	up   map[zkrecipes.Token]time.Duration // when the client of a hold had connected, at the time the hold was made
 }
 
-// mark says when an event was recorded, and which transaction was the last.
+// mark is when an event was recorded, and the last transaction before it.
 type mark struct {
 	at   time.Duration
 	zxid int64
@@ -143,16 +145,18 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 		zktest.WithLatency(latency),
 	}
 	run := &relay{
-		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{}, injected: map[string]int{},
-		up:    map[zkrecipes.Token]time.Duration{},
-		marks: make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
+		crew: map[*actor][]*rand.Rand{}, killed: map[int64]string{}, deaf: map[string][]span{}, lagging: map[string][]span{},
+		injected: map[string]int{},
+		up:       map[zkrecipes.Token]time.Duration{},
+		marks:    make([]mark, 1), latency: latency, fronts: random.IntN(2) == 0,
 	}
 	if run.fronts {
 		opts = append(opts, zktest.WithFronts(3))
 	}
 	p := &play{
-		t: t, random: random, length: relayLength, start: time.Now(), recipe: r, timeout: 4 * time.Second, calm: make(chan struct{}),
-		srv: zktest.Run(t, opts...),
+		t: t, random: random, length: relayLength, start: time.Now(), recipe: r, timeout: 4 * time.Second,
+		calm: make(chan struct{}),
+		srv:  zktest.Run(t, opts...),
 	}
 	if random.IntN(2) == 0 { // a grant waits for a proof more often
 		p.opts = append(p.opts, conn.WithSafetyMargin(0.3))
@@ -161,8 +165,10 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 	p.ctx, p.abort = context.WithCancel(t.Context())
 	p.dial = func(label string) conn.DialFunc { return p.srv.Fronts()[run.frontOf(label)].DialAs(label) }
 	p.rec.Emit = func(check.Event) { run.marks = append(run.marks, mark{time.Since(p.start), p.srv.Zxid()}) }
-	// At its own front: a request that waits while the operator deletes would else wait for a follower that lags.
-	run.operator = bubble.Dial(t, p.srv, "operator", conn.WithSessionTimeout(40*time.Second), conn.WithDialer(p.dial("operator")))
+	// The operator has its own front: otherwise a request that waits while the operator deletes would wait for a
+	// lagging follower.
+	run.operator = bubble.Dial(t, p.srv, "operator", conn.WithSessionTimeout(40*time.Second),
+		conn.WithDialer(p.dial("operator")))
 	for i := range c.fewest + random.IntN(c.most-c.fewest+1) {
 		a := newActor(p, fmt.Sprintf("%c", 'a'+i), r, rand.New(rand.NewPCG(random.Uint64(), 0)))
 		p.actors = append(p.actors, a)
@@ -176,7 +182,7 @@ func newRelay(t *testing.T, c crowd, r *recipe, random *rand.Rand) *relay {
 // frontOf returns the number of the front that a client connects to.
 func (r *relay) frontOf(label string) int { return int(label[0]-'a') % len(r.srv.Fronts()) }
 
-// storm lets everybody run, and injects faults.
+// storm starts all actors, and injects faults.
 func (r *relay) storm() {
 	for _, a := range r.actors {
 		r.wg.Go(func() { r.run(a) })
@@ -185,7 +191,8 @@ func (r *relay) storm() {
 	(&storm{play: r.play, end: r.start.Add(r.length), pause: pause, lasts: r.lasts}).run(faults)
 }
 
-// lasts is short, so that most deletions meet clients that hear of them. Some faults last until sessions expire.
+// lasts draws a short time, so that most deletions meet clients that learn of them. Some faults last until sessions
+// expire.
 func (r *relay) lasts() time.Duration {
 	if r.random.IntN(12) == 0 {
 		return r.within(2 * r.timeout)
@@ -193,7 +200,8 @@ func (r *relay) lasts() time.Duration {
 	return r.within(300 * time.Millisecond)
 }
 
-// run lets the hands of a client work until they were served after the storm. If the client was closed, another one is opened.
+// run keeps the hands of a client working until they have been served after the storm. If the client is closed, it
+// opens another one.
 func (r *relay) run(a *actor) {
 	defer a.done.Store(true)
 	for {
@@ -201,7 +209,7 @@ func (r *relay) run(a *actor) {
 		var closed atomic.Bool
 		for i, random := range r.crew[a] {
 			h := hand{a, fmt.Sprint(a.label, i), r.recipe, a.handle, random}
-			if i%2 == 1 { // the callers of a session may share an object, or not
+			if i%2 == 1 { // the callers of a session may or may not share an object
 				h.open(r.recipe)
 			}
 			if (int(a.label[0])+i)%2 == 1 && r.recipe.rival != r.recipe {
@@ -238,7 +246,7 @@ func (h *hand) open(r *recipe) {
 	require.NoError(h.t, err)
 }
 
-// work works until the storm is over, and once more. It returns false if the client is closed.
+// work works until the storm is over, and one more time. It returns false if the client is closed.
 func (r *relay) work(h hand) bool {
 	for !h.isCalm() {
 		if err := r.section(h); errors.Is(err, zkrecipes.ErrClosed) {
@@ -292,12 +300,12 @@ func (r *relay) section(h hand) error {
 	} else {
 		op.Released()
 	}
-	// An error reports that the hold was lost, or that ctx has ended; then the removal continues.
+	// An error means that the hold was lost, or that ctx has ended, in which case removal continues.
 	_ = hold.Release(ctx)
 	return nil
 }
 
-// noteUp notes since when the client has been connected, as a hold is made.
+// noteUp records since when the client has been connected, as of the making of a hold.
 func (r *relay) noteUp(h hand, hold *zkrecipes.Hold) {
 	h.mu.Lock()
 	status := h.client.Status()
@@ -310,7 +318,7 @@ func (r *relay) noteUp(h hand, hold *zkrecipes.Hold) {
 	r.up[hold.Token()] = status.Since.Sub(r.start)
 }
 
-// stay holds for a while: not at all, for some round trips, or for long.
+// stay keeps the hold for a while: no time at all, some round trips, or long.
 func (r *relay) stay(h *zkrecipes.Hold, random *rand.Rand) {
 	longest := []time.Duration{1, time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond}[random.IntN(4)]
 	if random.IntN(100) == 0 {

@@ -21,7 +21,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestF25_ParentReapedBeforeTheCreate: the client makes the parent again, as often as needed. Sequence numbers restart.
+// TestF25_ParentReapedBeforeTheCreate: the client creates the parent again, as often as needed. Sequence numbers
+// restart.
 func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 	each(t, func(w *world) {
 		first := w.take("a")
@@ -29,7 +30,7 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 		m := w.creates()
 		m.Times = 5
 		rule := w.srv.Intercept(m, zktest.Before(func(zktest.Request) {
-			_ = w.srv.Delete(w.parent) // it may be gone already
+			_ = w.srv.Delete(w.parent) // it may already be gone
 		}))
 		h := w.take("a").requireGranted(0)
 		require.Equal(w, 5, rule.Hits())
@@ -38,7 +39,7 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 	})
 }
 
-// TestF25_NoNodeIsTheAnswerToEverything: a client does not ask such a server without a pause.
+// TestF25_NoNodeIsTheAnswerToEverything: a client pauses between requests to such a server.
 func TestF25_NoNodeIsTheAnswerToEverything(t *testing.T) {
 	each(t, func(w *world) {
 		w.client("a")
@@ -113,7 +114,7 @@ func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
 			return
 		}
 		require.NotEmpty(w, w.srv.Reap())
-		w.srv.Reap() // the parents that were not empty before
+		w.srv.Reap() // the parents, which were not empty before
 		require.False(w, w.srv.Exists(w.parent))
 		b := w.rivals("b")
 		b.requireGranted(0)
@@ -129,7 +130,7 @@ func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 		b := w.rivals("b")
 		c := w.take("c")
 		w.until(time.Second)
-		w.srv.Freeze() // else the first waiter may be back, and granted, before all nodes are gone
+		w.srv.Freeze() // otherwise the first waiter could return, and be granted, before all nodes are gone
 		require.NoError(w, w.srv.DeleteAll("/app"))
 		w.srv.Thaw()
 		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
@@ -148,7 +149,7 @@ func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestF28_HoldersNodeDeleted: an operator deletes the node. The holder learns it in the instant of the next grant.
+// TestF28_HoldersNodeDeleted: an operator deletes the node. The holder learns of it in the instant of the next grant.
 func TestF28_HoldersNodeDeleted(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -169,7 +170,7 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 		a := w.take("a")
 		c := w.rivals("c")
 		w.until(time.Second)
-		w.srv.Freeze() // else a may miss the first node and delete the others earlier
+		w.srv.Freeze() // otherwise a might miss the first deletion, and delete the others earlier
 		for _, p := range w.srv.Ephemerals(w.srv.SessionOf("a")) {
 			require.NoError(w, w.srv.Delete(p))
 		}
@@ -177,8 +178,8 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 		a.requireWaiting()
 		w.until(2 * time.Second)
 		b.release()
-		// Client a finds out before it reads the list (then c is ahead of it) or when its turn comes. One follows the
-		// other.
+		// Client a finds out before it reads the list (then c is ahead of it), or when it becomes first. One leads to
+		// the other.
 		c.requireGranted(0)
 		a.requireWaiting()
 		w.until(3 * time.Second)
@@ -187,7 +188,7 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 	})
 }
 
-// TestF29_NodeDeletedBeforeTheList: a list without the own node never means "first", even if it is empty.
+// TestF29_NodeDeletedBeforeTheList: a list that lacks the client's own node never means "first", even if it is empty.
 func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -216,9 +217,10 @@ func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 		if w.base != "lease-" {
 			watch.Op = zktest.OpGetData
 		} else {
-			watch.Skip = 1 // a semaphore reads one list without a watch first
+			watch.Skip = 1 // a semaphore first reads one list without a watch
 		}
-		rule := w.srv.Intercept(watch, zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
+		rule := w.srv.Intercept(watch,
+			zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
 		w.take("a").requireGrantedAt(0)
 		require.Equal(w, 1, rule.Hits())
 		b.requireLostAt(0, zkrecipes.LossNodeDeleted)
@@ -250,14 +252,15 @@ func TestF31_ChainOfPredecessorsGone(t *testing.T) {
 	})
 }
 
-// TestF32_ForeignChildren: children that are no contenders are ignored, whatever their names are.
+// TestF32_ForeignChildren: children that are not contenders are ignored, whatever their names.
 func TestF32_ForeignChildren(t *testing.T) {
 	each(t, func(w *world) {
 		if w.countsAll() {
 			return
 		}
 		w.take("a").release()
-		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000), "_c_" + strings.Repeat("0", 36)} {
+		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000),
+			"_c_" + strings.Repeat("0", 36)} {
 			_, err := w.srv.Create(w.parent+"/"+name, nil, zktest.Persistent)
 			require.NoError(w, err)
 		}
@@ -309,13 +312,13 @@ func TestF38_SequenceExhausted(t *testing.T) {
 			require.ErrorIs(w, w.rivals("b").requireFailed(), zkrecipes.ErrSequenceExhausted)
 			w.requireContenders(0)
 		}
-		// The error message names this cure.
+		// The error message names this remedy.
 		require.NoError(w, w.srv.DeleteAll(w.parent))
 		w.take("a").requireGranted(0)
 	})
 }
 
-// TestF47_ForeignNodeWithOurGUID: the search after a lost request finds a node with our GUID. Its owner shows that it
+// TestF47_ForeignNodeWithOurGUID: the search after a lost request finds a node with our GUID, whose owner shows that it
 // is foreign.
 func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 	each(t, func(w *world) {
@@ -347,8 +350,8 @@ func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 	})
 }
 
-// TestF55_SpuriousEvents: an event of a change never grants by itself, and a later real event is not missed. No
-// server reports a deletion that did not happen.
+// TestF55_SpuriousEvents: an event of a change never grants by itself, and does not hide a later real event. No server
+// reports a deletion that did not happen.
 func TestF55_SpuriousEvents(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestF57_DeleteIgnored: the server leaves the delete of a release without an answer, and answers what comes later. The release
+// TestF57_DeleteIgnored: the server never answers the delete of a release, but answers later requests. The release
 // returns soon, and so does the next acquisition.
 func TestF57_DeleteIgnored(t *testing.T) {
 	each(t, func(w *world) {

@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// outage is one outage of all servers that many clients live through, each with some holds.
+// outage is one outage of all servers, which many clients live through, each with some holds.
 type outage struct {
 	clients, holds int
 	timeout        time.Duration // of the sessions
@@ -32,7 +32,8 @@ type outage struct {
 	dials map[int]int // in each tenth of a second since it began
 }
 
-// run dials the clients at different moments, as their processes start, and counts what they lose. Each answer takes 10 ms.
+// run dials the clients at different times, as if their processes had started one by one, and counts what they lose.
+// Each answer takes 10 ms.
 func (o *outage) run(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick))
@@ -86,9 +87,9 @@ func (o *outage) run(t *testing.T) {
 	})
 }
 
-// TestOutage_LessThanHalfTheTimeout_HoldsSurvive: holds used to end if their client's proof was old when the outage
-// began, or if it paused for long when it was over. Clients return at different times, so that a server that is back
-// is not overrun. OUTAGES makes it a measurement, such as OUTAGES="1000 4s 5s 6s" for 1,000 clients.
+// TestOutage_LessThanHalfTheTimeout_HoldsSurvive: a hold survives even if its client's proof was old when the outage
+// began, or if the client was in a long pause when it ended. Clients return at different times, so that a restored
+// server is not overrun. OUTAGES turns this into a measurement: OUTAGES="1000 4s 5s 6s" runs 1,000 clients.
 func TestOutage_LessThanHalfTheTimeout_HoldsSurvive(t *testing.T) {
 	clients, lasts := 80, []string{"4s", "6700ms"}
 	measure := strings.Fields(os.Getenv("OUTAGES"))
@@ -119,7 +120,7 @@ func TestOutage_LessThanHalfTheTimeout_HoldsSurvive(t *testing.T) {
 	}
 }
 
-// TestOutage_JustAfterAConnect: a connect proves the most, since the server counts the whole timeout from then on.
+// TestOutage_JustAfterAConnect: a connect proves the most, because the server counts the whole timeout from then on.
 func TestOutage_JustAfterAConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

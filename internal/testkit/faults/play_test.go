@@ -29,7 +29,7 @@ type play struct {
 	start   time.Time
 	length  time.Duration
 	timeout time.Duration
-	random  *rand.Rand // of the storm; each actor has its own
+	random  *rand.Rand // for the storm; each actor has its own
 	recipe  *recipe
 	dial    func(label string) conn.DialFunc
 	opts    []conn.Option // of the clients
@@ -43,11 +43,11 @@ type play struct {
 	abort context.CancelFunc
 
 	mu    sync.Mutex
-	holds map[string]*check.Op // holds that are held now, by path of the contender
-	taken map[string]bool      // paths of contenders that an operator deleted
+	holds map[string]*check.Op // those held now, by path of the contender
+	taken map[string]bool      // paths of contenders that an operator has deleted
 }
 
-// newPlay prepares a schedule. clients 0 means a random number from three to six.
+// newPlay prepares a schedule. If clients is 0, their number is random, from three to six.
 func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length time.Duration) *play {
 	t.Helper()
 	p := &play{
@@ -90,7 +90,7 @@ func (p *play) storm(faults []fault) {
 	storm.run(faults)
 }
 
-// within draws a time below the longest, for the storm.
+// within draws a time shorter than longest, for the storm.
 func (p *play) within(longest time.Duration) time.Duration {
 	return time.Duration(p.random.Int64N(int64(longest)))
 }
@@ -103,7 +103,7 @@ func (p *play) heal() {
 	close(p.calm)
 }
 
-// serveAll checks U3: within three timeouts every waiter is served, and is served once more.
+// serveAll checks U3: within three timeouts every waiter is served, and then served one more time.
 func (p *play) serveAll() {
 	served := make(chan struct{})
 	go func() {
@@ -113,7 +113,8 @@ func (p *play) serveAll() {
 	select {
 	case <-served:
 	case <-time.After(3 * p.timeout):
-		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v", p.waiting(), p.tree())
+		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v",
+			p.waiting(), p.tree())
 		p.abort()
 		<-served
 	}
@@ -151,7 +152,7 @@ func (p *play) judge() {
 	for _, a := range p.actors {
 		require.NoError(p.t, a.client.Close())
 	}
-	time.Sleep(p.timeout + 2*tick) // lets sessions expire whose end the server did not hear of
+	time.Sleep(p.timeout + 2*tick) // lets sessions expire whose end the server did not receive
 	synctest.Wait()
 	require.Empty(p.t, p.srv.Sessions())
 
@@ -175,7 +176,7 @@ func (p *play) judge() {
 	require.Empty(p.t, check.LostUpdates(p.set.Updates()))
 }
 
-// granted records a grant. It returns false if an operator has deleted the contender already.
+// granted records a grant, which is lost at once if an operator has already deleted the contender.
 func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +201,7 @@ func (p *play) ended(op *check.Op, h *zkrecipes.Hold, lost bool) {
 }
 
 // take records that an operator is about to delete contenders. Their holders cannot know in time, because no deadline
-// covers a deletion. The fence protects the resource.
+// covers a deletion, so the fence protects the resource.
 func (p *play) take(paths ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +219,7 @@ type actor struct {
 	label  string
 	recipe *recipe
 	random *rand.Rand
-	// The storm reads holding, because it prefers to hit holders. done says that the actor was served after the storm.
+	// The storm reads holding, because it prefers to hit holders. done means that the actor was served after the storm.
 	holding, done atomic.Bool
 
 	client *conn.Client
@@ -235,17 +236,18 @@ func newActor(p *play, label string, r *recipe, random *rand.Rand) *actor {
 	return a
 }
 
-// open dials until it has a session, under any faults.
+// open dials until it has a session, whatever the faults.
 func (a *actor) open() {
 	for a.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
 		from := time.Now()
 		deadline, _ := ctx.Deadline()
-		opts := append([]conn.Option{conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent}, a.opts...)
+		opts := append([]conn.Option{conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent},
+			a.opts...)
 		c, err := conn.Dial(ctx, a.srv.Addr(), opts...)
 		late := time.Since(deadline)
 		cancel()
-		// A client that gives up closes what it has begun. That may take a second.
+		// A client that gives up closes what it has started, which may take a second.
 		require.LessOrEqual(a.t, late, time.Second, "Dial outlived its context, from %v", from)
 		if err == nil {
 			a.mu.Lock()
@@ -262,7 +264,7 @@ func (a *actor) between(shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(a.random.Int64N(int64(longest-shortest)))
 }
 
-// run acquires and releases until the storm is over, and once more afterwards.
+// run acquires and releases until the storm is over, and one more time after that.
 func (a *actor) run() {
 	for !a.isCalm() {
 		a.mu.Lock()
@@ -278,7 +280,7 @@ func (a *actor) run() {
 	}
 	defer a.done.Store(true)
 	h, err := a.acquire(a.ctx, a.handle.take)
-	if errors.Is(err, zkrecipes.ErrClosed) { // in the last moment of the storm
+	if errors.Is(err, zkrecipes.ErrClosed) { // at the very end of the storm
 		a.open()
 		h, err = a.acquire(a.ctx, a.handle.take)
 	}
@@ -298,7 +300,7 @@ func (a *actor) isCalm() bool {
 	}
 }
 
-// pause waits, at most until the storm is over.
+// pause waits for d, or until the storm is over.
 func (a *actor) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -308,7 +310,7 @@ func (a *actor) pause(d time.Duration) {
 	}
 }
 
-// acquire acquires and records a hold; the caller records its end. It checks U6: the call returns no later than the
+// acquire acquires and records a hold, whose end the caller records. It checks U6: the call returns no later than the
 // instant in which its context ends.
 func (a *actor) acquire(ctx context.Context, take acquire) (*zkrecipes.Hold, error) {
 	var overdue atomic.Int64 // when ctx ended
@@ -360,8 +362,8 @@ func (a *actor) section() {
 	a.giveBack(h, lost)
 }
 
-// use reads the resource and writes it back later, unless the hold is lost by then. An actor that does not check its
-// hold writes anyway, and the fence must refuse it.
+// use reads the resource and writes it back later, unless the hold has been lost by then. An actor that does not check
+// its hold writes anyway, and the fence must reject the write.
 func (a *actor) use(h *zkrecipes.Hold) {
 	token := h.Token()
 	looks := a.random.IntN(4) > 0
@@ -384,7 +386,7 @@ func (a *actor) use(h *zkrecipes.Hold) {
 	if err != nil || looks && h.Err() != nil || shares {
 		return
 	}
-	_ = a.set.Add(a.label, token, version, "x") // the fence may refuse
+	_ = a.set.Add(a.label, token, version, "x") // the fence may reject it
 }
 
 // giveBack releases with a random context, which checks U6 again.

@@ -4,7 +4,7 @@ package faults_test
 
 import "time"
 
-// The race detector makes everything ten times slower.
+// How much the tests run by default: less, because the race detector makes everything ten times slower.
 const (
 	defaultHours = 14
 	dayLength    = 2 * time.Hour

@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	seeds   = flag.String("seeds", "", `seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
+	seeds = flag.String("seeds", "",
+		`seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
 	verbose = flag.Bool("storm", false, "log every fault of the random schedules")
 	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules, besides the two days of TestDay")
 )
@@ -24,13 +25,13 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// stormLength is short: the calm after the storm finds the clients that were forgotten.
+// stormLength is short, because it is the calm after the storm that reveals forgotten clients.
 const stormLength = 20 * time.Minute
 
 // TestRandom runs random schedules of faults against each recipe in turn.
 //
-// A failure prints the seed and the command that runs it again. The command repeats the same faults. The order of the
-// goroutines still differs, but less so with the printed settings.
+// A failure prints the seed and the command that runs it again. The command repeats the same faults; the order of the
+// goroutines still differs, though less so with the printed settings.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	from, to := uint64(1), uint64(max(*hours, 1))*uint64(time.Hour/stormLength)
@@ -60,14 +61,15 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// runRandom plays one schedule: faults for a while, then none. Then every client must be served. clients 0 lets the
-// seed choose their number.
+// runRandom plays one schedule: faults for a while, then none, after which every client must be served. If clients is
+// 0, the seed determines their number.
 func runRandom(t *testing.T, r *recipe, seed uint64, clients int, length time.Duration, faults []fault) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			top, _, _ := strings.Cut(t.Name(), "/")
-			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run '%s/%s' -seeds %d -v",
+			t.Logf(
+				"again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/testkit/faults -run '%s/%s' -seeds %d -v",
 				top, r.name, seed)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 
 const work = "/work" // what holders read and write
 
-// moving is a dialer to one front, which the script can change.
+// moving is a dialer that connects to one front, which the script can change.
 type moving struct{ to atomic.Pointer[zktest.Front] }
 
 func (m *moving) dial(label string) conn.DialFunc {
@@ -34,7 +34,7 @@ func (w *world) look(label string) (string, error) {
 	return string(data), err
 }
 
-// takeAndRead is take, and what the holder reads first.
+// takeAndRead acquires as take does, and returns what the holder reads first.
 func (w *world) takeAndRead(label string) (a *attempt, first func() string) {
 	h, err := w.open(w.client(label), []byte(label))
 	require.NoError(w, err)
@@ -52,15 +52,15 @@ func (w *world) takeAndRead(label string) (a *attempt, first func() string) {
 	}
 }
 
-// TestReadsOfAHolder_SeeWhatTheLastHolderWrote: the next holder is at a server that lags behind. What it reads in its hold is
-// never older than what the last holder wrote, however the last hold ended, and also after the connection has moved to
-// another server that lags.
+// TestReadsOfAHolder_SeeWhatTheLastHolderWrote: the next holder is connected to a server that lags. What it reads
+// during its hold is never older than what the last holder wrote, however the last hold ended, even after the
+// connection has moved to another lagging server.
 func TestReadsOfAHolder_SeeWhatTheLastHolderWrote(t *testing.T) {
 	ends := map[string]func(w *world, a *attempt){
 		"released": func(_ *world, a *attempt) { a.release() },
 		"lost":     func(w *world, _ *attempt) { w.srv.Expire(w.srv.SessionOf("a")) },
 		"deleted": func(w *world, _ *attempt) {
-			// Of several nodes the client deletes the others by itself.
+			// If there are several nodes, the client deletes the others by itself.
 			for all := w.contendersOf("a"); len(all) > 0; all = w.contendersOf("a") {
 				require.NoError(w, w.srv.Delete(all[0]))
 			}
@@ -123,9 +123,9 @@ func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 	next.release()
 }
 
-// TestReadsOfAHolder_GrantedByAnEvent: before 3.9 an event has no zxid, so a server that has not applied what the
-// event reported resumes the session. The next connection begins with a barrier, and what the holder reads is as new
-// as the event.
+// TestReadsOfAHolder_GrantedByAnEvent: before 3.9 an event carries no zxid, so a server that has not yet applied what
+// the event reported can resume the session. The next connection begins with a barrier, so what the holder reads is as
+// new as the event.
 func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 	each(t, func(w *world) {
 		fronts := w.srv.Fronts()
@@ -146,7 +146,7 @@ func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 		next.requireGrantedAt(0)
 		b.to.Store(fronts[1])
 		w.srv.Cut(zktest.Label("b"))
-		const readers = 50 // a single one would find the barrier of the heartbeat ahead of it, by chance
+		const readers = 50 // a single one would, by chance, find the barrier of the heartbeat ahead of it
 		seen := make(chan string, readers)
 		for range readers {
 			go func() {
@@ -157,7 +157,7 @@ func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
 				seen <- string(data)
 			}()
 		}
-		w.until(3 * time.Second) // connected again, and not lost yet
+		w.until(3 * time.Second) // reconnected, and not yet lost
 		fronts[1].CatchUp()
 		for range readers {
 			require.Equal(w, "new", <-seen)

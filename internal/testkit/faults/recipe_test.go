@@ -16,16 +16,16 @@ import (
 // path is the path of every recipe under test.
 const path = "/app/queue"
 
-// acquire takes one hold.
+// acquire acquires one hold.
 type acquire func(ctx context.Context) (*zkrecipes.Hold, error)
 
 // handle is a recipe opened on a client, reduced to what all recipes have in common.
 type handle struct {
 	take acquire
-	try  acquire // nil if the recipe has none
+	try  acquire // nil if the recipe does not have one
 }
 
-// recipe is one recipe with the numbers that a script needs. Two of its holds exclude each other, unless both are
+// recipe is one recipe, with the numbers that a script needs. Two of its holds exclude each other, unless both are
 // readers.
 type recipe struct {
 	name   string
@@ -33,7 +33,7 @@ type recipe struct {
 	rival  *recipe // the recipe that it excludes: itself, or the other side of a read-write lock
 	parent string  // of the contenders that are granted
 	base   string  // their names up to the number
-	nodes  int     // contenders for one hold
+	nodes  int     // contenders per hold
 	weight int
 	limit  int
 	read   bool
@@ -48,7 +48,8 @@ var recipes = func() []*recipe {
 		write,
 		{name: "read", open: openRead, parent: path, base: "__READ__", rival: write, read: true},
 		{name: "semaphore-1-of-1", open: openSemaphore(1, 1), parent: path + "/leases", base: "lease-"},
-		{name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2, weight: 2, limit: 3},
+		{name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2,
+			weight: 2, limit: 3},
 		{name: "latch", open: openElection(election.Latch), parent: path, base: "latch-"},
 		{name: "selector", open: openElection(election.Selector), parent: path, base: "lock-"},
 		{name: "mutex-kazoo", open: openMutex(mutex.WithKazoo()), parent: path, base: "lock-", kazoo: true},
@@ -66,9 +67,10 @@ var recipes = func() []*recipe {
 	return list
 }()
 
-// sharing lists the recipes with more than one hold at a time, up to a limit.
+// sharing lists the recipes that allow several holds at a time, up to a limit.
 var sharing = []*recipe{
-	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1, weight: 1, limit: 3},
+	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1,
+		weight: 1, limit: 3},
 }
 
 func init() { sharing[0].rival = sharing[0] }
@@ -76,7 +78,7 @@ func init() { sharing[0].rival = sharing[0] }
 // countsAll reports whether every child of the parent is a lease.
 func (r *recipe) countsAll() bool { return r.kazoo && r.base == "lease-" }
 
-// exclusive reports whether no two holds fit beside each other, except two readers.
+// exclusive reports whether no two holds can coexist, except two readers.
 func (r *recipe) exclusive() bool { return 2*r.weight > r.limit }
 
 func named(name string) *recipe {
@@ -143,7 +145,7 @@ func openElection(layout election.Layout, opts ...election.Option) func(*conn.Cl
 	}
 }
 
-// call records that client is about to ask.
+// call records that client is about to acquire.
 func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
 	if r.read {
 		return rec.CallRead(client)
@@ -151,24 +153,25 @@ func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
 	return rec.Call(client, r.weight)
 }
 
-// creates matches the request of client a that creates its contender.
+// creates matches client a's request that creates its contender.
 func (r *recipe) creates() zktest.Match {
-	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$", Where: func(q zktest.Request) bool {
-		return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
-	}}
+	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$",
+		Where: func(q zktest.Request) bool {
+			return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
+		}}
 }
 
-// deletes matches the request of client a that deletes its contender.
+// deletes matches client a's request that deletes its contender.
 func (r *recipe) deletes() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Path: r.contender(), Where: func(q zktest.Request) bool {
 		return q.Op == zktest.OpDelete || q.Op == zktest.OpMulti
 	}}
 }
 
-// lists matches the requests of client a that list the contenders.
+// lists matches client a's requests that list the contenders.
 func (r *recipe) lists() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + r.parent + "$"}
 }
 
-// contender is a regular expression for the paths of contenders.
+// contender returns a regular expression for the paths of contenders.
 func (r *recipe) contender() string { return "^" + r.parent + "/.*" + r.base + "[0-9]{10}$" }

@@ -27,19 +27,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// atFront labels the connections of a client by the server that they go to.
+// atFront labels the connections of a client by the server that they connect to.
 func atFront(srv *zktest.Server) conn.Option {
 	return conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return srv.DialAs(addr)(ctx, network, addr)
 	})
 }
 
-// TestRefused_ByOneServer: the others of the round take the session, and nothing is lost.
+// TestRefused_ByOneServer: the other servers accept the session, and nothing is lost.
 func TestRefused_ByOneServer(t *testing.T) {
 	for _, refusing := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
-			c, err := conn.Dial(t.Context(), srv.Addrs(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout))
+			c, err := conn.Dial(t.Context(), srv.Addrs(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"),
+				conn.WithSessionTimeout(bubble.Timeout))
 			require.NoError(t, err)
 			defer c.Close()
 			s, err := c.Session(t.Context())
@@ -49,7 +50,8 @@ func TestRefused_ByOneServer(t *testing.T) {
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)
 			for _, f := range srv.Fronts()[:refusing] {
-				srv.Intercept(zktest.Match{From: zktest.Label(f.Addr()), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+				srv.Intercept(zktest.Match{From: zktest.Label(f.Addr()), Op: zktest.OpAuth, Times: -1},
+					zktest.Fail(zktest.CodeAuthFailed))
 			}
 			for range 20 {
 				srv.CutAll()
@@ -63,15 +65,17 @@ func TestRefused_ByOneServer(t *testing.T) {
 	}
 }
 
-// TestRefused_TheOthersAreDown: a server that cannot be reached may accept the credentials when it is back. Nothing
-// is therefore refused for good, and the next session begins there.
+// TestRefused_TheOthersAreDown: a server that cannot be reached may accept the credentials once it is back. The refusal
+// is therefore not final, and the next session begins there.
 func TestRefused_TheOthersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
 		first, last := srv.Fronts()[0], srv.Fronts()[2]
-		srv.Intercept(zktest.Match{From: zktest.Label(first.Addr()), Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		srv.Intercept(zktest.Match{From: zktest.Label(first.Addr()), Op: zktest.OpAuth, Times: -1},
+			zktest.Fail(zktest.CodeAuthFailed))
 		last.Stop()
-		c, err := conn.New(first.Addr()+","+last.Addr(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"), conn.WithSessionTimeout(bubble.Timeout))
+		c, err := conn.New(first.Addr()+","+last.Addr(), atFront(srv), bubble.Silent, conn.WithAuth("digest", "u:p"),
+			conn.WithSessionTimeout(bubble.Timeout))
 		require.NoError(t, err)
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -116,8 +120,7 @@ func lastOf[T any](all iter.Seq2[T, error]) func() error {
 	}
 }
 
-// TestRefused_ByAll: loops continue when the servers accept the credentials again. A single call reports what is
-// wrong.
+// TestRefused_ByAll: loops resume when the servers accept the credentials again. A single call returns the error.
 func TestRefused_ByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -146,7 +149,7 @@ func TestRefused_ByAll(t *testing.T) {
 		require.NoError(t, err)
 		e.start("election.Watch", lastOf(leader.Watch(ctx)))
 
-		runs := map[string]int{} // read when all goroutines rest
+		runs := map[string]int{} // read while all goroutines are blocked
 		var mu sync.Mutex
 		run := func(name string) func(context.Context) error {
 			return func(ctx context.Context) error {
@@ -176,7 +179,8 @@ func TestRefused_ByAll(t *testing.T) {
 		e.start("semaphore.Run", func() error { return sem.Run(ctx, 1, under("semaphore.Run")) })
 		e.start("shard.Run", func() error {
 			f := run("shard.Run")
-			return shard.Run(ctx, c, "/app/shards", shard.List("s1"), func(ctx context.Context, _ *shard.Shard) error { return f(ctx) })
+			return shard.Run(ctx, c, "/app/shards", shard.List("s1"),
+				func(ctx context.Context, _ *shard.Shard) error { return f(ctx) })
 		})
 		time.Sleep(30 * time.Second)
 		require.Empty(t, e.list())

@@ -13,17 +13,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// lose names the two ways to lose a request.
+// lose names the two ways of losing a request.
 var lose = map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()}
 
-// TestF1F2_CreateLost: the connection breaks at the create, before or after the server applies it. One node results,
-// and the token is its czxid.
+// TestF1F2_CreateLost: the connection breaks at the create, before or after the server applies it. The result is one
+// node, whose czxid is the token.
 func TestF1F2_CreateLost(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(w *world) {
 				w.take("a").release()
-				w.until(2 * time.Second) // a connection that lasted: the client reconnects without a pause
+				w.until(2 * time.Second) // the connection has lasted, so the client reconnects without a pause
 				rule := w.srv.Intercept(w.creates(), action)
 				a := w.take("a")
 				h := a.requireGranted(blink)
@@ -54,8 +54,8 @@ func TestF1F2_CreateLost_AgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestF4_ReplyLost_CallerGone: the call ends with its context. The client removes the node itself as soon as it is
-// connected again.
+// TestF4_ReplyLost_CallerGone: the call ends with its context. The client itself removes the node as soon as it has
+// reconnected.
 func TestF4_ReplyLost_CallerGone(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -71,15 +71,15 @@ func TestF4_ReplyLost_CallerGone(t *testing.T) {
 		require.Len(w, w.contendersOf("a"), w.nodes)
 		session := w.srv.SessionOf("a")
 		w.srv.Accept(zktest.Label("a"))
-		// The clean-up waits for the connection, and the connection for a last pause.
+		// The clean-up waits for the connection, which waits for a last pause.
 		b.requireGranted(pause + blink)
 		require.Equal(w, session, w.srv.SessionOf("a"))
 		require.Empty(w, w.contendersOf("a"))
 	})
 }
 
-// TestF4_ReplyLate_CallerGoneForAnotherError: the context of the call ends with the error of another call, as the context of
-// an errgroup does. What the server has answered to the other call says nothing of the create.
+// TestF4_ReplyLate_CallerGoneForAnotherError: the context of the call ends with the error of another call, as the
+// context of an errgroup does. The server's answer to that call says nothing about the create.
 func TestF4_ReplyLate_CallerGoneForAnotherError(t *testing.T) {
 	for _, other := range []error{zk.ErrNoNode, &zkrecipes.OpError{Op: "get", Path: "/config", Err: zk.ErrNoNode}} {
 		each(t, func(w *world) {
@@ -108,7 +108,7 @@ func TestF4_ReplyLost_ClientGoneForGood(t *testing.T) {
 		a.cancel(context.Canceled)
 		_ = a.requireFailed()
 		b.requireWaiting()
-		b.requireGrantedAt((cut + timeout).Truncate(tick) + tick) // the server has heard the create
+		b.requireGrantedAt((cut + timeout).Truncate(tick) + tick) // the server has received the create
 	})
 }
 
@@ -155,7 +155,7 @@ func TestF8_ReleaseWhileCutOffForGood(t *testing.T) {
 	})
 }
 
-// TestF44_ReleaseWithDeadContext: the hold is released all the same.
+// TestF44_ReleaseWithDeadContext: the hold is released nevertheless.
 func TestF44_ReleaseWithDeadContext(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -172,8 +172,9 @@ func TestF44_ReleaseWithDeadContext(t *testing.T) {
 	})
 }
 
-// TestF44_ContextEndsWhenItIsAsked: at each of the moments at which the library looks at the context of its caller, alone and
-// behind a holder. The caller gets a hold, or the cause. In the second case nothing stays: no node, no hold, no heartbeat.
+// TestF44_ContextEndsWhenItIsAsked: the caller's context ends at each of the moments at which the library checks it,
+// with and without a holder ahead. The caller gets a hold, or the cause; with the cause, nothing stays behind: no node,
+// hold or heartbeat.
 func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
 	each(t, func(w *world) {
 		h, err := w.open(w.client("a"), []byte("a"))

@@ -17,7 +17,7 @@ func (w *world) rwlock(label string) *rwlock.RWLock {
 	return l
 }
 
-// TestF52_WriterBetweenReadersDies: the readers behind it join the readers ahead of it and wait for no one else.
+// TestF52_WriterBetweenReadersDies: the readers behind it join the readers ahead of it, and wait for nobody else.
 func TestF52_WriterBetweenReadersDies(t *testing.T) {
 	runScript(t, named("read"), func(w *world) {
 		a := w.take("a")
@@ -34,7 +34,7 @@ func TestF52_WriterBetweenReadersDies(t *testing.T) {
 	})
 }
 
-// TestF52_Upgrade: it is refused at once, connected or not.
+// TestF52_Upgrade: an upgrade is refused at once, connected or not.
 func TestF52_Upgrade(t *testing.T) {
 	runScript(t, named("read"), func(w *world) {
 		l := w.rwlock("a")
@@ -51,8 +51,8 @@ func TestF52_Upgrade(t *testing.T) {
 	})
 }
 
-// TestF52_DowngradeLost: the read lock survives the release of the write lock, even when the request or the reply of
-// its create is lost. No writer gets in between.
+// TestF52_DowngradeLost: the read lock survives the release of the write lock, even if the request or the reply of its
+// create is lost. No writer is granted in between.
 func TestF52_DowngradeLost(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {

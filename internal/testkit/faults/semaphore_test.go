@@ -14,7 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// leases is the script's recipe, for its parent and its checks. The scripts below create their own semaphores.
+// leases is the recipe of the script, which provides its parent and its checks. The scripts below create their own
+// semaphores.
 var leases = sharing[0]
 
 func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
@@ -23,14 +24,15 @@ func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *se
 	return s
 }
 
-// acquiring acquires n leases on a separate goroutine.
+// acquiring acquires n leases in a separate goroutine.
 func (w *world) acquiring(s *semaphore.Semaphore, n int) *attempt {
 	r := *leases
 	r.weight = n
-	return w.acquire(fmt.Sprintf("%p", s), &r, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) })
+	return w.acquire(fmt.Sprintf("%p", s), &r,
+		func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) })
 }
 
-// TestF53_HolderOfLeasesExpires: each of its leases becomes free, once.
+// TestF53_HolderOfLeasesExpires: each of its leases becomes free exactly once.
 func TestF53_HolderOfLeasesExpires(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)
@@ -51,7 +53,7 @@ func TestF53_HolderOfLeasesExpires(t *testing.T) {
 	})
 }
 
-// TestF53_LimitLowered: no waiter is granted until fewer leases are out than the new limit. No holder loses its lease.
+// TestF53_LimitLowered: no waiter is granted until fewer leases are held than the new limit. No holder loses its lease.
 func TestF53_LimitLowered(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		node := semaphore.WithLimitNode("/app/limit")
@@ -63,7 +65,7 @@ func TestF53_LimitLowered(t *testing.T) {
 		}
 		d := w.acquiring(w.semaphore("d", 3, node), 1)
 		w.until(2 * time.Second)
-		// The answer is lost. The change took effect, and the client finds that out.
+		// The answer is lost. The change took effect, as the client finds out.
 		w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, zktest.DropReply())
 		require.NoError(w, w.semaphore("a", 3, node).SetLimit(w.Context(), 1))
 		d.requireWaiting()
@@ -98,7 +100,7 @@ func TestF53_DifferentLimits(t *testing.T) {
 }
 
 // TestF53_DoorCutOffWhileWaitingInside: a client that holds the door and waits for leases is cut off. The next client
-// is granted when that session is over. The leases that the first one had made do not delay it further.
+// is granted when that session is over, and is not delayed further by the leases that the first one had created.
 func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)
@@ -110,7 +112,7 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 		require.Len(w, w.srv.Children(path+"/leases"), 4)
 		w.until(cut)
 		w.srv.Stall(zktest.Label("b"), zktest.Both)
-		gone := expired // as of a holder: a waiter pings every third of the timeout
+		gone := expired // as for a holder: a waiter pings every third of the timeout
 		w.until(gone - time.Nanosecond)
 		c.requireWaiting()
 		c.requireGrantedAt(gone)
@@ -122,8 +124,8 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 	})
 }
 
-// TestF53_DoorDeletedWhileWaitingInside: a client that loses the door removes its leases, so the next client does not
-// wait for leases that were never granted.
+// TestF53_DoorDeletedWhileWaitingInside: a client that loses the door removes its leases, so that the next client does
+// not wait for leases that were never granted.
 func TestF53_DoorDeletedWhileWaitingInside(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)

@@ -13,22 +13,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// These times follow when a client takes its hold at 0 and is cut off right after 10 s. Syncs go out every eleventh of
-// the timeout, so the last answered sync left at 10 s, but for a nanosecond. It proves contacts that were answered a quarter
-// of the timeout earlier, so the newest of them is the third sync before it. The margin is a twentieth of the timeout. Waiters read
-// again after two timeouts or more, at random: no such reading may be the last that was answered.
+// These times follow if a client acquires its hold at 0 and is cut off right after 10 s. It sends a sync every eleventh
+// of the timeout, so it sent the last answered sync at 10 s, less a nanosecond. That sync proves contacts answered a
+// quarter of the timeout earlier, so the newest of them is the third sync before it. The margin is a twentieth of the
+// timeout. Waiters read again after two timeouts or more, at random: such a read must not be the last one answered.
 const (
 	beat   = timeout / 11
 	newest = 11 * beat
 	cut    = 10*time.Second + time.Millisecond
 	lost   = newest - 3*beat + timeout - timeout/20 // 16.8 s
-	// silent is when the client gives its session up, because nothing was answered for a whole timeout.
+	// silent is when the client gives up its session, because nothing was answered for a whole timeout.
 	silent = newest + timeout // 20 s
-	// expired is when the server does: at its first tick after that.
+	// expired is when the server expires it: at its first tick after that.
 	expired = 10*time.Second + timeout
 )
 
-// TestF3_ReplyLost_SessionExpires: the search finds no node, or the node of a dead session. It takes neither.
+// TestF3_ReplyLost_SessionExpires: the search finds no node, or the node of a dead session. The client uses neither.
 func TestF3_ReplyLost_SessionExpires(t *testing.T) {
 	each(t, func(w *world) {
 		first := w.take("a")
@@ -63,7 +63,7 @@ func TestF9_WaiterExpires(t *testing.T) {
 		b.requireWaiting()
 		w.until(cut + 2*time.Second)
 		if w.read {
-			c.requireGranted(0) // the only writer lost its place between the readers and is now behind both
+			c.requireGranted(0) // the only writer lost its place between the readers, and is now behind both
 		}
 		a.release()
 		c.requireGranted(0)
@@ -74,8 +74,8 @@ func TestF9_WaiterExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server reports
-// the deletion first.
+// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server reports the
+// deletion first.
 func TestF10_HolderExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -87,15 +87,15 @@ func TestF10_HolderExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires_AskedMeanwhile: callers that look at the hold while the loss is being announced get the same
-// reason as callers that look later.
+// TestF10_HolderExpires_AskedMeanwhile: callers that check the hold while the loss is being announced get the same
+// reason as callers that check later.
 func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		a.requireGranted(0)
 		s, err := (*client.Client)(w.client("a")).Session(w.Context())
 		require.NoError(w, err)
-		for range 20 { // loss callbacks run in no order, so some run before the hold's
+		for range 20 { // loss callbacks run in no particular order, so some run before the hold's
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { _ = a.hold.Err(); return nil })
 			require.True(w, ok)
 		}
@@ -105,7 +105,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestF10_HolderCutOff: the holder knows three seconds before the next client is granted. docs/timeline.svg shows it.
+// TestF10_HolderCutOff: the holder knows three seconds before the next client is granted, as docs/timeline.svg shows.
 func TestF10_HolderCutOff(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -123,8 +123,8 @@ func TestF10_HolderCutOff(t *testing.T) {
 	})
 }
 
-// TestF11_ExpiresBetweenCreateAndList: a list without the own node never means "first". The create was answered, and
-// the session is gone.
+// TestF11_ExpiresBetweenCreateAndList: a list that lacks the client's own node never means "first". The create was
+// answered, and the session is gone.
 func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -140,11 +140,11 @@ func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
 	})
 }
 
-// TestF12_ExpiresOnItsWayToTheGrant: the predecessor is gone, and the list says "first". The list arrives long after
-// the session ended.
+// TestF12_ExpiresOnItsWayToTheGrant: the predecessor is gone, and the list says "first", but it arrives long after the
+// session ended.
 func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 	each(t, func(w *world) {
-		b, second := w.rivals("b"), w.rivals("b") // a waiter that is second reads no list
+		b, second := w.rivals("b"), w.rivals("b") // the second waiter reads no list
 		a := w.take("a")
 		c := w.rivals("c")
 		b.release()
@@ -162,11 +162,11 @@ func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 	})
 }
 
-// TestF12_ExpiresWithTheGrant: the server ends the session while the list that says "first" is on its way. If the
-// client reads the list before the end of the connection, the hold ends in the instant of its grant.
+// TestF12_ExpiresWithTheGrant: the server ends the session while the list that says "first" is in flight. If the client
+// reads the list before the end of the connection, the hold ends in the instant of its grant.
 func TestF12_ExpiresWithTheGrant(t *testing.T) {
 	each(t, func(w *world) {
-		b, second := w.rivals("b"), w.rivals("b") // a waiter that is second reads no list
+		b, second := w.rivals("b"), w.rivals("b") // the second waiter reads no list
 		a := w.take("a")
 		c := w.rivals("c")
 		b.release()
@@ -180,8 +180,8 @@ func TestF12_ExpiresWithTheGrant(t *testing.T) {
 	})
 }
 
-// requireExpiredOrQueued requires that a, whose session was ended after 2 s, either had a hold that ended with it, or waits behind c in
-// another session.
+// requireExpiredOrQueued requires that a, whose session was ended after 2 s, either had a hold that ended with the
+// session, or waits behind c in another session.
 func (w *world) requireExpiredOrQueued(a, c *attempt, old int64) {
 	w.Helper()
 	select {
@@ -195,8 +195,8 @@ func (w *world) requireExpiredOrQueued(a, c *attempt, old int64) {
 	}
 }
 
-// TestF12_ExpiresWithTheEvent: the server ends the session of the waiter that is next as the predecessor goes. If the waiter was
-// granted by the event, its hold ends in that instant.
+// TestF12_ExpiresWithTheEvent: the server ends the session of the next waiter along with the predecessor's node. If the
+// waiter was granted by the event, its hold ends in that instant.
 func TestF12_ExpiresWithTheEvent(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -229,7 +229,7 @@ func TestF13_EnsembleDownForLong(t *testing.T) {
 		again.requireWaiting()
 		b.requireWaiting()
 		w.srv.Up()
-		first, second := again, b // whichever client is back sooner
+		first, second := again, b // whichever client returns first
 		select {
 		case <-first.returned:
 		case <-second.returned:
@@ -245,7 +245,7 @@ func TestF13_EnsembleDownForLong(t *testing.T) {
 	})
 }
 
-// TestF14_StaleHolderWrites: a frozen holder, which cannot look at its hold, does no harm.
+// TestF14_StaleHolderWrites: a frozen holder, which cannot check its hold, does no harm.
 func TestF14_StaleHolderWrites(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -261,7 +261,8 @@ func TestF14_StaleHolderWrites(t *testing.T) {
 	})
 }
 
-// TestF15_WaiterCutOffForLong: it loses its place with its session, leaves no node, and is served when it is back.
+// TestF15_WaiterCutOffForLong: the waiter loses its place along with its session, leaves no node, and is served once it
+// is back.
 func TestF15_WaiterCutOffForLong(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -338,8 +339,8 @@ func TestF18_NothingReachesTheServer(t *testing.T) {
 	})
 }
 
-// TestF19_NothingComesBack: the server receives one more sync, and a ping every third of the timeout. It receives them
-// until the client drops the connection, a quarter of the timeout after that sync.
+// TestF19_NothingComesBack: the server receives one more sync, and a ping every third of the timeout, until the client
+// drops the connection a quarter of the timeout after that sync.
 func TestF19_NothingComesBack(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -353,7 +354,7 @@ func TestF19_NothingComesBack(t *testing.T) {
 	})
 }
 
-// TestF22_EnsembleDownForShort: like a cut of all clients. They try to reconnect once per pause.
+// TestF22_EnsembleDownForShort: the same as cutting off all clients. They try to reconnect once per pause.
 func TestF22_EnsembleDownForShort(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -374,7 +375,7 @@ func TestF22_EnsembleDownForShort(t *testing.T) {
 	})
 }
 
-// TestF22_DialRate: clients do not flood a server that is away.
+// TestF22_DialRate: clients do not flood a server that is down.
 func TestF22_DialRate(t *testing.T) {
 	each(t, func(w *world) {
 		var dials atomic.Int64
@@ -392,7 +393,7 @@ func TestF22_DialRate(t *testing.T) {
 	})
 }
 
-// TestF23_ServerLagsBehind: a server that has seen less than the client refuses it. No grant comes of it.
+// TestF23_ServerLagsBehind: a server that has seen less than the client refuses it. Nothing is granted because of it.
 func TestF23_ServerLagsBehind(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -432,8 +433,8 @@ func TestF39_ServerRefuses(t *testing.T) {
 	})
 }
 
-// TestF50_SlowServer: every answer takes longer than the interval between pings, and longer than a sync may take. The
-// connection flaps. No two holds overlap, and all clients are served once the server is fast again.
+// TestF50_SlowServer: every answer takes longer than the interval between pings, and longer than a sync may take, so
+// the connection flaps. No two holds overlap, and all clients are served once the server is fast again.
 func TestF50_SlowServer(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -447,7 +448,7 @@ func TestF50_SlowServer(t *testing.T) {
 		for _, r := range rules {
 			r.Remove()
 		}
-		_ = a.hold.Release(w.Context()) // it may be lost already
+		_ = a.hold.Release(w.Context()) // it may already be lost
 		b.requireGranted(2 * timeout)
 	})
 }

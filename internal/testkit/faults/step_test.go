@@ -12,26 +12,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// blow is a fault that happens at one request of a client.
+// blow is a fault that strikes at one request of a client.
 type blow struct {
 	name   string
 	action func(w *world, a *attempt) zktest.Action
 	// costs is how long it may delay the grant.
 	costs time.Duration
-	// fatal says that the caller caused it, so the attempt may fail because of it.
+	// fatal means that the caller caused it, so the attempt may fail because of it.
 	fatal bool
 }
 
-// A blow comes before a request is served, or after it was served and before it is answered.
+// A blow strikes before a request is served, or between that and the answer.
 var blows = func() []blow {
-	// After a connection that lasted, the client reconnects at once. After a short one it pauses first.
+	// If the connection has lasted, the client reconnects at once; after a short-lived one it pauses first.
 	const reconnect = 2*pause + blink
 	list := []blow{
 		{"request lost", func(*world, *attempt) zktest.Action { return zktest.DropRequest() }, reconnect, false},
 		{"reply lost", func(*world, *attempt) zktest.Action { return zktest.DropReply() }, reconnect, false},
 		{"late", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 5) }, timeout / 5, false},
-		// The answer comes later than a sync may take, so the client drops the connection.
-		{"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) }, timeout/4 + timeout/8 + reconnect, false},
+		// The answer takes longer than a sync may, so the client drops the connection.
+		{"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) },
+			timeout/4 + timeout/8 + reconnect, false},
 		{"throttled", func(*world, *attempt) zktest.Action { return zktest.Fail(throttled) }, blink, false},
 	}
 	for _, at := range []struct {
@@ -65,10 +66,9 @@ var blows = func() []blow {
 
 var errEnough = errors.New("enough")
 
-// TestEveryStep injects each fault at each request of one acquisition and its release: once behind a holder, once
-// without one, one fault in each run. The attempt must be granted, or fail because of the caller. Then the next
-// client must be served, and no node may be left. These are all moments of F1, F2, F6, F7, F9 to F12, F25 to F29,
-// F40, F44 and F45.
+// TestEveryStep injects each fault at each request of one acquisition and its release, one fault per run, with and
+// without a holder ahead. The attempt must be granted, or fail because of the caller. Then the next client must be
+// served, and no node may be left. This covers all moments of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, b := range blows {
@@ -92,7 +92,7 @@ func TestEveryStep(t *testing.T) {
 	}
 }
 
-// strike is one run: the blow comes at the request with number step. It reports whether there was such a request.
+// strike is one run: the blow strikes at request number step. It reports whether there was such a request.
 func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	w.rivals("b").release() // creates the parents, unless
 	if step%2 == 1 && w.kazoo {
@@ -110,7 +110,7 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	w.until(2 * time.Second)
 	var a *attempt
 	m := zktest.Match{From: zktest.Label("a"), Skip: step, Where: func(q zktest.Request) bool {
-		return q.Op != zktest.OpSync || q.Path != "/" // heartbeats come at other times
+		return q.Op != zktest.OpSync || q.Path != "/" // heartbeats are sent at other times
 	}}
 	// The attempt must exist before the blow, and the blow must be armed before the first request.
 	armed := make(chan struct{})
@@ -123,7 +123,7 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 		_ = first.hold.Release(w.Context()) // the blow may have ended it
 	}
 	w.finish(a, b)
-	// The next client is served, at the latest when a session that could not be closed has expired.
+	// The next client is served by the time a session that could not be closed has expired.
 	c := w.rivals("c")
 	c.requireGranted(timeout + tick)
 	c.release()
@@ -132,7 +132,7 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	return hit
 }
 
-// finish waits for the end of the attempt and checks that this end is allowed.
+// finish waits for the end of the attempt, and checks that it may end like this.
 func (w *world) finish(a *attempt, b blow) {
 	a.await(b.costs)
 	if a.err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// storm injects faults, one after the other, and undoes the lasting ones.
+// storm injects faults one after another, and undoes the lasting ones.
 type storm struct {
 	*play
 	end  time.Time
 	undo []undo
-	// pause is the longest time between two faults, and lasts draws how long a lasting one lasts.
+	// pause is the longest time between two faults, and lasts draws the duration of a lasting one.
 	pause time.Duration
 	lasts func() time.Duration
 }
@@ -22,16 +22,17 @@ type undo struct {
 	do func()
 }
 
-// fault is one kind of fault. It hits a victim and returns its description, and how to undo it if it lasts.
+// fault is one kind of fault. Injecting it returns how to undo it, if it lasts.
 type fault struct {
 	name   string
 	weight int
 	inject func(s *storm, victim *actor) (undo func())
 }
 
-// requests are the operations that rules choose from. OpAny is any except pings.
+// requests are the operations that rules choose from. OpAny is any but pings.
 var requests = []zktest.Op{
-	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete,
+	zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
 	zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer, zktest.OpCloseSession,
 }
 
@@ -42,7 +43,7 @@ func (s *storm) match(victim *actor) zktest.Match {
 	}
 }
 
-// rule puts a rule in force and removes it after a while if no request matched.
+// rule installs a rule, and removes it after a while if no request matched.
 func (s *storm) rule(victim *actor, a zktest.Action) func() {
 	return s.srv.Intercept(s.match(victim), a).Remove
 }
@@ -111,7 +112,7 @@ func (s *storm) run(faults []fault) {
 	}
 }
 
-// victim is a random client. Every second time it is a holder, if there is one.
+// victim returns a random client: every second time a holder, if there is one.
 func (s *storm) victim() *actor {
 	victim, holder := s.actors[s.random.IntN(len(s.actors))], s.random.IntN(2) == 0
 	for _, a := range s.actors {
@@ -122,7 +123,7 @@ func (s *storm) victim() *actor {
 	return victim
 }
 
-// wait lets time pass and undoes the faults that are due.
+// wait lets time pass, and undoes the faults that are due.
 func (s *storm) wait(d time.Duration) {
 	until := time.Now().Add(d)
 	for {
@@ -168,7 +169,7 @@ func (s *storm) slow(v *actor) func() {
 	}
 }
 
-// expire makes the server end the session.
+// expire makes the server expire the session.
 func (s *storm) expire(v *actor) func() {
 	id := s.srv.SessionOf(v.label)
 	s.take(s.srv.Ephemerals(id)...)
@@ -176,16 +177,18 @@ func (s *storm) expire(v *actor) func() {
 	return nil
 }
 
-// ignoreSync leaves syncs unanswered, mostly those of the heartbeat. A real server can ignore no other request: it
+// ignoreSync leaves syncs unanswered, mostly those of the heartbeat. A real server cannot ignore any other request: it
 // answers in order, so an answered sync shows that everything before it was answered.
 func (s *storm) ignoreSync(v *actor) func() {
-	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5}, zktest.Ignore()).Remove
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5},
+		zktest.Ignore()).Remove
 }
 
 func (s *storm) reapOnCreate(v *actor) func() {
-	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
-		s.srv.Reap()
-	})).Remove
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpCreate},
+		zktest.Before(func(zktest.Request) {
+			s.srv.Reap()
+		})).Remove
 }
 
 func (s *storm) deleteOne(v *actor) func() {
@@ -193,7 +196,7 @@ func (s *storm) deleteOne(v *actor) func() {
 	if len(list) == 0 {
 		return nil
 	}
-	s.take(list...) // one of several leases created together stands for all
+	s.take(list...) // one of several leases created together represents all of them
 	_ = s.srv.Delete(list[s.random.IntN(len(list))])
 	return nil
 }
@@ -223,13 +226,13 @@ func (s *storm) cancelOnRequest(v *actor) func() {
 	return s.rule(v, a)
 }
 
-// close closes the client in the middle of its work. The actor opens another one.
+// close closes the client while it is working. The actor opens another one.
 func (s *storm) close(v *actor) func() {
 	v.mu.Lock()
 	v.reopen = true
 	c := v.client
 	v.mu.Unlock()
-	s.wg.Go(func() { _ = c.Close() }) // never fails
+	s.wg.Go(func() { _ = c.Close() }) // it never fails
 	return nil
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// told is what a view shows to a caller who waits: whether it is current, and since when.
+// told is what a view reports to a waiting caller: whether it is current, and since when.
 type told struct {
 	mu      sync.Mutex
 	current bool
@@ -44,8 +44,10 @@ func (t *told) last() (bool, time.Time) {
 	return t.current, t.at
 }
 
-// watchAll follows something with each recipe that shows views.
-func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[string]*told, tree *cache.Cache) { //nolint:revive // t first
+// watchAll follows something with each recipe that provides views.
+func watchAll(
+	t *testing.T, ctx context.Context, c *conn.Client, //nolint:revive // t first
+) (views map[string]*told, tree *cache.Cache) {
 	t.Helper()
 	views = map[string]*told{}
 	watch := func(name string, f func(hear func(current bool))) {
@@ -108,10 +110,10 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 	return views, tree
 }
 
-// TestViews_NothingIsAnswered: the connection stays, and no request is answered for longer than the session timeout,
-// because a large reply takes five of them to arrive. Then a view is not current, by the clock alone. A waiting
+// TestViews_NothingIsAnswered: the connection stays up, but no request is answered for longer than the session timeout,
+// because a large reply takes five of them to arrive. The view then stops being current, by the clock alone. A waiting
 // caller learns that when nine eighths of the session timeout have passed since the newest answer, and again when the
-// view is current.
+// view becomes current.
 func TestViews_NothingIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick))

@@ -19,15 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// The times that scripts count with. The network of the bubble takes no time, so all delays come from these.
+// Scripts reckon with these times. The network of the bubble takes no time, so all delays come from them.
 const (
 	// timeout is the session timeout.
 	timeout = 10 * time.Second
-	// tick is the server's: a session expires at the first multiple of it after the timeout has passed.
+	// tick is the server's tick: a session expires at the first multiple of it after the timeout has passed.
 	tick = 2 * time.Second
-	// pause is the time between attempts to connect that fail.
+	// pause is the time between failing attempts to connect.
 	pause = 100 * time.Millisecond
-	// blink bounds the delay of work that a lost connection interrupts and that continues at once on the next. It
+	// blink bounds the delay of work that a lost connection interrupts and that continues at once on the next one. It
 	// covers the wait before a request is repeated, and requests held back until the watches are set again.
 	blink = 60 * time.Millisecond
 )
@@ -39,12 +39,12 @@ type world struct {
 	srv     *zktest.Server
 	start   time.Time
 	rec     *check.Recorder
-	mu      sync.Mutex // a blow may look for a client while the script dials another
+	mu      sync.Mutex // a blow may look up a client while the script dials another
 	clients map[string]*conn.Client
 	tries   []*attempt
 }
 
-// each runs a script for every recipe, and then checks the rules that always hold.
+// each runs a script for every recipe, then checks the rules that must always hold.
 func each(t *testing.T, script func(w *world), opts ...zktest.Option) {
 	t.Helper()
 	for _, r := range recipes {
@@ -66,7 +66,7 @@ func runScript(t *testing.T, r *recipe, script func(w *world), opts ...zktest.Op
 // now is the virtual time since the script began.
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
-// until lets time pass up to at.
+// until lets time pass until at.
 func (w *world) until(at time.Duration) {
 	w.Helper()
 	require.LessOrEqual(w, w.now(), at, "the script is late")
@@ -74,7 +74,7 @@ func (w *world) until(at time.Duration) {
 	synctest.Wait()
 }
 
-// client returns the client with the label. It dials the client at first.
+// client returns the client with the label, which it dials on first use.
 func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	w.Helper()
 	w.mu.Lock()
@@ -93,7 +93,7 @@ func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	return c
 }
 
-// attempt is one acquisition on a separate goroutine, and its hold.
+// attempt is one acquisition in a separate goroutine, and its hold.
 type attempt struct {
 	w        *world
 	label    string
@@ -108,7 +108,7 @@ type attempt struct {
 	over  time.Duration
 }
 
-// take begins to acquire for the client with the label. rival acquires what excludes it.
+// take starts an acquisition by the client with the label. rival acquires what excludes it.
 func (w *world) take(label string) *attempt { return w.begin(label, w.recipe, w.client(label)) }
 
 func (w *world) rivals(label string) *attempt { return w.begin(label, w.rival, w.client(label)) }
@@ -120,7 +120,7 @@ func (w *world) begin(label string, r *recipe, c *conn.Client) *attempt {
 	return w.acquire(label, r, h.take)
 }
 
-// acquire runs take on a separate goroutine and records the result.
+// acquire runs take in a separate goroutine, and records the result.
 func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 	w.Helper()
 	ctx, cancel := context.WithCancelCause(w.Context())
@@ -153,7 +153,7 @@ func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 	return a
 }
 
-// requireWaiting requires that the attempt still waits.
+// requireWaiting requires that the attempt is still waiting.
 func (a *attempt) requireWaiting() {
 	a.w.Helper()
 	synctest.Wait()
@@ -164,9 +164,9 @@ func (a *attempt) requireWaiting() {
 	}
 }
 
-// requireNoUse is requireWaiting for a waiter whose session the server has ended just then. One transaction has
-// deleted its node and its predecessor. If the server reports the predecessor first, an armed waiter is granted, and
-// loses its hold in that instant.
+// requireNoUse is requireWaiting for a waiter whose session the server has just ended. One transaction deleted both its
+// node and its predecessor. If the server reports the predecessor first, an armed waiter is granted, and loses its hold
+// in that instant.
 func (a *attempt) requireNoUse() {
 	a.w.Helper()
 	synctest.Wait()
@@ -178,7 +178,7 @@ func (a *attempt) requireNoUse() {
 	}
 }
 
-// requireGranted waits for the grant, which must come within a time from now. 0 means in this instant.
+// requireGranted waits for the grant, which must come within the given time from now. 0 means in this instant.
 func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 	a.w.Helper()
 	a.await(within)
@@ -186,7 +186,7 @@ func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 	return a.hold
 }
 
-// requireGrantedAt waits for the grant, which must come at a time of the script.
+// requireGrantedAt waits for the grant, which must come at the given time of the script.
 func (a *attempt) requireGrantedAt(at time.Duration) {
 	a.w.Helper()
 	a.requireGranted(max(0, at-a.w.now()))
@@ -213,7 +213,7 @@ func (a *attempt) await(within time.Duration) {
 	}
 }
 
-// requireFailed returns the error of an attempt that has failed by now.
+// requireFailed returns the error of an attempt, which must have failed by now.
 func (a *attempt) requireFailed() error {
 	a.w.Helper()
 	a.await(0)
@@ -229,8 +229,8 @@ func (a *attempt) requireHeld() {
 	require.NoError(a.w, context.Cause(a.hold.Context()), a.label)
 }
 
-// requireExpiredAt is requireLostAt for a hold whose session the server has ended just then. The server reports the
-// deletion first, and the holder may not have set its watch yet.
+// requireExpiredAt is requireLostAt for a hold whose session the server has just ended. The server reports the deletion
+// first, and the holder may not have set its watch yet.
 func (a *attempt) requireExpiredAt(at time.Duration) {
 	a.w.Helper()
 	<-a.ended
@@ -240,7 +240,8 @@ func (a *attempt) requireExpiredAt(at time.Duration) {
 	a.requireLostAt(at, lost.Reason)
 }
 
-// requireLostAt waits for the loss of the hold, which must come at a time of the script and for one reason.
+// requireLostAt waits for the loss of the hold, which must come at the given time of the script and for the given
+// reason.
 func (a *attempt) requireLostAt(at time.Duration, reason zkrecipes.LossReason) {
 	a.w.Helper()
 	select {
@@ -267,7 +268,7 @@ func (a *attempt) release() {
 	synctest.Wait()
 }
 
-// isolate cuts off the client with the label, without an end.
+// isolate cuts off the client with the label, permanently.
 func (w *world) isolate(label string) {
 	w.srv.Refuse(zktest.Label(label))
 	w.srv.Cut(zktest.Label(label))
@@ -295,7 +296,7 @@ func (w *world) contendersOf(label string) []string {
 	return list
 }
 
-// requireContenders requires how many contenders there are now.
+// requireContenders requires that there are now as many contenders as the given number of holds needs.
 func (w *world) requireContenders(holds int) {
 	w.Helper()
 	require.Len(w, w.contenders(), holds*w.nodes)
@@ -312,14 +313,14 @@ func (w *world) settle() {
 		a.cancel(errors.New("the script is over"))
 		a.await(0)
 		if a.err == nil {
-			_ = a.hold.Release(w.Context()) // it may be lost already
+			_ = a.hold.Release(w.Context()) // it may already be lost
 		}
 	}
 	time.Sleep(3 * timeout)
 	synctest.Wait()
 	require.NoError(w, check.Leftovers(path, w.tree(), "locks", "leases"), "while the clients live")
 	total, paths := w.srv.Watches()
-	// Waiters that gave up leave a few watches for each client, on paths that still exist.
+	// Waiters that gave up leave a few watches per client, on paths that still exist.
 	require.LessOrEqual(w, total, 3*len(w.clients), "watches on %d paths", paths)
 	w.judge()
 	for _, c := range w.clients {

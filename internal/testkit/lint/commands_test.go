@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command that a document prints can be run: the test that it selects, the program that it starts and the target that
-// it makes exist. (`go test` of a pattern without a match is green.) integration/release/printed runs commands as printed.
+// Commands that documents print can be run: the tests that they select, the programs that they start and the targets
+// that they make exist. (`go test` with a pattern that matches nothing succeeds.) integration/release/printed runs
+// commands as printed.
 
 var (
 	testCommand = regexp.MustCompile("`(?:[A-Z]+=[^ `]+ )*(?:cd ([^ `]+) && )?(?:[A-Z]+=[^ `]+ )*go test ([^`]*)`")
@@ -28,8 +29,8 @@ var (
 	ruleOf     = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 )
 
-// deadCommands lists the commands of the documents that start a program, or make a target, which is not there. A program
-// may be in any module: documents say in prose where to run it.
+// deadCommands lists the commands in documents that start a program, or make a target, that does not exist. A program
+// may be in any module: the text around it explains where to run it.
 func deadCommands(tree fs.FS) (dead []string, err error) {
 	var documents, modules []string
 	programs := map[string]bool{}
@@ -106,7 +107,7 @@ func TestDeadCommands_AreFound(t *testing.T) {
 	}, dead)
 }
 
-// emptyCommands lists the commands of the documents with a pattern, or a part of one, that matches no test of the packages.
+// emptyCommands lists the commands in documents with a pattern, or a part of one, that matches no test of the packages.
 func emptyCommands(tree fs.FS) (empty []string, err error) {
 	tests, documents := map[string][]string{}, map[string]string{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -144,7 +145,7 @@ func emptyCommands(tree fs.FS) (empty []string, err error) {
 	return empty, err
 }
 
-// hasTest reports whether a test of the packages, as they are named in the directory from, matches.
+// hasTest reports whether any test of the packages, which are named relative to the directory from, matches.
 func hasTest(tests map[string][]string, from string, packages [][]string, matches *regexp.Regexp) bool {
 	for dir, names := range tests {
 		for _, named := range packages {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The documents show code that compiles, and their links resolve.
+// Documents show code that compiles, and their links resolve.
 
 var (
 	goBlock   = regexp.MustCompile("(?ms)^[ ]*```go\n(.*?)^[ ]*```")
@@ -29,7 +29,7 @@ var (
 	blankLine = regexp.MustCompile(`\n{2,}`)
 )
 
-// bare returns the lines of code without indentation and blank lines, so that a quotation may be indented otherwise.
+// bare returns the lines of code without indentation and blank lines, so that a quotation may be indented differently.
 func bare(code string) string {
 	var lines []string
 	for l := range strings.SplitSeq(code, "\n") {
@@ -38,7 +38,7 @@ func bare(code string) string {
 	return blankLine.ReplaceAllString("\n"+strings.Join(lines, "\n")+"\n", "\n")
 }
 
-// anchors are the places that a link into the document may name.
+// anchors returns the anchors that a link into the document may use.
 func anchors(markdown string) map[string]bool {
 	found := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(markdown, -1) {
@@ -47,14 +47,15 @@ func anchors(markdown string) map[string]bool {
 	return found
 }
 
-// isForeign reports whether a folder holds what was built or fetched, such as the sources of another library that its tests need.
+// isForeign reports whether a directory holds what was built or fetched, such as the sources of another library that
+// the tests need.
 func isForeign(dir string) bool {
 	base := path.Base(dir)
 	return dir != "." && (base == "bin" || base[0] == '.' && base != ".github")
 }
 
-// brokenDocuments lists code in Markdown files that no Go file of the tree has, tests that no file
-// has, links that lead nowhere, and documents that comments name and the tree does not have.
+// brokenDocuments lists Markdown code that no Go file of the tree contains, names of tests that do not exist, links
+// that lead nowhere, and documents that comments mention and the tree lacks.
 func brokenDocuments(tree fs.FS) (broken []string, err error) {
 	var documents, sources []string
 	texts := map[string]string{}
@@ -150,8 +151,10 @@ func TestDocuments_ShowRealCodeAndLinkToWhatIsThere(t *testing.T) {
 func TestDocuments_BrokenOnesAreFound(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	broken, err := brokenDocuments(fstest.MapFS{
-		"a.go":         file("package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
-		"docs/a.md":    file("# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
+		"a.go": file(
+			"package p\n\nfunc f() {\n\tg() // see docs/a.md, docs/lost.md\n\n\th()\n}\n\nfunc TestReal_Thing() {}\n"),
+		"docs/a.md": file(
+			"# The head: one\n\n  ```go\n  g() // see docs/a.md, docs/lost.md\n  h()\n  ```\n[b](b.md) [up](../a.go) [here](#the-head-one) [out](https://x.org/y)\n"),
 		"docs/b.md":    file("```go\ng()\nh()\n```\nTestReal TestUnreal [a](a.md#the-head) [c](c.md) <img src=\"p.svg\">\n"),
 		"docs/pic.svg": file("<svg/>"),
 	})

@@ -25,20 +25,20 @@ import (
 //go:generate go test -count=1 -run ^TestHouse_IsAsDrawn$ . -update
 var update = flag.Bool("update", false, "draw the house in docs/design.md again")
 
-// The picture stands between these lines of docs/design.md.
+// These lines of docs/design.md enclose the picture.
 const (
 	pictureBegin = "<!-- The picture is drawn from the code: go generate ./internal/testkit/lint -->\n```text\n"
 	pictureEnd   = "```\n<!-- end of the picture -->\n"
 )
 
-// besides are directories that are not rooms of the library: programs, and what only tests use.
+// besides are directories that are not part of the library: programs, and what only tests use.
 var besides = []string{"cmd", "docs", "examples", "internal/testkit"}
 
-// room is a package: what its documentation says of it, and on which other rooms it stands.
+// room is a package: the summary of its documentation, and the other packages that it imports.
 type room struct {
 	name, what string
-	on         []string // what it imports of the module
-	floor      int      // above all on which it stands; 0 if not known yet
+	on         []string // packages of the module that it imports
+	floor      int      // above all that it imports; 0 if not yet known
 }
 
 // rooms returns the packages of the module in tree, by directory.
@@ -67,7 +67,7 @@ func rooms(tree fs.FS) (map[string]*room, error) {
 	return found, err
 }
 
-// read takes in one file of the room.
+// read adds one file of the package.
 func (r *room) read(tree fs.FS, name string) error {
 	source, err := fs.ReadFile(tree, name)
 	if err != nil {
@@ -101,7 +101,7 @@ func whatOf(file *ast.File) string {
 	return sentence
 }
 
-// climb works out the floor: the lowest one above all on which the room stands.
+// climb computes the floor: the lowest one above all packages that this one imports.
 func (r *room) climb(all map[string]*room) int {
 	if r.floor == 0 {
 		for _, below := range r.on {
@@ -112,12 +112,12 @@ func (r *room) climb(all map[string]*room) int {
 	return r.floor
 }
 
-// restsOn reports whether the room imports the other, or one that does.
+// restsOn reports whether the package imports the other one, directly or indirectly.
 func (r *room) restsOn(other string, all map[string]*room) bool {
 	return slices.ContainsFunc(r.on, func(below string) bool { return below == other || all[below].restsOn(other, all) })
 }
 
-// stands names the rooms that r imports, without those that another of them imports.
+// stands lists the packages that r imports, except those that another of them imports as well.
 func (r *room) stands(all map[string]*room) string {
 	var names []string
 	for _, below := range r.on {
@@ -128,7 +128,7 @@ func (r *room) stands(all map[string]*room) string {
 	return strings.Join(names, ", ")
 }
 
-// title is the name of a directory in the picture.
+// title returns the name of a directory in the picture.
 func title(dir string) string {
 	if dir == "." {
 		return path.Base(module)
@@ -136,7 +136,7 @@ func title(dir string) string {
 	return dir
 }
 
-// draw draws a house, the highest floor first. Recipes with the same imports are one row.
+// draw draws the picture, the highest floor first. Recipes with the same imports share a row.
 func draw(all map[string]*room, belongs func(dir string) bool) string {
 	type row struct {
 		floor            int
@@ -182,8 +182,8 @@ func draw(all map[string]*room, belongs func(dir string) bool) string {
 
 func isTest(dir string) bool { return dir == "zktest" || strings.HasPrefix(dir, "zktest/") }
 
-// TestHouse_IsAsDrawn: docs/design.md begins with a picture of the rooms. Each room stands on those behind ▸, on what these stand
-// on, and on no others.
+// TestHouse_IsAsDrawn: the picture at the beginning of docs/design.md is correct. Each package imports only those
+// listed after ▸ and their dependencies.
 func TestHouse_IsAsDrawn(t *testing.T) {
 	all, err := rooms(os.DirFS("../../.."))
 	require.NoError(t, err)
@@ -195,7 +195,8 @@ func TestHouse_IsAsDrawn(t *testing.T) {
 	drawn, after, found := strings.Cut(rest, pictureEnd)
 	require.True(t, found)
 	if *update {
-		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after), 0o644))
+		require.NoError(t, os.WriteFile("../../../docs/design.md", []byte(before+pictureBegin+picture+pictureEnd+after),
+			0o644))
 		return
 	}
 	assert.Equal(t, picture, drawn, "docs/design.md shows another picture: go generate ./internal/testkit/lint")

@@ -1,5 +1,5 @@
-// Package lint checks what no stock linter knows: which package may import which, who starts goroutines, the picture in docs/design.md,
-// and that documents show code that compiles and link to what exists.
+// Package lint checks what no stock linter does: which package may import which, who starts goroutines, the picture in
+// docs/design.md, and that documents show code that compiles and contain no dead links.
 package lint
 
 import (
@@ -70,7 +70,8 @@ var rules = []struct {
 		func(dir string) bool { return isLibrary(dir) || isProgram(dir) },
 		func(path string) bool {
 			first, _, more := strings.Cut(path, "/")
-			return more && strings.Contains(first, ".") && !within(path, "github.com/go-zookeeper/zk", "github.com/cenkalti/backoff/v4")
+			return more && strings.Contains(first, ".") && !within(path, "github.com/go-zookeeper/zk",
+				"github.com/cenkalti/backoff/v4")
 		},
 	},
 	{
@@ -85,12 +86,12 @@ var rules = []struct {
 	},
 }
 
-// mayStart reports whether a package owns goroutines, which it joins. The others start theirs through these.
+// mayStart reports whether a package owns goroutines, and joins them. The other packages start theirs through these.
 func mayStart(dir string) bool {
 	return within(dir, "internal/client", "internal/link", "zktest") || isKit(dir) || isProgram(dir)
 }
 
-// offences lists what the production code of the module in tree does against the rules.
+// offences lists the violations of the rules in the production code of the module in tree.
 func offences(tree fs.FS) (found []string, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -108,7 +109,7 @@ func offences(tree fs.FS) (found []string, err error) {
 	return found, err
 }
 
-// enter skips what the go command does not count to the module.
+// enter skips directories that the go command does not count as part of the module.
 func enter(tree fs.FS, dir string) error {
 	if dir == "." {
 		return nil

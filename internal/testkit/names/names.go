@@ -12,16 +12,17 @@ import (
 	"testing"
 )
 
-// Server answers questions for IPv4 addresses and SRV records, over connections as for TCP. It knows no other names than those it was told.
+// Server answers queries for IPv4 addresses and SRV records, over stream connections, as with TCP. It knows only the
+// names that were set.
 type Server struct {
 	mu        sync.Mutex
-	addresses map[string][]netip.Addr // by name, with the last dot
+	addresses map[string][]netip.Addr // by name, with the trailing dot
 	services  map[string][]net.SRV
 	distort   func(answer []byte) []byte
 }
 
-// Use makes the names of a server known to this process until the test ends. A test that uses it in a bubble calls it outside: what package
-// net keeps must not belong to a bubble.
+// Use makes this process resolve names with the returned server until the test ends. A test that uses it in a bubble
+// calls it outside: what package net keeps must not belong to a bubble.
 func Use(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{addresses: map[string][]netip.Addr{}, services: map[string][]net.SRV{}}
@@ -38,7 +39,7 @@ func Use(t *testing.T) *Server {
 	return s
 }
 
-// Listen makes the names known to other processes, which call UseAt with the address, until the test ends.
+// Listen makes the names available to other processes, which call UseAt with the address, until the test ends.
 func (s *Server) Listen(t *testing.T) (address string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -58,17 +59,18 @@ func (s *Server) Listen(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// UseAt makes the names of the server at an address known to this process.
+// UseAt makes this process resolve names with the server at an address.
 func UseAt(address string) {
 	resolveBy(func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) })
 }
 
-// resolveBy sends all questions of this process over connections to one name server.
+// resolveBy sends all queries of this process over connections to one name server.
 func resolveBy(dial func(ctx context.Context) (net.Conn, error)) {
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	net.DefaultResolver = &net.Resolver{PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
 }
 
-// Set replaces the addresses of a name. Without any, the name exists and has no address.
+// Set replaces the addresses of a name. Without any, the name exists but has no address.
 func (s *Server) Set(name string, addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func (s *Server) SetServices(name string, records ...net.SRV) {
 	}
 }
 
-// Distort changes each answer before it is sent; nil sends it as it is.
+// Distort changes each answer before it is sent; nil sends answers unchanged.
 func (s *Server) Distort(f func(answer []byte) []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +122,7 @@ const (
 	notFound = 3
 )
 
-// answer returns the message of RFC 1035 that answers a question.
+// answer returns the message of RFC 1035 that answers a query.
 func (s *Server) answer(question []byte) []byte {
 	const header = 12
 	name, end := "", header
@@ -152,10 +154,11 @@ func (s *Server) answer(question []byte) []byte {
 	if !known && !isService {
 		status = notFound
 	}
-	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1}, byte(len(records)>>8), byte(len(records)), 0, 0, 0, 0)
+	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1}, byte(len(records)>>8),
+		byte(len(records)), 0, 0, 0, 0)
 	answer = append(answer, question[header:end]...)
 	for _, record := range records {
-		answer = append(answer, 0xc0, header, 0, byte(kind), 0, 1, 0, 0, 0, 0) // of the name that was asked for, for 0 s
+		answer = append(answer, 0xc0, header, 0, byte(kind), 0, 1, 0, 0, 0, 0) // of the requested name, for 0 s
 		answer = append(binary.BigEndian.AppendUint16(answer, uint16(len(record))), record...)
 	}
 	if distort != nil {
@@ -164,7 +167,7 @@ func (s *Server) answer(question []byte) []byte {
 	return answer
 }
 
-// encoded is a name in a message.
+// encoded returns a name as encoded in a message.
 func encoded(name string) (labels []byte) {
 	for label := range strings.SplitSeq(strings.Trim(name, "."), ".") {
 		if label != "" {

@@ -1,8 +1,8 @@
 // Package need decides which tests run when a machine lacks what they use.
 //
-// With REQUIRE_REAL=1 everything runs, and what is missing fails the test. Without it, a test that needs something missing is skipped,
-// and a test that installs, builds packages, opens a browser or uses the rights of root is skipped even where it could run: what
-// `make test` does must not depend on the machine.
+// With REQUIRE_REAL=1 every test runs, and fails if something is missing. Otherwise a test that needs something missing
+// is skipped, and so is a test that installs or builds packages, opens a browser or uses root privileges, even where it
+// could run: what `make test` does must not depend on the machine.
 package need
 
 import (
@@ -22,7 +22,7 @@ func Asked(tb testing.TB, what string) {
 	}
 }
 
-// Root is Asked for a test that also needs the rights of root.
+// Root is Asked for a test that also needs root privileges.
 func Root(tb testing.TB) {
 	tb.Helper()
 	Asked(tb, "root")
@@ -31,7 +31,7 @@ func Root(tb testing.TB) {
 	}
 }
 
-// Program returns the path of a program, and ends the test without it. Cure says how to get it.
+// Program returns the path of a program. Without it, it ends the test. Cure explains how to get the program.
 func Program(tb testing.TB, name, cure string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
@@ -41,7 +41,7 @@ func Program(tb testing.TB, name, cure string) string {
 	return path
 }
 
-// Missing skips a test because something is missing, or fails it if the run requires everything. The text says what
+// Missing skips a test because something is missing, or fails it if the run requires everything. The text states what
 // is missing, and how to get it.
 func Missing(tb testing.TB, text string) {
 	tb.Helper()

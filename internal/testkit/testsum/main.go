@@ -1,5 +1,5 @@
-// Command testsum reads files that `go test -json` has written, and prints why tests were skipped, with a count for each reason, and then
-// the output of every test that failed. Its exit status is 1 if one did.
+// Command testsum reads files written by `go test -json`. It prints why tests were skipped, with a count for each
+// reason, and then the output of every test that failed. Its exit status is 1 if one did.
 //
 //	testsum FILE...
 package main
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// event is what `go test -json` says of a test, of a package, or of a build.
+// event is what `go test -json` reports about a test, a package, or a build.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
@@ -41,7 +41,7 @@ func (e event) name() string {
 	return strings.TrimSuffix(cmp.Or(e.Package, built)+"."+e.Test, ".")
 }
 
-// summary is what is worth reading of a run.
+// summary is the part of a run that is worth reading.
 type summary struct {
 	skipped map[string]int // by reason
 	failed  []string       // the output of each test, or of a package in which no test failed
@@ -66,7 +66,7 @@ func (s *summary) read(from io.Reader) error {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // a line of the go command itself
+			continue // a line from the go command itself
 		}
 		name := e.name()
 		switch e.Action {
@@ -78,7 +78,7 @@ func (s *summary) read(from io.Reader) error {
 				s.skipped[reason(output[name])]++
 			}
 		case "fail", "build-fail":
-			// A test fails with its subtests, and a package with its tests: the innermost says why.
+			// A test fails with its subtests, and a package with its tests: the innermost failure has the reason.
 			if !broken[name] {
 				s.failed = append(s.failed, "--- FAIL: "+name+"\n"+strings.TrimRight(output[name], "\n"))
 			}
@@ -96,7 +96,7 @@ func (s *summary) read(from io.Reader) error {
 
 var position = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.*)$`)
 
-// reason is what a test said when it was skipped.
+// reason returns what a test printed when it was skipped.
 func reason(output string) string {
 	if said := position.FindAllStringSubmatch(output, -1); len(said) > 0 {
 		return said[len(said)-1][1]

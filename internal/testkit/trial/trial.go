@@ -1,4 +1,4 @@
-// Package trial has what the tests of a session, its life and its client share.
+// Package trial contains what the tests of sessions, their lifetime and their client share.
 package trial
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) } // what clients log would hide what tests print
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) } // the log of clients would hide what tests print
 
-// Timeout is the session timeout in all tests that do not say otherwise; the server's tick is 2 s.
+// Timeout is the session timeout in all tests that do not set another; the server's tick is 2 s.
 const Timeout = 10 * time.Second
 
-// Run runs test in virtual time, with a server. A goroutine that is left when the test and its clean-ups have ended
-// fails it.
+// Run runs test in virtual time, with a server. It fails if a goroutine is left when the test and its clean-ups have
+// ended.
 func Run(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func Dial(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
 	return DialTo(t, srv.Addr(), append([]conn.Option{conn.WithDialer(srv.DialAs(Label))}, opts...)...)
 }
 
-// DialTo is Dial to a connect string, by the dialer of opts.
+// DialTo is Dial to a connect string, with the dialer in opts.
 func DialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), connect, append([]conn.Option{conn.WithSessionTimeout(Timeout)}, opts...)...)
@@ -61,7 +61,7 @@ func DialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 	return c
 }
 
-// Inner is what recipes see of a client.
+// Inner returns what recipes see of a client.
 func Inner(c *conn.Client) *client.Client { return (*client.Client)(c) }
 
 // Live returns the live session.
@@ -72,7 +72,7 @@ func Live(t *testing.T, c *conn.Client) *session.Session {
 	return s
 }
 
-// Within returns a context that ends after d, with a cause that names it.
+// Within returns a context that ends after d, with a cause that identifies it.
 func Within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), d, ErrTooLong)
@@ -80,7 +80,7 @@ func Within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// ErrTooLong is what ends a wait of a test.
+// ErrTooLong ends a test's wait.
 var ErrTooLong = errors.New("the test's patience is over")
 
 // Log records what happens, with the virtual time.
@@ -95,7 +95,7 @@ type Entry[T any] struct {
 	What T
 }
 
-// Add notes what, with the time.
+// Add records what, with the time.
 func (l *Log[T]) Add(what T) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -130,7 +130,7 @@ func States(t *testing.T, c *conn.Client) *Log[zkrecipes.State] {
 	return l
 }
 
-// Requests records the requests of an operation as the server gets them.
+// Requests records the requests for an operation as the server receives them.
 func Requests(srv *zktest.Server, op zktest.Op) *Log[zktest.Request] {
 	l := &Log[zktest.Request]{}
 	srv.Intercept(zktest.Match{Op: op, Times: -1, Where: func(r zktest.Request) bool {
@@ -147,7 +147,7 @@ func After(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// Silent is a connection to a server that accepts it, sends what it is given, and nothing more.
+// Silent is a connection to a server that accepts it, sends the greeting, and nothing more.
 func Silent(greeting ...byte) net.Conn {
 	near, far := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, far) }()
@@ -161,14 +161,14 @@ type Switchboard struct {
 	To    atomic.Pointer[conn.DialFunc]
 }
 
-// NewSwitchboard returns one that connects to to.
+// NewSwitchboard returns a Switchboard that connects to to.
 func NewSwitchboard(to conn.DialFunc) *Switchboard {
 	b := &Switchboard{}
 	b.Connect(to)
 	return b
 }
 
-// Connect sets who is dialed from here on.
+// Connect sets who is dialed from now on.
 func (b *Switchboard) Connect(to conn.DialFunc) { b.To.Store(&to) }
 
 // Dial is the dialer of a client.
@@ -177,7 +177,7 @@ func (b *Switchboard) Dial(ctx context.Context, network, address string) (net.Co
 	return (*b.To.Load())(ctx, network, address)
 }
 
-// Everything calls all that a client can do, and returns the errors.
+// Everything calls everything that a client can do, and returns the errors.
 func Everything(ctx context.Context, c *conn.Client) map[string]error {
 	errs := map[string]error{}
 	_, errs["session"] = c.Session(ctx)
@@ -211,7 +211,8 @@ func EverythingIn(ctx context.Context, s *session.Session) map[string]error {
 	return errs
 }
 
-// Tight is a connection that takes nothing once the handshake is over: no buffer, and nothing reads at the other end.
+// Tight is a connection that accepts nothing once the handshake is over: it has no buffer, and nobody reads at the
+// other end.
 func Tight(srv *zktest.Server) conn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := srv.DialAs(Label)(ctx, network, address)
@@ -240,7 +241,7 @@ func Held(t *testing.T, s *session.Session) {
 	t.Cleanup(func() { stop(); release() })
 }
 
-// NewsOf returns what the feed has, one line for each piece of news.
+// NewsOf returns the pending news of the feed, one line each.
 func NewsOf(f *session.Feed) (lines []string) {
 	synctest.Wait()
 	for _, n := range f.Take() {
@@ -258,10 +259,10 @@ func NewsOf(f *session.Feed) (lines []string) {
 	return lines
 }
 
-// NeedsAll is what the reader of a feed needs that has all watches.
+// NeedsAll is the needs function of a feed reader that has all watches.
 func NeedsAll(string) (data, children bool) { return true, true }
 
-// Create makes a node by hand.
+// Create creates a node directly on the server.
 func Create(t *testing.T, srv *zktest.Server, path, data string) {
 	t.Helper()
 	_, err := srv.Create(path, []byte(data), zktest.Persistent)
@@ -292,13 +293,13 @@ func Reconnect(srv *zktest.Server, c *conn.Client) {
 	}
 }
 
-// EverySecond is the option by which a client tries to connect once a second.
+// EverySecond is the option with which a client tries to connect once a second.
 var EverySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
 
-// Refuse is a dialer that connects to nobody.
+// Refuse is a dialer whose connections are all refused.
 func Refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 
-// Pipe is a connection that the test can look into. It is taken for a socket, which callers write to themselves.
+// Pipe is a connection that the test can inspect. It is treated as a socket, which callers write to themselves.
 type Pipe struct {
 	net.Conn
 	OnWrite func(frames []byte) // called before they are written
@@ -357,7 +358,7 @@ func ConnectReplies(change func(n int32, frame []byte)) Pipe {
 	}}
 }
 
-// Ending is a connection that ends in its own way.
+// Ending is a connection whose end the test defines.
 type Ending struct {
 	net.Conn
 	End error

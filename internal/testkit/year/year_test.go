@@ -30,17 +30,17 @@ const day = 24 * time.Hour
 // timeout is the session timeout. It is long, because most of the work of a year is heartbeats.
 const timeout = 40 * time.Second
 
-// labels are the clients. Each has a session all the time.
+// labels are the clients, each of which always has a session.
 var labels = []string{"a", "b", "c"}
 
-// sizes is what a client or a server may leak.
+// sizes are what a client or a server may leak.
 type sizes struct {
 	heap                       uint64
 	goroutines, watches, nodes int
 }
 
 // A day has some reconnects, an expired session, and an outage. All clients lock, count, are members of a group, and
-// have a cache of it. At the end of each day, all rest.
+// have a cache of it. At the end of each day, everything rests.
 func TestYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(timeout/5), zktest.WithHistory(100))
@@ -57,8 +57,10 @@ func TestYear(t *testing.T) {
 			}
 		}
 		y.flat(all)
-		t.Logf("%d days: %d sections and additions, %d sessions ended, %d reconnects; %d kB, then %d kB; %d goroutines, %d watches, %d nodes",
-			len(all), y.done, y.ended, y.cuts, all[0].heap/1000, all[len(all)-1].heap/1000, all[len(all)-1].goroutines, all[len(all)-1].watches, all[len(all)-1].nodes)
+		t.Logf(
+			"%d days: %d sections and additions, %d sessions ended, %d reconnects; %d kB, then %d kB; %d goroutines, %d watches, %d nodes",
+			len(all), y.done, y.ended, y.cuts, all[0].heap/1000, all[len(all)-1].heap/1000, all[len(all)-1].goroutines,
+			all[len(all)-1].watches, all[len(all)-1].nodes)
 	})
 }
 
@@ -92,7 +94,7 @@ func (y *year) join(number int, c *conn.Client) {
 	y.users = append(y.users, &user{mutex: m, counter: n, cache: tree})
 }
 
-// day lets a day pass.
+// day simulates a day.
 func (y *year) day() {
 	end := time.Now().Add(day)
 	faults := []func(zktest.Who, string){
@@ -127,7 +129,7 @@ func (y *year) day() {
 	}
 }
 
-// work lets each client lock and count once, while a fault may not be over for it.
+// work makes each client lock and count once, while it may still suffer from a fault.
 func (y *year) work() {
 	for _, u := range y.users {
 		for {
@@ -149,18 +151,18 @@ func (y *year) work() {
 	}
 }
 
-// measure measures when all rest.
+// measure takes measurements while everything rests.
 func (y *year) measure() sizes {
 	synctest.Wait()
 	runtime.GC()
-	runtime.GC() // what finalizers have left
+	runtime.GC() // left by finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	watches, _ := y.srv.Watches()
 	return sizes{m.HeapAlloc, bubble.Goroutines(), watches, len(y.srv.Tree("/"))}
 }
 
-// flat requires that no size grows. The first fifth is for what is made once.
+// flat requires that no size grows. The first fifth is excluded, because some things are created only once.
 func (y *year) flat(all []sizes) {
 	first := max(len(all)/5, 1)
 	most := func(list []sizes, of func(sizes) int) int {

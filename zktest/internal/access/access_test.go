@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// The example of RFC 2831, section 4.
+// TestSASL_ExampleOfTheStandard is the example of RFC 2831, section 4.
 func TestSASL_ExampleOfTheStandard(t *testing.T) {
 	const nonce = "OA6MG9tEQGm2hh"
 	token := `charset=utf-8,username="chris",realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",nc=00000001,` +
@@ -30,6 +30,7 @@ func TestACL_IPMatchesLeadingBits(t *testing.T) {
 	for expr, want := range map[string]bool{
 		"127.0.0.1": true, "127.1.2.3/8": true, "127.0.0.2/31": false, "127.0.0.1/33": false, "10.0.0.0/0": true, "x": false,
 	} {
-		require.Equal(t, want, (&Policy{}).Allowed([]proto.ACL{{Perms: proto.PermRead, Scheme: "ip", ID: expr}}, proto.PermRead, me), expr)
+		require.Equal(t, want, (&Policy{}).Allowed([]proto.ACL{{Perms: proto.PermRead, Scheme: "ip", ID: expr}},
+			proto.PermRead, me), expr)
 	}
 }

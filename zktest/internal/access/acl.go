@@ -1,4 +1,4 @@
-// Package access says who a client is, and what an access list lets it do.
+// Package access determines who a client is, and what an ACL allows it to do.
 package access
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// principal is a name with a realm, as Kerberos has them. Source: KerberosName.
+// principal matches a name with a realm, as in Kerberos. Source: KerberosName.
 var principal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)
 
-// Policy says how clients prove who they are, and whether access lists count.
+// Policy configures how clients authenticate, and whether ACLs are enforced.
 type Policy struct {
-	Super      string            // "user:password" of scheme digest; empty for none
-	Users      map[string]string // of SASL, with their passwords; nil without SASL
+	Super      string            // "user:password" of scheme digest; may be empty
+	Users      map[string]string // SASL users with their passwords; nil without SASL
 	SASLSupers []string
 	Hash       func() hash.Hash // of scheme digest; nil without it
-	X509       bool             // clients are who their certificates say
+	X509       bool             // certificates identify clients
 	NoACLs     bool
-	Required   []string // schemes of which a client must use one; nil for none
-	IPv6       bool     // in an ACL of scheme ip
+	Required   []string // schemes one of which a client must use; may be nil
+	IPv6       bool     // allowed in an ACL of scheme ip
 }
 
 // Identity is one id that a connection has authenticated as.
@@ -35,7 +35,7 @@ type Identity struct{ Scheme, Name string }
 // SuperUser may do everything. Operators have this identity.
 var SuperUser = Identity{"super", ""}
 
-// CheckDigest returns who a client with a credential of scheme digest is.
+// CheckDigest returns the identities of a client with a credential of scheme digest.
 func (p *Policy) CheckDigest(credential []byte) ([]Identity, bool) {
 	if credential == nil || !p.Provides("digest") {
 		return nil, false
@@ -47,28 +47,29 @@ func (p *Policy) CheckDigest(credential []byte) ([]Identity, bool) {
 	return []Identity{id}, true
 }
 
-// Digest returns the id that ZooKeeper makes of "user:password".
+// Digest returns the id that ZooKeeper derives from "user:password".
 func (p *Policy) Digest(credential string) string {
 	user, _, _ := strings.Cut(credential, ":")
 	sum := p.Hash()
-	_, _ = io.WriteString(sum, credential) // a hash takes everything
+	_, _ = io.WriteString(sum, credential) // a hash accepts everything
 	return user + ":" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
 
-// Provides says whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
+// Provides reports whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
 func (p *Policy) Provides(scheme string) bool {
-	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil || scheme == "x509" && p.X509
+	return scheme == "ip" || scheme == "digest" && p.Hash != nil || scheme == "sasl" && p.Users != nil ||
+		scheme == "x509" && p.X509
 }
 
-// Requires says whether a client must use the scheme, or may choose it among those of which it must use one.
+// Requires reports whether the scheme is the required one, or one of several from which a client must choose.
 func (p *Policy) Requires(scheme string) bool { return slices.Contains(p.Required, scheme) }
 
-// Authenticated says whether a connection with these ids may send requests. Source: AuthenticationHelper.
+// Authenticated reports whether a connection with these ids may send requests. Source: AuthenticationHelper.
 func (p *Policy) Authenticated(ids []Identity) bool {
 	return len(p.Required) == 0 || slices.ContainsFunc(ids, func(i Identity) bool { return p.Requires(i.Scheme) })
 }
 
-// Allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
+// Allowed reports whether one of the ids has the permission. An empty list allows everything, as does scheme super.
 // Source: ZooKeeperServer.checkACL.
 func (p *Policy) Allowed(list []proto.ACL, perm int32, ids []Identity) bool {
 	if p.NoACLs || len(list) == 0 || slices.ContainsFunc(ids, func(i Identity) bool { return i.Scheme == "super" }) {
@@ -88,7 +89,7 @@ func (p *Policy) Allowed(list []proto.ACL, perm int32, ids []Identity) bool {
 	return false
 }
 
-// matches says whether the identity is what an entry of its scheme names. The user super of SASL is every user.
+// matches reports whether an entry of the identity's scheme names the identity. The SASL user super matches every user.
 // Source: SASLAuthenticationProvider, IPAuthenticationProvider.
 func (i Identity) matches(expr string) bool {
 	if i.Scheme != "ip" {
@@ -99,7 +100,7 @@ func (i Identity) matches(expr string) bool {
 	return ok && valid && prefix.Contains(addr)
 }
 
-// ipPrefix parses an ip id: an address, or one and the number of its leading bits that count.
+// ipPrefix parses an ip id: an address, optionally followed by the number of significant leading bits.
 func ipPrefix(expr string) (netip.Prefix, bool) {
 	expr, length, cut := strings.Cut(expr, "/")
 	addr, ok := ipAddr(expr)
@@ -119,7 +120,7 @@ func ipAddr(text string) (netip.Addr, bool) {
 	return addr, err == nil && !strings.ContainsAny(text, ".%")
 }
 
-// ipv4 parses an address as leniently as ZooKeeper does: leading zeros are fine.
+// ipv4 parses an address as leniently as ZooKeeper does, allowing leading zeros.
 func ipv4(text string) (netip.Addr, bool) {
 	parts := strings.Split(text, ".")
 	var b [4]byte
@@ -136,8 +137,8 @@ func ipv4(text string) (netip.Addr, bool) {
 	return netip.AddrFrom4(b), true
 }
 
-// Fix checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
-// authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
+// Fix validates an ACL that a client wants to set: it removes duplicates, and replaces scheme auth by the ids that the
+// client has authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
 func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code) {
 	var fixed []proto.ACL
 	for i, a := range list {
@@ -169,7 +170,8 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 			}
 			fixed = append(fixed, a)
 		case "sasl":
-			if !p.Provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
+			if !p.Provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") &&
+				!principal.MatchString(a.ID) {
 				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
@@ -193,8 +195,8 @@ func (p *Policy) Fix(list []proto.ACL, ids []Identity) ([]proto.ACL, proto.Code)
 	return fixed, proto.CodeOK
 }
 
-// validDigest says whether the id splits in two at its colons, by the rule of Java's String.split, which drops empty
-// parts at the end.
+// validDigest reports whether the id splits in two at its colons, by the rule of Java's String.split, which drops
+// trailing empty parts.
 func validDigest(id string) bool {
 	return len(strings.Split(strings.TrimRight(id, ":"), ":")) == 2
 }

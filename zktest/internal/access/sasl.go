@@ -19,8 +19,8 @@ func Challenge() (nonce, text string) {
 	return nonce, fmt.Sprintf(`realm=%q,nonce=%q,qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, nonce)
 }
 
-// CheckAnswer checks the answer to a challenge. It returns who the client is, and the proof that the server knows the password
-// too.
+// CheckAnswer checks the answer to a challenge. It returns the client's identities, and the proof that the server knows
+// the password too.
 func (p *Policy) CheckAnswer(token, nonce string) (ids []Identity, proof string, ok bool) {
 	user, proof, ok := checkResponse(token, nonce, p.Users)
 	if !ok {
@@ -33,12 +33,14 @@ func (p *Policy) CheckAnswer(token, nonce string) (ids []Identity, proof string,
 	return ids, proof, true
 }
 
-// checkResponse checks the answer to a challenge. It returns the user and the proof that the server knows the password too.
+// checkResponse checks the answer to a challenge. It returns the user, and the proof that the server knows the password
+// too.
 func checkResponse(token, nonce string, users map[string]string) (user, proof string, ok bool) {
 	f := digestFields(token)
 	user = f["username"]
 	password, known := users[user]
-	if !known || nonce == "" || f["nonce"] != nonce || f["nc"] != "00000001" || f["cnonce"] == "" || f["qop"] != "" && f["qop"] != "auth" {
+	if !known || nonce == "" || f["nonce"] != nonce || f["nc"] != "00000001" || f["cnonce"] == "" ||
+		f["qop"] != "" && f["qop"] != "auth" {
 		return "", "", false
 	}
 	hash := func(text string) string {
@@ -51,13 +53,16 @@ func checkResponse(token, nonce string, users map[string]string) (user, proof st
 		a1 += ":" + f["authzid"]
 	}
 	answer := func(method string) string {
-		return hash(strings.Join([]string{hash(a1), nonce, f["nc"], f["cnonce"], "auth", hash(method + ":" + f["digest-uri"])}, ":"))
+		return hash(strings.Join([]string{
+			hash(a1), nonce, f["nc"], f["cnonce"], "auth",
+			hash(method + ":" + f["digest-uri"]),
+		}, ":"))
 	}
 	ok = subtle.ConstantTimeCompare([]byte(answer("AUTHENTICATE")), []byte(f["response"])) == 1
 	return user, answer(""), ok
 }
 
-// digestFields reads a list such as `username="bob",nc=00000001`.
+// digestFields parses a list such as `username="bob",nc=00000001`.
 func digestFields(text string) map[string]string {
 	fields := map[string]string{}
 	for text != "" {

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// keywords are the types that a name of RFC 2253 has words for. Source: AVAKeyword of the JDK.
+// keywords are the attribute types that have a keyword in a name by RFC 2253. Source: AVAKeyword of the JDK.
 var keywords = map[string]string{
-	"2.5.4.3": "CN", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "STREET", "2.5.4.10": "O", "2.5.4.11": "OU",
+	"2.5.4.3": "CN", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "STREET", "2.5.4.10": "O",
+	"2.5.4.11":                   "OU",
 	"0.9.2342.19200300.100.1.25": "DC", "0.9.2342.19200300.100.1.1": "UID",
 }
 
@@ -20,10 +21,11 @@ type attribute struct {
 	Value asn1.RawValue
 }
 
-// relative is a relative name, which may have several parts.
+// relativeSET is a relative distinguished name, which may have several parts. The suffix makes package asn1 parse it as
+// a SET.
 type relativeSET []attribute
 
-// OfCertificate returns who a client with a certificate is: its subject as Java writes it by RFC 2253.
+// OfCertificate returns the identity of a client with a certificate: its subject, formatted by RFC 2253 as Java does.
 //
 // Source: X509AuthenticationProvider.getClientId; X500Principal.getName, AVA.toRFC2253String.
 func OfCertificate(c *x509.Certificate) (Identity, bool) {
@@ -51,7 +53,8 @@ func (a attribute) String() string {
 	return word + "=" + escaped(string(a.Value.Bytes))
 }
 
-// escaped is a value in a name: some characters, and blanks at its ends, have a backslash.
+// escaped returns a value as it appears in a name: with a backslash before some characters, and before blanks at its
+// ends.
 func escaped(value string) string {
 	var b strings.Builder
 	last := len(strings.TrimRight(value, " "))

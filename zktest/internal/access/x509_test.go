@@ -11,15 +11,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// The first name and its text are those that a server has shown. The integration tests compare more of them with a real one.
+// TestOfCertificate: the first name and its text were recorded from a server. The integration tests compare more of
+// them with a real one.
 func TestOfCertificate(t *testing.T) {
 	for want, name := range map[string]pkix.RDNSequence{
 		`1.2.840.113549.1.9.1=#160161,CN=alice,OU=dev+UID=7,O=Example\, Inc.,C=DE`: {
 			{{Type: asn1.ObjectIdentifier{2, 5, 4, 6}, Value: "DE"}},
 			{{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: "Example, Inc."}},
-			{{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "dev"}, {Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "7"}},
+			{
+				{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "dev"},
+				{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "7"},
+			},
 			{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "alice"}},
-			{{Type: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}, Value: asn1.RawValue{Tag: asn1.TagIA5String, Bytes: []byte("a")}}},
+			{{
+				Type:  asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1},
+				Value: asn1.RawValue{Tag: asn1.TagIA5String, Bytes: []byte("a")},
+			}},
 		},
 		`CN=\ a\+b\=\"c\"\\\<d\>\;\#ü\ \ `: {{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: ` a+b="c"\<d>;#ü  `}}},
 		"":                                 {},

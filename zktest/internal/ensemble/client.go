@@ -10,17 +10,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// Client is one connection, as the ensemble knows it.
+// Client is one connection, as known to the ensemble.
 type Client struct {
 	ID      uint64
 	Label   string
 	Front   *Front
 	Session *Session // nil before the handshake
 	IDs     []access.Identity
-	Nonce   string // of the SASL challenge that waits for an answer
-	LogIn   bool   // by SASL has succeeded
+	Nonce   string // of the SASL challenge that awaits an answer
+	LogIn   bool   // authentication by SASL has succeeded
 	Link    Link
-	left    bool // only its connection is still there
+	left    bool // only its connection still exists
 
 	Remote net.Addr
 	Since  time.Time
@@ -31,7 +31,7 @@ type Client struct {
 // Traffic counts the packets of the ensemble or of a client.
 type Traffic struct{ Received, Sent int64 }
 
-// LastRequest is what a client did last.
+// LastRequest is the last request of a client.
 type LastRequest struct {
 	Op   proto.Op
 	Xid  int32
@@ -42,7 +42,7 @@ type LastRequest struct {
 // Link is the way back to a client.
 type Link interface {
 	Event(zxid int64, ev proto.Event, path string)
-	Kick() // ends the connection behind what is queued
+	Kick() // ends the connection after what is queued
 	Cut()  // ends the connection at once
 }
 
@@ -59,7 +59,7 @@ func (c *Client) Leave() {
 // Forget is called when the connection of the client has ended.
 func (c *Client) Forget() { delete(c.Front.clients, c) }
 
-// SessionID returns 0 before the handshake.
+// SessionID returns the session's id, or 0 before the handshake.
 func (c *Client) SessionID() int64 {
 	if c.Session == nil {
 		return 0
@@ -74,7 +74,7 @@ func (c *Client) IdentifyBy(certificate *x509.Certificate) {
 	}
 }
 
-// Identify adds what the client has proven to be.
+// Identify adds identities that the client has proven.
 func (c *Client) Identify(ids ...access.Identity) {
 	for _, id := range ids {
 		if !slices.Contains(c.IDs, id) {

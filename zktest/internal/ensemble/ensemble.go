@@ -1,5 +1,5 @@
-// Package ensemble is what the servers of an ensemble agree on: sessions, transactions, watches, and who leads. It is a state
-// machine: no network, no goroutine, no lock, and its clock is given to it.
+// Package ensemble implements what the servers of an ensemble agree on: sessions, transactions, watches, and who leads.
+// It is a state machine: it has no network, no goroutine and no lock, and it receives its clock from its caller.
 package ensemble
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// Settings is what an ensemble is like.
+// Settings configures an ensemble.
 type Settings struct {
 	Tick, MinTimeout, MaxTimeout time.Duration
-	NeverUsed                    time.Duration // after which containers go that never had a child; 0 for never
+	NeverUsed                    time.Duration // how long a container that never had a child is kept; 0 means forever
 	Size                         int           // number of fronts
-	MaxBuffer                    int           // bytes of a request; of a transaction twice that
+	MaxBuffer                    int           // maximum bytes of a request; a transaction may have twice that
 	Extended                     bool          // nodes can have a time to live
 	NoContainers                 bool
-	Quotas                       bool // are enforced
+	Quotas                       bool // hard limits are enforced
 	ReadOnly                     bool // fronts without a majority serve reads
 	Reconfig                     bool
 	Access                       access.Policy
@@ -27,12 +27,12 @@ type Settings struct {
 
 	Now      func() time.Time
 	Recorded func(Record)
-	Violated func(error)                      // gets what contradicts the ledger
-	Misused  func(format string, args ...any) // gets what damages a real server
+	Violated func(error)                      // receives what contradicts the ledger
+	Misused  func(format string, args ...any) // receives what damages a real server
 }
 
-// Ensemble is what the servers of an ensemble agree on: nodes, sessions, and who leads. It has no goroutine and no lock:
-// its methods are called one at a time.
+// Ensemble is what the servers of an ensemble agree on: nodes, sessions, and who leads. It has no goroutine and no
+// lock: callers serialize the calls of its methods.
 type Ensemble struct {
 	Settings
 	Tree        *tree.Tree
@@ -40,21 +40,21 @@ type Ensemble struct {
 	Sessions    map[int64]*Session
 	Tracker     *Tracker
 	Fronts      []*Front
-	members     members // by the last reconfiguration
+	members     members // according to the last reconfiguration
 	leader      *Front  // nil without a majority
-	Paused      bool    // no session and no container ends
+	Paused      bool    // no session or container ends
 	lastSession int64
 	lastClient  uint64
-	TraceMask   int64 // which nothing looks at
+	TraceMask   int64 // has no effect
 	ledger      ledger
 	Traffic
 }
 
-// New returns an ensemble whose servers run. Its fronts need their addresses, then comes Start.
+// New returns an ensemble whose servers run. The caller sets the addresses of its fronts and then calls Start.
 func New(of Settings) *Ensemble {
 	e := &Ensemble{
 		Settings: of, Tree: tree.New(of.Extended), Sessions: map[int64]*Session{}, Tracker: newTracker(of.Tick, of.Now),
-		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
+		// The server id, 1, in the top byte, followed by the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(of.Now().UnixMilli())<<24>>8 | 1<<56),
 	}
 	e.TraceMask = 306
@@ -70,7 +70,7 @@ func New(of Settings) *Ensemble {
 	return e
 }
 
-// Start begins the first epoch of an ensemble whose fronts have their addresses. A standalone server has none.
+// Start begins the first epoch of an ensemble whose fronts have their addresses. A standalone server has no epochs.
 func (e *Ensemble) Start() {
 	if len(e.Fronts) > 1 {
 		e.nextEpoch()
@@ -79,10 +79,10 @@ func (e *Ensemble) Start() {
 	}
 }
 
-// Ticks says whether sessions and containers end.
+// Ticks reports whether sessions and containers end.
 func (e *Ensemble) Ticks() bool { return !e.Paused && e.leader != nil }
 
-// Record is one transaction that has ended: a write, successful or not, or the birth or end of a session.
+// Record is one completed transaction: a write, successful or not, or the birth or end of a session.
 type Record struct {
 	Zxid    int64
 	Time    time.Time
@@ -100,14 +100,16 @@ type Effect struct {
 	Owner int64
 }
 
-// Record ends a transaction.
+// Record completes a transaction.
 func (e *Ensemble) Record(t *Txn, op proto.Op, path string, code proto.Code) {
 	e.Recorded(Record{t.zxid, t.time, t.session, op, path, code, t.done})
 	e.ledger.check(t)
 }
 
 // Write runs one change as a separate transaction. It returns the changed node.
-func (e *Ensemble) Write(ses *Session, ids []access.Identity, op proto.Op, path string, prepare func(*Txn) (tree.Change, proto.Code)) (n *tree.Node, code proto.Code) {
+func (e *Ensemble) Write(
+	ses *Session, ids []access.Identity, op proto.Op, path string, prepare func(*Txn) (tree.Change, proto.Code),
+) (n *tree.Node, code proto.Code) {
 	t := e.Begin(ses, ids)
 	c, code := prepare(t)
 	if code == proto.CodeOK {
@@ -119,11 +121,12 @@ func (e *Ensemble) Write(ses *Session, ids []access.Identity, op proto.Op, path 
 
 // Reap removes a container, or a node whose time to live is over.
 func (e *Ensemble) Reap(path string) bool {
-	_, code := e.Write(nil, nil, proto.OpDeleteContainer, path, func(t *Txn) (tree.Change, proto.Code) { return t.DeleteContainer(path) })
+	_, code := e.Write(nil, nil, proto.OpDeleteContainer, path,
+		func(t *Txn) (tree.Change, proto.Code) { return t.DeleteContainer(path) })
 	return code == proto.CodeOK
 }
 
-// Reapable lists what Reap should remove now.
+// Reapable returns what Reap should remove now.
 func (e *Ensemble) Reapable() []string { return e.Tree.Reapable(e.Now(), e.NeverUsed) }
 
 // SetCversion sets the sequence number of the next child.

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// deaf is a client that hears nothing.
+// deaf is a client that ignores everything.
 type deaf struct{}
 
 func (deaf) Event(int64, proto.Event, string) {}
@@ -39,7 +39,7 @@ var javaBytes = []byte{
 	0x05, 0x4c, 0xc7, 0x4a, 0x37, 0x32, 0x7d, 0xb2, 0x15, 0xe7, 0x02, 0xe2, 0x0c, 0x73, 0xf0, 0x05,
 }
 
-// The ledger must notice when the tree does not agree with it.
+// TestLedger_RejectsACorruptedTree: the ledger must notice when the tree does not match it.
 func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	for name, corrupt := range map[string]func(e *Ensemble, ses *Session){
 		"nothing": nil,
@@ -95,7 +95,7 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	}
 }
 
-// The count decides whether an event looks at the watches of parents.
+// TestWatchTable_CountsRecursiveWatches: the count determines whether an event checks the watches of parents.
 func TestWatchTable_CountsRecursiveWatches(t *testing.T) {
 	for _, stack := range []bool{false, true} {
 		w, c := newWatchTable(stack), &Client{}

@@ -11,7 +11,7 @@ import (
 // Front is one address of the ensemble, with its own clients and watches.
 type Front struct {
 	Ensemble                  *Ensemble
-	ID                        int // from 1
+	ID                        int // counts from 1
 	Addr                      string
 	Stopped, Isolated         bool
 	Role                      Role
@@ -20,19 +20,19 @@ type Front struct {
 	DataWatches, ChildWatches *WatchTable
 }
 
-// Role is what a front does.
+// Role is what a front currently does.
 type Role int
 
 // The roles.
 const (
 	Following Role = iota // also the role of a standalone server
 	Leading
-	Looking // for a majority: nothing is served
+	Looking // for a majority; serves nothing
 	ReadingOnly
 	Absent
 )
 
-// serves says whether the front takes part in the majority.
+// serves reports whether the front takes part in the majority.
 func (r Role) serves() bool { return r == Following || r == Leading }
 
 func newFront(e *Ensemble, id int) *Front {
@@ -43,7 +43,7 @@ func newFront(e *Ensemble, id int) *Front {
 	}
 }
 
-// Join takes a client in, which leaves when its connection ends.
+// Join adds a client, which leaves when its connection ends.
 func (f *Front) Join(label string, remote net.Addr, l Link) *Client {
 	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *Front) Join(label string, remote net.Addr, l Link) *Client {
 	return c
 }
 
-// Connected lists the clients of the front, oldest first.
+// Connected returns the clients of the front, oldest first.
 func (f *Front) Connected() []*Client {
 	list := slices.SortedFunc(maps.Keys(f.clients), ByID)
 	return slices.DeleteFunc(list, func(c *Client) bool { return c.left })
@@ -76,7 +76,8 @@ func (f *Front) SetIsolated(on bool) {
 	f.Ensemble.elect(Link.Cut)
 }
 
-// elect decides again what each front does, after one has come or gone. Connections end if the front does something else than before.
+// elect reassigns the role of each front after one has come or gone. The connections of a front end if its role
+// changes, and those of all fronts if the leader does.
 func (e *Ensemble) elect(end func(Link)) {
 	var active []*Front
 	for _, f := range e.Fronts {
@@ -123,8 +124,8 @@ func (e *Ensemble) roleOf(f *Front) Role {
 	}
 }
 
-// become changes what a front does, which ends its connections. Its view is frozen while it is not part of the
-// majority, and sessions that only it has created end with that time.
+// become changes the role of a front, which ends its connections. The view of a front is frozen while it is not part of
+// the majority, and sessions that only this front created end with that time.
 func (f *Front) become(r Role, end func(Link)) {
 	for c := range f.clients {
 		if c.Session != nil || r == Absent {

@@ -14,7 +14,7 @@ func newLag(e *Ensemble) *lag {
 	return &lag{tree: e.Tree.Clone(), zxid: e.Zxid, over: make(chan struct{})}
 }
 
-// FallBehind makes the front read what it knows now.
+// FallBehind freezes what clients of the front read.
 func (f *Front) FallBehind() {
 	if f.lag == nil {
 		f.lag = newLag(f.Ensemble)
@@ -28,7 +28,7 @@ func (f *Front) Rejoin() {
 	}
 }
 
-// Lags says whether the front is behind a majority that it is part of.
+// Lags reports whether the front is behind a majority that it is part of.
 func (f *Front) Lags() bool { return f.lag != nil && f.Role.serves() }
 
 // catchUp brings the front up to date.
@@ -43,7 +43,7 @@ func (f *Front) catchUp() {
 	f.lag = nil
 }
 
-// Nodes is what clients of the front read.
+// Nodes returns the tree that clients of the front read.
 func (f *Front) Nodes() *tree.Tree {
 	if f.lag != nil {
 		return f.lag.tree
@@ -51,7 +51,7 @@ func (f *Front) Nodes() *tree.Tree {
 	return f.Ensemble.Tree
 }
 
-// LastZxid is the last transaction that the front knows.
+// LastZxid returns the last transaction that the front knows.
 func (f *Front) LastZxid() int64 {
 	if f.lag != nil {
 		return f.lag.zxid
@@ -59,7 +59,7 @@ func (f *Front) LastZxid() int64 {
 	return f.Ensemble.Zxid
 }
 
-// see reports to the front a change that has been applied. n is the node in the server's tree.
+// see reports an applied change to the front. n is the node in the server's tree.
 func (f *Front) see(c tree.Change, n *tree.Node, at tree.Stamp) {
 	if f.lag == nil {
 		f.fire(c, n, at.Zxid)
@@ -72,7 +72,8 @@ func (f *Front) see(c tree.Change, n *tree.Node, at tree.Stamp) {
 	})
 }
 
-// Later runs do when the front is up to date: now, unless it lags. It returns the channel that is closed then, or nil.
+// Later runs do when the front is up to date, that is, now, unless it lags. It returns a channel that is closed then,
+// or nil.
 func (f *Front) Later(do func()) <-chan struct{} {
 	if f.lag == nil {
 		do()

@@ -6,14 +6,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// ledger counts separately what transactions do, and compares its counts with the tree after each one. A bug of zktest
+// ledger separately counts what transactions do, and compares its counts with the tree after each one. A bug of zktest
 // must not look like a bug of the code under test. The cost does not depend on the size of the tree.
 type ledger struct {
 	e       *Ensemble
 	zxid    int64
 	parents map[string]*family
-	owned   map[int64]int // ephemeral nodes by session
-	touched []string      // parents that the transaction at hand has changed
+	owned   map[int64]int // number of ephemeral nodes by session
+	touched []string      // parents that the current transaction has changed
 }
 
 // family counts the children of one node.
@@ -27,8 +27,8 @@ func newLedger(e *Ensemble) ledger {
 	return ledger{e: e, parents: map[string]*family{}, owned: map[int64]int{}}
 }
 
-// of counts the births and deaths of a parent's children and returns the counts. New counts start with what the tree
-// said before.
+// of counts births and deaths of a parent's children and returns the counts. New counts start from the previous state
+// of the tree.
 func (l *ledger) of(parent *tree.Node, births, deaths int32) *family {
 	f := l.parents[parent.Path]
 	if f == nil {
@@ -42,7 +42,7 @@ func (l *ledger) of(parent *tree.Node, births, deaths int32) *family {
 	return f
 }
 
-// created counts a new node. A suffix of math.MinInt64 stands for none.
+// created counts a new node. A suffix of math.MinInt64 means none.
 func (l *ledger) created(n *tree.Node, suffix int64) {
 	f := l.of(n.Parent, 1, 0)
 	if suffix >= math.MinInt32 {
@@ -52,7 +52,7 @@ func (l *ledger) created(n *tree.Node, suffix int64) {
 		f.suffix = suffix
 	}
 	if n.Parent.Cversion <= 0 || n.Parent.Cversion == math.MaxInt32 {
-		l.forget(n.Parent.Path) // the counter is exhausted, and the formula with it
+		l.forget(n.Parent.Path) // the counter is exhausted, which invalidates the formula
 	}
 	if !l.e.Tree.Ephemeral(n.Owner) {
 		return
@@ -74,7 +74,7 @@ func (l *ledger) deleted(n *tree.Node) {
 	}
 }
 
-// sessionEnded looks for nodes that a session has left behind.
+// sessionEnded checks for nodes that a session has left behind.
 func (l *ledger) sessionEnded(ses *Session) {
 	if n := l.owned[ses.ID]; n != 0 {
 		l.e.violate("session %#x is over and owns %d nodes", uint64(ses.ID), n)

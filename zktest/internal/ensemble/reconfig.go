@@ -22,13 +22,13 @@ const ConfigPath = "/zookeeper/config"
 type member struct {
 	host, quorum, election string
 	observer               bool
-	client                 string // host:port; empty if it is not said
+	client                 string // host:port; empty if not given
 }
 
-// members is the ensemble by number.
+// members is the ensemble by server number.
 type members map[int64]member
 
-// voters counts the members that vote.
+// voters counts the voting members.
 func (m members) voters() (n int) {
 	for _, x := range m {
 		if !x.observer {
@@ -38,13 +38,14 @@ func (m members) voters() (n int) {
 	return n
 }
 
-// votes says whether a front is a member that votes.
+// votes reports whether a front is a voting member.
 func (m members) votes(f *Front) bool {
 	x, ok := m[int64(f.ID)]
 	return ok && !x.observer
 }
 
-// membersOf makes fronts members that vote. Their quorum ports are the ones of ZooKeeper's documentation, and nothing listens there.
+// membersOf returns the fronts as voting members. Their quorum ports are those of ZooKeeper's documentation, and
+// nothing listens there.
 func (e *Ensemble) membersOf(fronts []*Front) members {
 	m := members{}
 	for _, f := range fronts {
@@ -57,17 +58,18 @@ func (e *Ensemble) membersOf(fronts []*Front) members {
 	return m
 }
 
-// MembersOf is the text of a reconfiguration that makes the fronts the members.
+// MembersOf returns the text of a reconfiguration that makes the fronts the members.
 func (e *Ensemble) MembersOf(fronts []*Front) string { return string(e.membersOf(fronts).format(0)) }
 
-// IsMember says whether the front is a member, as one that votes or as an observer.
+// IsMember reports whether the front is a member, voting or observing.
 func (f *Front) IsMember() bool {
 	_, ok := f.Ensemble.members[int64(f.ID)]
 	return ok
 }
 
-// Adopt puts the configuration into force that the last reconfiguration has written. A server that has left goes on to serve, and does not vote. If it
-// was the leader, another one leads, and all connections end behind what is queued for them: the event of the change, and its reply.
+// Adopt puts the configuration into effect that the last reconfiguration has written. A server that has left keeps
+// serving, but does not vote. If it was the leader, another one leads, and all connections end after what is queued for
+// them: the event of the change, and its reply.
 //
 // Source: QuorumPeer.processReconfig, Follower.processPacket (COMMITANDACTIVATE), Leader.tryToCommit.
 func (e *Ensemble) Adopt() {
@@ -77,7 +79,7 @@ func (e *Ensemble) Adopt() {
 
 // fillConfig describes the members in /zookeeper/config, as an ensemble does.
 func (e *Ensemble) fillConfig() {
-	version := int64(0) // without reconfig it stays at that
+	version := int64(0) // stays 0 without reconfig
 	if e.Reconfig {
 		version = e.Zxid
 	}
@@ -106,7 +108,7 @@ func (m members) format(version int64) []byte {
 	return []byte(b.String())
 }
 
-// parseMembers reads what format writes. Commas may stand for the ends of lines.
+// parseMembers parses the output of format. Commas may replace line ends.
 func parseMembers(text string) (m members, version int64, ok bool) {
 	m = members{}
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
@@ -127,7 +129,7 @@ func parseMembers(text string) (m members, version int64, ok bool) {
 	return m, version, true
 }
 
-// parseMember reads "server.4=host:2888:3888:participant;host:2181". The role and what follows it may be left out.
+// parseMember parses "server.4=host:2888:3888:participant;host:2181". The role and what follows it are optional.
 func parseMember(text string) (id int64, x member, ok bool) {
 	key, value, _ := strings.Cut(text, "=")
 	number, isServer := strings.CutPrefix(strings.TrimSpace(key), "server.")
@@ -162,12 +164,13 @@ func isPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// clashes says whether two members have an address in common. Loopback addresses do not count.
+// clashes reports whether two members have an address in common. Loopback addresses do not count.
 func (x member) clashes(y member) bool {
 	addresses := func(x member) (list []string) {
 		for _, addr := range []string{x.host + ":" + x.quorum, x.host + ":" + x.election, x.client} {
 			host, _, _ := strings.Cut(addr, ":")
-			if ip, err := netip.ParseAddr(host); addr != "" && host != "localhost" && (err != nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
+			if ip, err := netip.ParseAddr(host); addr != "" && host != "localhost" &&
+				(err != nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
 				list = append(list, addr)
 			}
 		}
@@ -177,13 +180,13 @@ func (x member) clashes(y member) bool {
 	return slices.ContainsFunc(addresses(x), func(addr string) bool { return slices.Contains(other, addr) })
 }
 
-// Reconfig is what a client requests: new members, or members that join and leave.
+// Reconfig is a client's request for new members, or for members that join and leave.
 type Reconfig struct {
 	Joining, Leaving, Members string
 	Version                   int64
 }
 
-// next returns the members that a request leads to.
+// next returns the members that result from a request.
 func (r Reconfig) next(now members) (members, proto.Code) {
 	if r.Members != proto.Null {
 		next, _, ok := parseMembers(r.Members)
@@ -215,7 +218,7 @@ func (r Reconfig) next(now members) (members, proto.Code) {
 	return next, proto.CodeOK
 }
 
-// splitList goes over a list with commas; null and empty have no items.
+// splitList iterates over a comma-separated list; null and empty have no items.
 func splitList(text string) func(yield func(string) bool) {
 	if text == proto.Null {
 		text = ""

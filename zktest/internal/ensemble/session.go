@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// ephemeralBuckets is what DataTree.ephemerals begins with.
+// ephemeralBuckets is the initial number of buckets in DataTree.ephemerals.
 const ephemeralBuckets = 16
 
 // Session is one ZooKeeper session.
@@ -21,19 +21,19 @@ type Session struct {
 	Timeout    time.Duration
 	Bucket     int64   // the tick at which it expires
 	Client     *Client // nil while disconnected
-	Local      *Front  // that made it in read-only mode; nil for the others
+	Local      *Front  // the front that created it in read-only mode; otherwise nil
 	Label      string  // of the last connection
 	Closing    bool
 	Ephemerals *javaset.Set
 }
 
-// Paths lists the session's ephemeral nodes, sorted.
+// Paths returns the session's ephemeral nodes, sorted.
 func (ses *Session) Paths() []string { return slices.Sorted(ses.Ephemerals.All()) }
 
-// Password returns what a client must know to resume the session.
+// Password returns what a client must present to resume the session.
 func (ses *Session) Password() []byte { return password(ses.ID) }
 
-// password makes the password of a session.
+// password computes the password of a session.
 //
 // Source: ZooKeeperServer.generatePasswd, which takes 16 bytes of a java.util.Random seeded with the id.
 func password(id int64) []byte {
@@ -67,13 +67,13 @@ func newTracker(tick time.Duration, clock func() time.Time) *Tracker {
 	}
 }
 
-// Uptime is the time since the start.
+// Uptime returns the time since the start.
 func (t *Tracker) Uptime() time.Duration { return t.clock().Sub(t.start) }
 
 // End returns when the sessions of a bucket expire.
 func (t *Tracker) End(bucket int64) time.Time { return t.start.Add(time.Duration(bucket) * t.tick) }
 
-// Touch gives the session its full timeout from now on.
+// Touch restarts the session's full timeout.
 func (t *Tracker) Touch(ses *Session) {
 	t.put(ses, int64((t.Uptime()+ses.Timeout)/t.tick)+1)
 }
@@ -139,7 +139,7 @@ func (t *Tracker) Grace() {
 	}
 }
 
-// Wake makes the loop look at the deadlines again.
+// Wake makes the loop check the deadlines again.
 func (t *Tracker) Wake() {
 	select {
 	case t.Woken <- struct{}{}:
@@ -147,8 +147,8 @@ func (t *Tracker) Wake() {
 	}
 }
 
-// Tick ends the sessions that have expired. It returns the time until it must be called again, unless the tracker's
-// channel says that it must be earlier.
+// Tick expires the sessions that are due. It returns the time until it must be called again, unless the tracker's
+// channel asks for an earlier call.
 func (e *Ensemble) Tick() (wait time.Duration) {
 	if e.Ticks() {
 		for _, ses := range e.Tracker.due() {
@@ -162,7 +162,7 @@ func (e *Ensemble) Tick() (wait time.Duration) {
 	return wait
 }
 
-// Attach returns the session of a handshake, or nil if it has none. It ends an earlier connection of the session
+// Attach returns the session for a handshake, or nil if there is none. It ends an earlier connection of the session
 // before it checks the password, so a wrong password ends a healthy connection.
 func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Duration) *Session {
 	var ses *Session
@@ -186,7 +186,7 @@ func (e *Ensemble) Attach(c *Client, id int64, passwd []byte, timeout time.Durat
 	return ses
 }
 
-// open creates a session, which takes a zxid, unless a read-only front makes it for itself.
+// open creates a session, which takes a zxid unless a read-only front creates it for itself.
 func (e *Ensemble) open(timeout time.Duration, c *Client) *Session {
 	e.lastSession++
 	ses := &Session{ID: e.lastSession, Timeout: timeout, Label: c.Label, Ephemerals: javaset.New(ephemeralBuckets)}
@@ -200,7 +200,7 @@ func (e *Ensemble) open(timeout time.Duration, c *Client) *Session {
 	return ses
 }
 
-// Expire ends a session as its timeout does. The connection is ended last, so that its queue gets the events.
+// Expire ends a session as its timeout does. The connection ends last, so that its queue gets the events.
 func (e *Ensemble) Expire(ses *Session) {
 	e.EndSession(ses)
 	if ses.Client != nil {
@@ -226,8 +226,8 @@ func (e *Ensemble) EndSession(ses *Session) {
 	e.ledger.sessionEnded(ses)
 }
 
-// judgeEnd reports an end that real servers write and cannot read: the paths of all ephemeral nodes, each with its length, in one
-// transaction with a header, a count and a digest. The servers end, and do not start again.
+// judgeEnd reports an end that real servers write but cannot read: the paths of all ephemeral nodes, each with its
+// length, in one transaction with a header, a count and a digest. Such servers terminate, and do not start again.
 //
 // Source: CloseSessionTxn, since ZooKeeper 3.6; BinaryInputArchive.checkLength; ZOOKEEPER-4306.
 func (e *Ensemble) judgeEnd(ses *Session) {
@@ -236,7 +236,8 @@ func (e *Ensemble) judgeEnd(ses *Session) {
 		bytes += 4 + len(path)
 	}
 	if most := 2 * e.MaxBuffer; bytes > most {
-		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: servers read at most %d (2 × jute.maxbuffer), and "+
+		e.violate("the end of session %#x, with %d ephemeral nodes, is a transaction of %d bytes: servers read at most %d "+
+			"(2 × jute.maxbuffer), and "+
 			"none would start again", ses.ID, ses.Ephemerals.Len(), bytes, most)
 	}
 }

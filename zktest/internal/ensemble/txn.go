@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// view is a node as the checks of a transaction see it: in a multi, as the operations before would leave it.
+// view is a node as the checks of a transaction see it: in a multi, as the preceding operations would leave it.
 type view struct {
 	exists                      bool
 	version, cversion, aversion int32
@@ -35,7 +35,7 @@ type Txn struct {
 	done    []Effect
 }
 
-// Begin takes a zxid: every write does, even one that fails.
+// Begin takes a zxid, as every write does, even one that fails.
 func (e *Ensemble) Begin(ses *Session, ids []access.Identity) *Txn {
 	e.Zxid++
 	return &Txn{e: e, zxid: e.Zxid, time: e.Now(), session: ses, ids: ids}
@@ -80,7 +80,7 @@ func (t *Txn) may(acl []proto.ACL, perm int32) bool { return t.e.Access.Allowed(
 
 func (t *Txn) expired() bool { return t.session != nil && t.session.Closing }
 
-// Create is a create as it came in.
+// Create is a create request as received.
 type Create struct {
 	Op   proto.Op
 	Path string
@@ -131,7 +131,8 @@ func (t *Txn) Create(r Create) (tree.Change, proto.Code) {
 	}
 	c := tree.Change{
 		Op: r.Op, Path: path, Data: r.Data, ACL: acl, Owner: t.owner(r),
-		Cversion: parent.cversion + 1, Suffix: r.Mode.Sequential(), // wraps where the real one does
+		// Cversion wraps where the real one does.
+		Cversion: parent.cversion + 1, Suffix: r.Mode.Sequential(),
 	}
 	parent.cversion, parent.children = c.Cversion, parent.children+1
 	t.note(above, parent)
@@ -153,7 +154,7 @@ func (t *Txn) checkMode(r Create) proto.Code {
 	return proto.CodeOK
 }
 
-// owner follows the op, not the flag: a plain create with the container flag makes a persistent node.
+// owner follows the op, not the flag: a plain create with the container flag creates a persistent node.
 func (t *Txn) owner(r Create) int64 {
 	switch {
 	case r.Op == proto.OpCreateContainer:
@@ -196,7 +197,7 @@ func (t *Txn) Delete(path string, version int32) (tree.Change, proto.Code) {
 	return tree.Change{Op: proto.OpDelete, Path: path}, proto.CodeOK
 }
 
-// Deletable refuses paths that no client can delete. The real server breaks on null.
+// Deletable rejects paths that no client can delete. The real server breaks on null.
 func Deletable(path string) proto.Code {
 	switch {
 	case path == proto.Null:
@@ -207,8 +208,8 @@ func Deletable(path string) proto.Code {
 	return proto.CodeOK
 }
 
-// DeleteContainer checks a removal by the reaper. Like the real server it does not check the counter again. A
-// container that was created again since the reaper chose it is removed although it was never used.
+// DeleteContainer checks a removal by the reaper. Like the real server, it does not check the counter again: a
+// container that was recreated after the reaper chose it is removed although it was never used.
 func (t *Txn) DeleteContainer(path string) (tree.Change, proto.Code) {
 	n := t.look(path)
 	switch {
@@ -270,7 +271,7 @@ func (t *Txn) SetACL(path string, list []proto.ACL, aversion int32) (tree.Change
 	return tree.Change{Op: proto.OpSetACL, Path: path, ACL: acl, Version: n.aversion + 1}, proto.CodeOK
 }
 
-// target finds a node that is to be read or written.
+// target returns the node that is going to be read or written.
 func (t *Txn) target(path string, perm int32) (view, proto.Code) {
 	switch {
 	case t.expired():

@@ -8,10 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// WatchMode is a set of ways in which a connection watches a path.
+// WatchMode is a set of modes in which a connection watches a path.
 type WatchMode uint8
 
-// The ways to watch.
+// The modes.
 const (
 	WatchOnce WatchMode = 1 << iota
 	WatchPersistent
@@ -24,15 +24,15 @@ type watcher struct {
 	Mode   WatchMode
 }
 
-// WatchTable is one of the two tables of a server: data watches (exists and getData) and child watches. The watchers
-// of a path are sorted by client, so that events go out in the same order in every run.
+// WatchTable is one of the two tables of a server: data watches (exists and getData) and child watches. The watchers of
+// a path are sorted by client, so that events are sent in the same order in every run.
 //
 // Source: WatchManager.
 type WatchTable struct {
 	Paths     map[string][]watcher
 	Clients   map[*Client]map[string]struct{}
 	recursive int
-	stack     bool // 3.9 and later keep several modes per path; 3.8 the last one set
+	stack     bool // 3.9 and later keep several modes per path; 3.8 only the last one set
 }
 
 func newWatchTable(stack bool) *WatchTable {
@@ -43,7 +43,7 @@ func find(list []watcher, c *Client) (int, bool) {
 	return slices.BinarySearchFunc(list, c, func(w watcher, c *Client) int { return cmp.Compare(w.Client.ID, c.ID) })
 }
 
-// Add watches a path for a client.
+// Add adds a watch on a path for a client.
 func (w *WatchTable) Add(path string, c *Client, mode WatchMode) {
 	list := w.Paths[path]
 	i, found := find(list, c)
@@ -63,7 +63,7 @@ func (w *WatchTable) Add(path string, c *Client, mode WatchMode) {
 	w.recursive += int(mode&WatchRecursive) - int(before&WatchRecursive)
 }
 
-// Mode returns how c watches the path; 0 if it does not.
+// Mode returns the modes in which c watches the path, or 0 if it does not.
 func (w *WatchTable) Mode(path string, c *Client) WatchMode {
 	list := w.Paths[path]
 	if i, found := find(list, c); found {
@@ -72,7 +72,7 @@ func (w *WatchTable) Mode(path string, c *Client) WatchMode {
 	return 0
 }
 
-// Drop removes modes from c's watch on the path, and returns whether the watch had one of them.
+// Drop removes modes from c's watch on the path, and reports whether the watch had any of them.
 func (w *WatchTable) Drop(path string, c *Client, modes WatchMode) bool {
 	list := w.Paths[path]
 	i, found := find(list, c)
@@ -130,10 +130,10 @@ func (w *WatchTable) trigger(path string, ev proto.Event) []*Client {
 	return slices.Compact(told)
 }
 
-// ByID orders clients by their age.
+// ByID orders clients by age.
 func ByID(a, b *Client) int { return cmp.Compare(a.ID, b.ID) }
 
-// Count is the number of watches.
+// Count returns the number of watches.
 func (w *WatchTable) Count() (total int) {
 	for _, paths := range w.Clients {
 		total += len(paths)
@@ -141,7 +141,7 @@ func (w *WatchTable) Count() (total int) {
 	return total
 }
 
-// fire notifies the watchers of the front's clients of a change to a node.
+// fire notifies the watchers among the front's clients of a change to a node.
 func (f *Front) fire(c tree.Change, n *tree.Node, zxid int64) {
 	switch c.Op {
 	case proto.OpDelete:
@@ -179,7 +179,7 @@ func (f *Front) fireDelete(zxid int64, n *tree.Node) {
 	}
 }
 
-// Notify queues an event. Whether the client must be allowed to read the node depends on the release.
+// Notify queues an event. Whether the client needs permission to read the node depends on the release.
 func (e *Ensemble) Notify(c *Client, zxid int64, ev proto.Event, path string, acl []proto.ACL) {
 	if e.Traits.EventsNeedRead && !e.Access.Allowed(acl, proto.PermRead, c.IDs) {
 		return

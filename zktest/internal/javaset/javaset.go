@@ -5,9 +5,9 @@ import "iter"
 
 // Set is a set of strings in the order of Java's HashSet, in which a real server lists children and ephemeral nodes.
 //
-// The bucket of a key is its hash modulo the number of buckets. A bucket keeps the order of insertion. More keys than
-// three quarters of the buckets double the number of buckets, and removals never lower it, so the order depends on
-// what the set has held. One thing is left out: Java converts a bucket of more than eight keys to a tree.
+// The bucket of a key is its hash modulo the number of buckets. A bucket keeps the order of insertion. When the keys
+// exceed three quarters of the buckets, the number of buckets doubles; removals never lower it, so the order depends on
+// what the set has held. One thing is not implemented: Java converts a bucket of more than eight keys to a tree.
 //
 // Source: DataNode.children, DataTree.ephemerals, and HashMap of OpenJDK 17.
 type Set struct {
@@ -21,10 +21,10 @@ type entry struct {
 	hash uint32
 }
 
-// New returns an empty set. The number of buckets is a power of two.
+// New returns an empty set. The number of buckets must be a power of two.
 func New(buckets int) *Set { return &Set{buckets: make([]*entry, buckets)} }
 
-// Len is the number of keys. It, All and List also serve a nil set, which is empty.
+// Len returns the number of keys. Len, All and List accept a nil set, which is empty.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -32,7 +32,7 @@ func (s *Set) Len() int {
 	return s.size
 }
 
-// All gives the keys in order.
+// All yields the keys in order.
 func (s *Set) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s == nil {
@@ -57,13 +57,13 @@ func (s *Set) List() []string {
 	return list
 }
 
-// longBucket is the length from which Java prefers more buckets, if there are fewer than manyBuckets.
+// longBucket is the bucket length from which Java prefers more buckets, as long as there are fewer than manyBuckets.
 const (
 	longBucket  = 8
 	manyBuckets = 64
 )
 
-// Add adds a key that is not there.
+// Add adds a key that is not in the set.
 func (s *Set) Add(key string) {
 	before := s.append(&entry{key: key, hash: javaHash(key)})
 	if before >= longBucket && len(s.buckets) < manyBuckets {
@@ -74,7 +74,7 @@ func (s *Set) Add(key string) {
 	}
 }
 
-// append puts an entry at the end of its bucket, and returns the length of the bucket before.
+// append adds an entry at the end of its bucket, and returns the previous length of the bucket.
 func (s *Set) append(e *entry) (before int) {
 	at := s.bucket(e.hash)
 	for *at != nil {
@@ -87,7 +87,7 @@ func (s *Set) append(e *entry) (before int) {
 
 func (s *Set) bucket(hash uint32) **entry { return &s.buckets[hash&uint32(len(s.buckets)-1)] }
 
-// grow doubles the buckets. Of the keys of one bucket some stay, the others move, and both keep their order.
+// grow doubles the number of buckets. Some keys of a bucket stay and the others move, and both keep their order.
 func (s *Set) grow() {
 	old := s.buckets
 	s.buckets = make([]*entry, 2*len(old))
@@ -138,7 +138,7 @@ func (s *Set) Clone() *Set {
 	return clone
 }
 
-// javaHash is HashMap.hash of a string: String.hashCode, and its upper half mixed in. No valid path has a character of
+// javaHash is HashMap.hash of a string: String.hashCode with its upper half mixed in. No valid path has a character of
 // two UTF-16 units.
 func javaHash(key string) uint32 {
 	var h uint32

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The lists are what java.util.HashSet of OpenJDK 17 prints after the same adds and removes.
+// TestSet_OrderOfJava: the lists are what java.util.HashSet of OpenJDK 17 prints after the same additions and removals.
 func TestSet_OrderOfJava(t *testing.T) {
 	lock := func(i int) string { return fmt.Sprintf("lock-%d", i*7919%1000) }
 	var first, locks, gone, colliding []string
@@ -21,7 +21,7 @@ func TestSet_OrderOfJava(t *testing.T) {
 			gone = append(gone, lock(i))
 		}
 	}
-	pair := [2]string{"Aa", "BB"} // of one hash
+	pair := [2]string{"Aa", "BB"} // with equal hashes
 	for i := range 8 {
 		colliding = append(colliding, pair[i&1]+pair[i>>1&1]+pair[i>>2&1])
 	}
@@ -61,11 +61,13 @@ func TestSet_OrderOfJava(t *testing.T) {
 	}
 }
 
-// A ninth key in one bucket makes Java double a small table early. A clone has as many buckets as its keys need.
+// TestSet_Buckets: a ninth key in one bucket makes Java double a small table early. A clone has as many buckets as its
+// keys need.
 func TestSet_Buckets(t *testing.T) {
 	s := New(16)
 	for i := range 9 {
-		s.Add([]string{"Aa", "BB"}[i&1] + []string{"Aa", "BB"}[i>>1&1] + []string{"Aa", "BB"}[i>>2&1] + []string{"Aa", "BB"}[i>>3])
+		s.Add([]string{"Aa", "BB"}[i&1] + []string{"Aa", "BB"}[i>>1&1] + []string{"Aa", "BB"}[i>>2&1] +
+			[]string{"Aa", "BB"}[i>>3])
 	}
 	require.Len(t, s.buckets, 32)
 	for _, key := range s.List()[1:] {

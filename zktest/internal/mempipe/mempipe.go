@@ -1,4 +1,4 @@
-// Package mempipe makes connections in memory that are buffered and closed as those of TCP.
+// Package mempipe provides in-memory connections that are buffered and closed like TCP connections.
 package mempipe
 
 import (
@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// streamSize is how much one direction of an in-memory connection holds before a writer has to wait, as socket
-// buffers do.
+// streamSize is how much one direction of an in-memory connection buffers before a writer blocks, as socket buffers do.
 const streamSize = 1 << 20
 
-// New returns the two ends of an in-memory connection. Unlike net.Pipe it is buffered, as TCP is: a write does not
-// wait for the reader. Waiting uses only channels, so that time in a testing/synctest bubble advances.
+// New returns the two ends of an in-memory connection. Unlike net.Pipe it is buffered, as TCP is: a write does not wait
+// for the reader. Waiting uses only channels, so that time in a testing/synctest bubble advances.
 func New(client, server net.Addr) (clientEnd, serverEnd *Conn) {
 	up, down := &stream{}, &stream{}
 	return &Conn{in: down, out: up, local: client, remote: server},
@@ -40,7 +39,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, c.wrap("write", err)
 }
 
-// Close ends both directions. The peer reads what is on its way, then io.EOF.
+// Close ends both directions. The peer reads what is in flight, then io.EOF.
 func (c *Conn) Close() error {
 	c.out.shut(false)
 	c.in.shut(true)
@@ -49,26 +48,26 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// LocalAddr is the address of this end.
+// LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is the address of the other end.
+// RemoteAddr returns the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline is part of net.Conn.
+// SetDeadline implements net.Conn.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.readBy.set(t)
 	c.writeBy.set(t)
 	return nil
 }
 
-// SetReadDeadline is part of net.Conn.
+// SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.readBy.set(t)
 	return nil
 }
 
-// SetWriteDeadline is part of net.Conn.
+// SetWriteDeadline implements net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeBy.set(t)
 	return nil
@@ -85,7 +84,7 @@ func (c *Conn) wrap(op string, err error) error {
 type stream struct {
 	mu      sync.Mutex
 	buf     []byte
-	read0   int           // bytes of buf that have been read
+	read0   int           // number of bytes of buf that have been read
 	fin     bool          // the writer has closed
 	gone    bool          // the reader has closed
 	changed chan struct{} // closed at the next change; nil while no goroutine waits
@@ -214,7 +213,7 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
-// fire wakes the waiting goroutines, which look again. The caller holds mu.
+// fire wakes the waiting goroutines, which check again. The caller holds mu.
 func (d *deadline) fire() {
 	if d.fired != nil {
 		close(d.fired)

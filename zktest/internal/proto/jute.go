@@ -2,7 +2,7 @@ package proto
 
 import "encoding/binary"
 
-// Decoder reads jute, ZooKeeper's wire encoding, from one frame. After the first malformed field Bad is set and every
+// Decoder reads jute, ZooKeeper's wire encoding, from one frame. After the first malformed field, Bad is set and every
 // further read returns zero values, so callers check once, at the end. A length or a count that the rest of the frame
 // cannot hold is malformed, and no memory is allocated for it.
 type Decoder struct {
@@ -10,7 +10,7 @@ type Decoder struct {
 	Bad bool
 }
 
-// Take returns the next n bytes, a view into the frame.
+// Take returns the next n bytes, as a view into the frame.
 func (d *Decoder) Take(n int) []byte {
 	if d.Bad || n < 0 || n > len(d.B) {
 		d.Bad = true
@@ -21,7 +21,7 @@ func (d *Decoder) Take(n int) []byte {
 	return p
 }
 
-// Int32 reads a number of four bytes.
+// Int32 reads a four-byte integer.
 func (d *Decoder) Int32() int32 {
 	if p := d.Take(4); p != nil {
 		return int32(binary.BigEndian.Uint32(p))
@@ -29,7 +29,7 @@ func (d *Decoder) Int32() int32 {
 	return 0
 }
 
-// Int64 reads a number of eight bytes.
+// Int64 reads an eight-byte integer.
 func (d *Decoder) Int64() int64 {
 	if p := d.Take(8); p != nil {
 		return int64(binary.BigEndian.Uint64(p))
@@ -43,7 +43,7 @@ func (d *Decoder) Bool() bool {
 	return p != nil && p[0] != 0
 }
 
-// Bytes returns a copy of a buffer: nil for null, which is not the same as empty.
+// Bytes returns a copy of a buffer, or nil for null, which differs from empty.
 func (d *Decoder) Bytes() []byte {
 	n := d.Int32()
 	if n == -1 {
@@ -75,7 +75,7 @@ func (d *Decoder) Count(size int) int {
 	return n
 }
 
-// Strs returns a list of strings: nil for null, which is not the same as empty.
+// Strs returns a list of strings, or nil for null, which differs from empty.
 func (d *Decoder) Strs() []string {
 	n := d.Count(4)
 	if n < 0 {
@@ -91,10 +91,10 @@ func (d *Decoder) Strs() []string {
 // Encoder appends jute to a buffer.
 type Encoder struct{ B []byte }
 
-// Int32 writes a number of four bytes.
+// Int32 writes a four-byte integer.
 func (e *Encoder) Int32(v int32) { e.B = binary.BigEndian.AppendUint32(e.B, uint32(v)) }
 
-// Int64 writes a number of eight bytes.
+// Int64 writes an eight-byte integer.
 func (e *Encoder) Int64(v int64) { e.B = binary.BigEndian.AppendUint64(e.B, uint64(v)) }
 
 // Bool writes a byte.
@@ -106,7 +106,7 @@ func (e *Encoder) Bool(v bool) {
 	}
 }
 
-// Bytes writes a buffer; nil is null.
+// Bytes writes a buffer; nil means null.
 func (e *Encoder) Bytes(p []byte) {
 	if p == nil {
 		e.Int32(-1)
@@ -116,7 +116,7 @@ func (e *Encoder) Bytes(p []byte) {
 	e.B = append(e.B, p...)
 }
 
-// Str writes a string; Null is null.
+// Str writes a string; Null means null.
 func (e *Encoder) Str(s string) {
 	if s == Null {
 		e.Int32(-1)
@@ -135,13 +135,13 @@ func (e *Encoder) Strs(list []string) {
 	}
 }
 
-// Begin leaves room for the length of a frame or string and returns where it starts.
+// Begin reserves space for the length of a frame or string and returns where it starts.
 func (e *Encoder) Begin() int {
 	e.B = append(e.B, 0, 0, 0, 0)
 	return len(e.B)
 }
 
-// End fills in the length of what Begin has begun.
+// End fills in the length of what Begin started.
 func (e *Encoder) End(start int) {
 	binary.BigEndian.PutUint32(e.B[start-4:], uint32(len(e.B)-start))
 }

@@ -1,14 +1,14 @@
 package proto
 
-// ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,
-// create 4, delete 8, admin 16).
+// ACL is one entry of a node's access control list: it grants the permissions (bits: read 1, write 2, create 4, delete
+// 8, admin 16) to the id in its scheme.
 type ACL struct {
 	Perms  int32
 	Scheme string
 	ID     string
 }
 
-// OpenACL is an access list that allows everything.
+// OpenACL is an ACL that allows everything.
 var OpenACL = []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}}
 
 // Stat describes a node as ZooKeeper does.
@@ -20,7 +20,7 @@ type Stat struct {
 	Pzxid                       int64
 }
 
-// ACLs returns a list of ACL entries; nil for null.
+// ACLs returns a list of ACL entries, or nil for null.
 func (d *Decoder) ACLs() []ACL {
 	n := d.Count(12)
 	if n < 0 {

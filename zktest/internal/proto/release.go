@@ -6,28 +6,29 @@ import (
 	"strings"
 )
 
-// Traits are what differs between releases.
+// Traits are the differences between releases.
 type Traits struct {
 	Number            string // of the release, in full
 	Create2InMulti    bool
 	FailsWithBody     bool // a multi on which the server breaks
 	ExistsNeedsRead   bool
 	EventsNeedRead    bool
-	MissedNeedRead    bool // what setWatches reports
+	MissedNeedRead    bool // events that setWatches reports
 	NoCheck           bool // outside a multi
 	EventZxid         bool
 	DeletesContainers bool // for clients
 	ShunsReapers      bool // clients that send deleteContainer
-	WatchesAddUp      bool // those of one connection on one path
-	ReadsFirst        bool // a write, before it takes a zxid
-	ReadOnlyFlagEver  bool // also for clients that send none
+	WatchesAddUp      bool // watches of one connection on one path
+	ReadsFirst        bool // reads a write before it takes a zxid
+	ReadOnlyFlagEver  bool // even for clients that send none
 	IPv6              bool
 }
 
-// newest are the patch numbers of the newest releases that zktest was compared with, by the number before.
+// newest maps minor versions to the patch numbers of the newest releases that zktest was compared with.
 var newest = map[int]int{8: 7, 9: 6}
 
-// TraitsOf returns what is special in a release.
+// TraitsOf returns the traits of a release.
+//
 // Errors: the release is not known.
 func TraitsOf(release string) (Traits, error) {
 	number, suffix, _ := strings.Cut(release, "-")

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Null stands for a string of length -1, which is null to ZooKeeper. No decoded string equals it, since decoding
-// leaves no invalid UTF-8.
+// Null represents a string of length -1, which is null to ZooKeeper. No decoded string equals it, since decoding leaves
+// no invalid UTF-8.
 const Null = "\xff"
 
-// fromUTF8 decodes a string as Java does: the replacement character stands for each part that is not UTF-8.
+// fromUTF8 decodes a string as Java does, with a replacement character for each part that is not UTF-8.
 func fromUTF8(p []byte) string {
 	if utf8.Valid(p) {
 		return string(p)
@@ -28,8 +28,8 @@ func fromUTF8(p []byte) string {
 	return b.String()
 }
 
-// malformed returns how many bytes one replacement character stands for: a lead byte and the bytes that could follow it,
-// or a whole surrogate.
+// malformed returns how many bytes one replacement character represents: a lead byte and the bytes that could follow
+// it, or a whole surrogate.
 func malformed(p []byte) int {
 	following := func(from int, p []byte) int {
 		n := from
@@ -57,7 +57,7 @@ func malformed(p []byte) int {
 	return 1
 }
 
-// appendUTF8 encodes a string as ZooKeeper does: a character above U+FFFF as two surrogates of three bytes each.
+// appendUTF8 encodes a string as ZooKeeper does: a character above U+FFFF becomes two surrogates of three bytes each.
 //
 // Source: BinaryOutputArchive.stringToByteBuffer.
 func appendUTF8(b []byte, s string) []byte {

@@ -1,5 +1,5 @@
-// Package proto is the protocol of ZooKeeper: its words, its records, and their encoding. Strings are as Java reads and
-// writes them. Package zktest names its words again for users, without the numbers.
+// Package proto defines ZooKeeper's protocol: its constants, its records, and their encoding. Strings are handled as
+// Java reads and writes them. Package zktest re-exports the constants for users, without the numbers.
 package proto
 
 import "strconv"
@@ -7,7 +7,7 @@ import "strconv"
 // Op is an operation code of the wire protocol.
 type Op int32
 
-// The operations a client can send. OpConnect is the handshake, which has no code on the wire; it carries the code
+// The operations that a client can send. OpConnect is the handshake, which has no code on the wire; it carries the code
 // that ZooKeeper's own transaction log uses.
 const (
 	OpAny                  Op = 0
@@ -56,7 +56,7 @@ var opNames = map[Op]string{
 	OpWhoAmI: "whoAmI", OpConnect: "connect", OpCloseSession: "closeSession", OpError: "error",
 }
 
-// String returns the name ZooKeeper's sources use for the operation.
+// String returns the name that ZooKeeper's sources use for the operation.
 func (o Op) String() string {
 	if name, ok := opNames[o]; ok {
 		return name
@@ -64,7 +64,7 @@ func (o Op) String() string {
 	return "op " + strconv.Itoa(int(o))
 }
 
-// Writes says whether the operation takes a zxid.
+// Writes reports whether the operation takes a zxid.
 func (o Op) Writes() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti,
@@ -75,7 +75,8 @@ func (o Op) Writes() bool {
 	}
 }
 
-// Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not.
+// Code is the error code of a reply. It implements error, so that errors.Is compares against the constants; CodeOK is
+// not an error.
 type Code int32
 
 // The error codes of ZooKeeper.
@@ -107,13 +108,15 @@ const (
 )
 
 var codeNames = map[Code]string{
-	CodeOK: "ok", CodeNewConfigNoQuorum: "new config has no quorum", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
-	CodeUnimplemented: "unimplemented", CodeOperationTimeout: "operation timeout", CodeBadArguments: "bad arguments",
+	CodeOK: "ok", CodeNewConfigNoQuorum: "new config has no quorum", CodeRuntimeInconsistency: "runtime inconsistency",
+	CodeMarshallingError: "marshalling error",
+	CodeUnimplemented:    "unimplemented", CodeOperationTimeout: "operation timeout", CodeBadArguments: "bad arguments",
 	CodeNoNode: "no node", CodeNoAuth: "no auth", CodeBadVersion: "bad version",
 	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",
 	CodeNotEmpty: "not empty", CodeSessionExpired: "session expired", CodeInvalidACL: "invalid ACL",
 	CodeAuthFailed: "auth failed", CodeSessionMoved: "session moved", CodeNotReadOnly: "not read-only",
-	CodeEphemeralOnLocalSession: "ephemeral on local session", CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
+	CodeEphemeralOnLocalSession: "ephemeral on local session", CodeNoWatcher: "no watcher",
+	CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
 	CodeThrottled: "throttled",
 }
 
@@ -126,7 +129,7 @@ func (c Code) Error() string {
 	return name + " (" + strconv.Itoa(int(c)) + ")"
 }
 
-// Mode says what kind of node a create makes; the numbers are the flags of the wire protocol.
+// Mode is the kind of node that a create makes; the numbers are the flags of the wire protocol.
 type Mode int32
 
 // The kinds of nodes.
@@ -140,16 +143,16 @@ const (
 	PersistentSequentialTTL Mode = 6
 )
 
-// Valid says whether there is such a mode.
+// Valid reports whether the mode exists.
 func (m Mode) Valid() bool { return m >= Persistent && m <= PersistentSequentialTTL }
 
-// TTL says whether the node has a time to live.
+// TTL reports whether the node has a time to live.
 func (m Mode) TTL() bool { return m == PersistentTTL || m == PersistentSequentialTTL }
 
-// Ephemeral says whether the node ends with its session.
+// Ephemeral reports whether the node ends with its session.
 func (m Mode) Ephemeral() bool { return m == Ephemeral || m == EphemeralSequential }
 
-// Sequential says whether the name of the node ends in a number.
+// Sequential reports whether the name of the node ends with a number.
 func (m Mode) Sequential() bool {
 	return m == PersistentSequential || m == EphemeralSequential || m == PersistentSequentialTTL
 }
@@ -157,7 +160,7 @@ func (m Mode) Sequential() bool {
 // Event is the type of a watch event.
 type Event int32
 
-// The events a watch can bring.
+// The events that a watch can deliver.
 const (
 	NodeCreated         Event = 1
 	NodeDeleted         Event = 2

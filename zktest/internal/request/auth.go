@@ -5,7 +5,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// AuthReadable says whether the real server can read an authentication: if not, the connection ends without an answer.
+// AuthReadable reports whether the real server can read an authentication request. If it cannot, the connection ends
+// without an answer.
 func AuthReadable(op proto.Op, d proto.Decoder) bool {
 	switch op {
 	case proto.OpAuth:
@@ -40,8 +41,9 @@ func (q *Call) authenticate() proto.Code {
 	return proto.CodeOK
 }
 
-// sasl takes one step of an authentication by DIGEST-MD5: the first token requests a challenge, whatever it contains,
-// and the second answers it. The connection is the client's user from then on, as sasl:user. It authenticates once.
+// sasl performs one step of an authentication by DIGEST-MD5: the first token requests a challenge, whatever it
+// contains, and the second answers it. From then on, the connection has the identity sasl:user. A connection
+// authenticates only once.
 //
 // Source: ZooKeeperServer.processSasl, DigestMD5Server of the JDK.
 func (q *Call) sasl() proto.Code {

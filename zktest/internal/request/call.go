@@ -1,5 +1,5 @@
-// Package request is what each request of a client does to an ensemble, and what it is answered: one file for each kind. It
-// reads and writes the bodies; frames and headers are its caller's.
+// Package request implements what each request of a client does to an ensemble, and its reply, with one file for each
+// kind. It reads and writes the bodies; frames and headers are up to its caller.
 package request
 
 import (
@@ -13,7 +13,7 @@ type Call struct {
 	Op      proto.Op
 	In      *proto.Decoder
 	Out     *proto.Encoder // body of the reply
-	Unknown bool           // the server does not know the operation
+	Unknown bool           // the server does not support the operation
 
 	Silent  bool // there is no reply
 	e       *ensemble.Ensemble
@@ -22,7 +22,7 @@ type Call struct {
 
 type handler func(q *Call) proto.Code
 
-// handlers serve the operations. Authentication and unknown codes are treated before.
+// handlers serve the operations. Authentication and unknown codes are handled earlier.
 var handlers map[proto.Op]handler
 
 func init() {
@@ -37,7 +37,7 @@ func init() {
 		proto.OpGetEphemerals: (*Call).getEphemerals, proto.OpGetAllChildrenNumber: (*Call).getAllChildrenNumber,
 		proto.OpSetWatches: (*Call).setWatches, proto.OpSetWatches2: (*Call).setWatches, proto.OpAddWatch: (*Call).addWatch,
 		proto.OpCheckWatches: (*Call).findWatches, proto.OpRemoveWatches: (*Call).findWatches,
-		// Disabled by default, and a standalone server cannot do it.
+		// Disabled by default, and not supported by a standalone server.
 		proto.OpReconfig:        (*Call).reconfig,
 		proto.OpDeleteContainer: (*Call).deleteContainer,
 		proto.OpConnect:         denied(proto.CodeMarshallingError),
@@ -45,8 +45,8 @@ func init() {
 	}
 }
 
-// Serve answers the request, only with fail if that is an error. It returns zxid and code of the reply, and whether
-// the connection ends with it.
+// Serve answers the request, or only returns fail if that is an error. It returns zxid and code of the reply, and
+// whether the connection ends with it.
 func (q *Call) Serve(fail proto.Code) (zxid int64, code proto.Code, over bool) {
 	q.e, q.session = q.Client.Front.Ensemble, q.Client.Session
 	switch {
@@ -67,7 +67,8 @@ func (q *Call) Serve(fail proto.Code) (zxid int64, code proto.Code, over bool) {
 	switch {
 	case fail != proto.CodeOK:
 		return front.LastZxid(), fail, false
-	case !known, q.Unknown, q.Op == proto.OpCreateContainer && q.e.NoContainers, q.Op == proto.OpCheck && q.e.Traits.NoCheck:
+	case !known, q.Unknown, q.Op == proto.OpCreateContainer && q.e.NoContainers,
+		q.Op == proto.OpCheck && q.e.Traits.NoCheck:
 		return -1, proto.CodeUnimplemented, true
 	case front.Role == ensemble.ReadingOnly && (q.Op.Writes() || q.Op == proto.OpSync || q.Op == proto.OpCheck):
 		if q.Op != proto.OpCloseSession || q.session.Local == nil {

@@ -12,17 +12,17 @@ import (
 // Source: zookeeper.nio.sessionlessCnxnTimeout.
 const HandshakeLimit = 10 * time.Second
 
-// Hello is the request of a handshake.
+// Hello is a handshake request.
 type Hello struct {
 	ID       int64 // of the session; 0 for a new one
 	lastZxid int64
 	timeout  int32 // in milliseconds
 	passwd   []byte
 	modern   bool // carries the read-only flag
-	readOnly bool // the client accepts a server that only reads
+	readOnly bool // the client accepts a read-only server
 }
 
-// ReadHello reads a handshake; false means that it is malformed.
+// ReadHello parses a handshake. It returns false if the handshake is malformed.
 func ReadHello(frame []byte) (h Hello, ok bool) {
 	d := &proto.Decoder{B: frame}
 	d.Int32() // protocol version
@@ -32,7 +32,7 @@ func ReadHello(frame []byte) (h Hello, ok bool) {
 	return h, !d.Bad
 }
 
-// Admitted says whether the front serves the client at all. A read-only front serves no session of the majority.
+// Admitted reports whether the front serves the client at all. A read-only front serves no session of the majority.
 func (h Hello) Admitted(f *ensemble.Front) bool {
 	ses := f.Ensemble.Sessions[h.ID]
 	switch f.Role {
@@ -47,7 +47,7 @@ func (h Hello) Admitted(f *ensemble.Front) bool {
 	return h.lastZxid <= f.LastZxid()
 }
 
-// Attach opens or resumes the session, or returns nil if there is none.
+// Attach opens or resumes the session. It returns nil if there is none.
 func (h Hello) Attach(c *ensemble.Client) *ensemble.Session {
 	e := c.Front.Ensemble
 	return e.Attach(c, h.ID, h.passwd, min(max(time.Duration(h.timeout)*time.Millisecond, e.MinTimeout), e.MaxTimeout))

@@ -10,18 +10,18 @@ import (
 
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
-	kind    proto.Op // the code that it came under
-	op      proto.Op // what it is
+	kind    proto.Op // the code that it was sent under
+	op      proto.Op // the effective operation
 	path    string
 	create  ensemble.Create
 	data    []byte
 	version int32
 }
 
-// miscast is a mode with a time to live, but no time to live.
+// miscast reports whether the operation has a mode with a time to live, but no time to live.
 func (o multiOp) miscast() bool { return o.op == proto.OpCreateTTL && o.kind != proto.OpCreateTTL }
 
-// decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
+// decodeMulti reads operations up to the end marker. It returns false if they cannot be read, or if reads and writes
 // are mixed.
 //
 // Source: MultiOperationRecord, Op.Create.
@@ -29,7 +29,7 @@ func decodeMulti(d *proto.Decoder) ([]multiOp, bool) {
 	var ops []multiOp
 	for {
 		kind, done := proto.Op(d.Int32()), d.Bool()
-		d.Int32() // error code, of no use in a request
+		d.Int32() // error code, unused in a request
 		if done || d.Bad {
 			return ops, !d.Bad
 		}
@@ -58,7 +58,7 @@ func decodeMulti(d *proto.Decoder) ([]multiOp, bool) {
 	}
 }
 
-// Paths returns the path that a request is about, or those of the operations of a multi. It reads a copy of the decoder.
+// Paths returns the path of a request, or those of the operations of a multi. It reads from a copy of the decoder.
 func Paths(op proto.Op, d proto.Decoder) (path string, paths []string) {
 	switch op {
 	case proto.OpMulti, proto.OpMultiRead:
@@ -74,14 +74,14 @@ func Paths(op proto.Op, d proto.Decoder) (path string, paths []string) {
 	return path, paths
 }
 
-// hasNullPath says whether the real server breaks on the operations.
+// hasNullPath reports whether an operation has a null path, on which the real server breaks.
 func hasNullPath(ops []multiOp) bool {
 	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == proto.Null })
 }
 
 func (o multiOp) reads() bool { return o.op == proto.OpGetData || o.op == proto.OpGetChildren }
 
-// createKind returns the operation that a create in a multi stands for. Its mode decides before its code.
+// createKind returns the effective operation of a create in a multi. Its mode takes precedence over its code.
 func createKind(kind proto.Op, r ensemble.Create) proto.Op {
 	switch {
 	case r.Mode == proto.Container:
@@ -94,15 +94,15 @@ func createKind(kind proto.Op, r ensemble.Create) proto.Op {
 	return kind
 }
 
-// plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
+// plain drops the code of a create whose mode does not determine the operation, like the releases that ignore the code.
 func (o *multiOp) plain() {
 	if o.op == proto.OpCreate2 || o.op == proto.OpCreateContainer && o.create.Mode != proto.Container {
 		o.op, o.create.Op = proto.OpCreate, proto.OpCreate
 	}
 }
 
-// strict is how the releases that answer create2 as such treat the operations of a multi. They cannot read a mode
-// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a
+// strict checks the operations of a multi like the releases that answer create2 as such. They cannot read a mode that
+// does not exist, or a mode with a time to live that has none. A null ACL makes them fail before the request has a
 // zxid.
 //
 // Source: MultiOperationRecord.deserialize, CreateOptions.
@@ -192,7 +192,7 @@ func (o multiOp) prepare(t *ensemble.Txn) (tree.Change, proto.Code) {
 	}
 }
 
-// reply writes the result of one operation that was applied.
+// reply writes the result of one applied operation.
 func (q *Call) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
 	kind := c.Op
 	if kind == proto.OpCreateContainer || kind == proto.OpCreateTTL {
@@ -211,7 +211,7 @@ func (q *Call) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
 	}
 }
 
-// failMulti writes the results of a multi in which the operation at index culprit failed. The operations before it get
+// failMulti writes the results of a multi in which the operation at index culprit failed. The preceding operations get
 // code 0, and the later ones CodeRuntimeInconsistency.
 func failMulti(e *proto.Encoder, culprit, n int, code proto.Code) {
 	for i := range n {
@@ -238,7 +238,7 @@ func endMulti(e *proto.Encoder) { multiHeader(e, proto.OpError, true, opErrorCod
 
 const opErrorCode = proto.Code(-1)
 
-// multiRead answers each of its reads for itself.
+// multiRead answers each of its reads individually.
 func (q *Call) multiRead() proto.Code {
 	ops, ok := decodeMulti(q.In)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// readable finds a node that the client wants to read. The real server breaks on a null path.
+// readable returns a node that the client wants to read. The real server breaks on a null path.
 func (q *Call) readable(path string, perms int32) (*tree.Node, proto.Code) {
 	n := q.Client.Front.Nodes().Get(path)
 	switch {
@@ -24,7 +24,7 @@ func (q *Call) readable(path string, perms int32) (*tree.Node, proto.Code) {
 	return n, proto.CodeOK
 }
 
-// exists leaves a watch even where there is no node.
+// exists sets a watch even if the node does not exist.
 func (q *Call) exists() proto.Code {
 	path, watch := q.In.Str(), q.In.Bool()
 	switch {
@@ -56,7 +56,7 @@ func (q *Call) getData() proto.Code {
 	return code
 }
 
-// getChildren serves both operations of that name; the younger one adds the Stat.
+// getChildren serves both operations of that name; the newer one adds the Stat.
 func (q *Call) getChildren() proto.Code {
 	n, code := q.watchable(q.Client.Front.ChildWatches)
 	if code != proto.CodeOK {
@@ -69,7 +69,8 @@ func (q *Call) getChildren() proto.Code {
 	return proto.CodeOK
 }
 
-// watchable finds the node of a request for a path and a watch, and sets the watch if the client may read the node.
+// watchable returns the node of a request that has a path and a watch, and sets the watch if the client may read the
+// node.
 func (q *Call) watchable(watches *ensemble.WatchTable) (*tree.Node, proto.Code) {
 	path, watch := q.In.Str(), q.In.Bool()
 	if q.In.Bad {
@@ -134,7 +135,7 @@ func (q *Call) getAllChildrenNumber() proto.Code {
 	total, _ := q.Client.Front.Nodes().Sizes(path)
 	total-- // the node itself
 	if path == "" {
-		total++ // the real server counts the names that begin with "/", the root among them
+		total++ // the real server counts the names that start with "/", including the root
 	}
 	q.Out.Int32(int32(total))
 	return proto.CodeOK

@@ -8,14 +8,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
-// setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
-// zxid. Like DataTree.setWatches it lets a client watch what it may not read, and breaks at a null list or path when it gets there.
+// setWatches restores the watches of an earlier connection, and sends the events that the client has missed since a
+// zxid. Like DataTree.setWatches it lets a client watch nodes that it may not read, and breaks when it reaches a null
+// list or path.
 func (q *Call) setWatches() proto.Code {
 	front, since := q.Client.Front, q.In.Int64()
 	nodes := front.Nodes()
 	type list struct {
 		paths []string
-		looks bool // for the node, and breaks at a null path
+		looks bool // looks up the node, and breaks on a null path
 		set   func(path string)
 	}
 	lists := []list{
@@ -57,7 +58,9 @@ func (q *Call) setWatches() proto.Code {
 	return proto.CodeOK
 }
 
-func (q *Call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
+func (q *Call) rearm(
+	c *ensemble.Client, w *ensemble.WatchTable, path string, n *tree.Node, missed bool, ev proto.Event,
+) {
 	switch {
 	case n == nil:
 		q.e.Notify(c, -1, proto.NodeDeleted, path, nil)
@@ -68,11 +71,12 @@ func (q *Call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n 
 	}
 }
 
-// missed tells of an event of a node that is there. Whether the client must be allowed to read the node depends on the release.
+// missed sends an event for a node that exists. Whether the client needs permission to read the node depends on the
+// release.
 func (q *Call) missed(c *ensemble.Client, n *tree.Node, ev proto.Event) {
 	acl := n.ACL
 	if !q.e.Traits.MissedNeedRead {
-		acl = nil // anybody may
+		acl = nil // everyone may read it
 	}
 	q.e.Notify(c, -1, ev, n.Path, acl)
 }
@@ -103,7 +107,7 @@ func (q *Call) addWatch() proto.Code {
 	return proto.CodeOK
 }
 
-// Watcher types of checkWatches and removeWatches; the last two since 3.9.
+// Watcher types of checkWatches and removeWatches; the last two exist since 3.9.
 const (
 	watcherChildren = iota + 1
 	watcherData
@@ -112,10 +116,10 @@ const (
 	watcherRecursive
 )
 
-// watchSelection says what a watcher type stands for: modes in the data table and in the child table.
+// watchSelection returns what a watcher type selects: modes in the data table and in the child table.
 func (q *Call) watchSelection(kind int32) (data, child ensemble.WatchMode, ok bool) {
 	all := ensemble.WatchOnce | ensemble.WatchPersistent | ensemble.WatchRecursive
-	one := all // 3.8 knows one mode per path
+	one := all // 3.8 supports one mode per path
 	if q.e.Traits.WatchesAddUp {
 		one = ensemble.WatchOnce
 	}
@@ -148,8 +152,8 @@ func (q *Call) findWatches() proto.Code {
 		inData, inChild := front.DataWatches.Drop(path, q.Client, data), front.ChildWatches.Drop(path, q.Client, child)
 		found = inData || inChild
 	case !q.e.Traits.WatchesAddUp && path != "" && !strings.Contains(path, "/"):
-		return proto.CodeMarshallingError // where 3.8 looks for the parent
-	case !q.e.Traits.WatchesAddUp: // which looks for watches of any client
+		return proto.CodeMarshallingError // where 3.8 looks up the parent
+	case !q.e.Traits.WatchesAddUp: // 3.8 accepts watches of any client
 		found = data != 0 && len(front.DataWatches.Paths[path]) > 0 || child != 0 && len(front.ChildWatches.Paths[path]) > 0
 	default:
 		found = front.DataWatches.Mode(path, q.Client)&data != 0 || front.ChildWatches.Mode(path, q.Client)&child != 0

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// words answer ZooKeeper's four-letter words, an administrator's questions in place of a handshake.
+// words answer ZooKeeper's four-letter words, which an administrator sends in place of a handshake.
 //
 // Source: the package org.apache.zookeeper.server.command.
 var words = map[string]func(f *ensemble.Front, b *strings.Builder){
@@ -48,7 +48,7 @@ var words = map[string]func(f *ensemble.Front, b *strings.Builder){
 	},
 }
 
-// PeekWord returns the four-letter word with which a connection begins, or nothing.
+// PeekWord returns the four-letter word with which a connection begins, or "".
 func PeekWord(r *bufio.Reader) string {
 	head, _ := r.Peek(4) // reading the frame meets the error
 	if words[string(head)] == nil {
@@ -57,9 +57,11 @@ func PeekWord(r *bufio.Reader) string {
 	return string(head)
 }
 
-// ReadWord reads what follows a word, and returns the function that answers it. Of the words those in allowed are answered,
-// or all for nil.
-func ReadWord(word string, r io.Reader, allowed []string, readOnly bool) (answer func(f *ensemble.Front) string, err error) {
+// ReadWord reads what follows a word, and returns the function that answers it. Only words in allowed are answered, or
+// all of them if it is nil.
+func ReadWord(
+	word string, r io.Reader, allowed []string, readOnly bool,
+) (answer func(f *ensemble.Front) string, err error) {
 	always := word == "srvr" || word == "isro" && readOnly
 	if allowed != nil && !always && !slices.Contains(allowed, word) {
 		return func(*ensemble.Front) string { return word + " is not executed because it is not in the whitelist.\n" }, nil
@@ -88,7 +90,7 @@ func version(e *ensemble.Ensemble) string {
 	return e.Traits.Number + "-zktest, built on 2000-01-01 00:00 UTC"
 }
 
-// mode is what the front does, in ZooKeeper's words.
+// mode returns the role of the front in ZooKeeper's terms.
 func mode(f *ensemble.Front) string {
 	switch {
 	case f.Role == ensemble.ReadingOnly:
@@ -108,7 +110,7 @@ func writable(f *ensemble.Front) string {
 	return "rw"
 }
 
-// answerWord writes the answer to a word. A front without a majority answers ruok, envi and isro only.
+// answerWord writes the answer to a word. A front without a majority only answers ruok, envi and isro.
 func answerWord(f *ensemble.Front, word string, b *strings.Builder) {
 	switch {
 	case f.Role != ensemble.Looking || word == "ruok" || word == "envi":
@@ -131,21 +133,23 @@ func wordStat(f *ensemble.Front, b *strings.Builder, clients bool) {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n", e.Received, e.Sent, len(list))
+	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n", e.Received, e.Sent,
+		len(list))
 	fmt.Fprintf(b, "Outstanding: 0\nZxid: %#x\nMode: %s\nNode count: %d\n", f.LastZxid(), mode(f), nodeCount(f))
 	if f.Role == ensemble.Leading {
 		b.WriteString("Proposal sizes last/min/max: -1/-1/-1\n")
 	}
 }
 
-// nodeCount counts as ZooKeeper does, which has the root twice.
+// nodeCount counts like ZooKeeper, which counts the root twice.
 func nodeCount(f *ensemble.Front) int { return f.Nodes().Count() + 1 }
 
 func wordCons(f *ensemble.Front, b *strings.Builder) {
 	for _, c := range f.Connected() {
 		b.WriteString(brief(c))
 		if ses := c.Session; ses != nil {
-			fmt.Fprintf(b, ",sid=%#x,lop=%s,est=%d,to=%d", uint64(ses.ID), wordOp(c.Last.Op), c.Since.UnixMilli(), ses.Timeout.Milliseconds())
+			fmt.Fprintf(b, ",sid=%#x,lop=%s,est=%d,to=%d", uint64(ses.ID), wordOp(c.Last.Op), c.Since.UnixMilli(),
+				ses.Timeout.Milliseconds())
 			if c.Last.Xid >= 0 {
 				fmt.Fprintf(b, ",lcxid=%#x", c.Last.Xid)
 			}
@@ -156,7 +160,7 @@ func wordCons(f *ensemble.Front, b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// brief is a connection in a line without its end.
+// brief formats a connection as a line without its end.
 func brief(c *ensemble.Client) string {
 	interest := 0
 	if c.Session != nil {
@@ -168,7 +172,7 @@ func brief(c *ensemble.Client) string {
 // wordOp is an operation as cons names it.
 type wordOp proto.Op
 
-// String is the operation as cons names it.
+// String returns the operation as cons names it.
 func (o wordOp) String() string {
 	switch proto.Op(o) {
 	case proto.OpAny:

@@ -9,7 +9,7 @@ import (
 // write runs one change as a separate transaction and returns the node for the reply.
 func (q *Call) write(path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, proto.Code) {
 	if q.In.Bad && (q.e.Traits.ReadsFirst || q.Op == proto.OpReconfig) {
-		return nil, proto.CodeMarshallingError // and no zxid is taken
+		return nil, proto.CodeMarshallingError // takes no zxid
 	}
 	return q.e.Write(q.session, q.Client.IDs, q.Op, path, func(t *ensemble.Txn) (tree.Change, proto.Code) {
 		if q.In.Bad {
@@ -69,7 +69,7 @@ func (q *Call) setACL() proto.Code {
 	return code
 }
 
-// check outside of a multi is a trap: the real server does not answer if all is well, and cannot replay its log again.
+// check outside a multi is a trap: the real server sends no answer if it succeeds, and cannot replay its log again.
 func (q *Call) check() proto.Code {
 	path, version := q.In.Str(), q.In.Int32()
 	_, code := q.write(path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Check(path, version) })
@@ -92,7 +92,7 @@ func (q *Call) closeSession() proto.Code {
 	return proto.CodeOK
 }
 
-// reconfig changes what /zookeeper/config says. What follows from that comes behind the reply: see Ensemble.Adopt.
+// reconfig changes the content of /zookeeper/config. The consequences follow after the reply: see Ensemble.Adopt.
 func (q *Call) reconfig() proto.Code {
 	r := ensemble.Reconfig{Joining: q.In.Str(), Leaving: q.In.Str(), Members: q.In.Str(), Version: q.In.Int64()}
 	n, code := q.write(ensemble.ConfigPath, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Reconfig(r) })
@@ -103,15 +103,15 @@ func (q *Call) reconfig() proto.Code {
 	return code
 }
 
-// deleteContainer serves what only the server itself should send. From 3.9.0 to 3.9.5, a client can delete any node with it that
-// is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path. Later ones
-// hang up before they look at it.
+// deleteContainer serves an operation that only the server itself should send. From 3.9.0 to 3.9.5, a client can use it
+// to delete any node that is empty and not ephemeral, without any permission. Earlier releases take the whole request
+// for the path. Later ones hang up without examining it.
 func (q *Call) deleteContainer() proto.Code {
 	if !q.e.Traits.DeletesContainers {
 		return denied(proto.CodeBadArguments)(q)
 	}
 	path := q.In.Str()
-	if path == proto.Null { // the real server breaks on it before it takes a zxid, unlike delete
+	if path == proto.Null { // unlike delete, the real server breaks on it before it takes a zxid
 		return proto.CodeMarshallingError
 	}
 	_, code := q.write(path, func(t *ensemble.Txn) (tree.Change, proto.Code) {

@@ -1,5 +1,5 @@
-// Package transport moves the bytes of connections: what waits to be written, what is stalled, and how a connection ends. It
-// knows frames, and not what is in them.
+// Package transport moves the bytes of connections: it handles what waits to be written, what is stalled, and how a
+// connection ends. It knows about frames, but not about their content.
 package transport
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// Conn is the server's side of one connection. One goroutine reads and one writes the queue. The first also writes what
-// needs no waiting, which saves a switch between the two.
+// Conn is the server's side of one connection. One goroutine reads and one writes the queue. The reading goroutine also
+// writes whatever can be written without blocking, which saves a switch between the two.
 type Conn struct {
 	In, Out Gate // closed while the direction is stalled
 
 	nc      net.Conn
-	thaw    *Gate           // of all connections
+	thaw    *Gate           // shared by all connections
 	closing <-chan struct{} // closed when the server is
 	failed  func()          // called when a write fails
 	gone    chan struct{}   // closed when no further request is handled and no reply is held back
 	cut     chan struct{}   // closed when no further byte is written
 	once    struct{ gone, cut sync.Once }
 	outbox  outbox
-	now     func(p []byte) int // writes without waiting, see nowWriter; nil if nc cannot
+	now     func(p []byte) int // writes without blocking, see nowWriter; nil if nc cannot
 }
 
 // Ending is a way to end a connection.
@@ -31,13 +31,13 @@ type Ending int
 
 // The ways to end a connection.
 const (
-	Flush  Ending = iota // queued bytes are written first, held replies included
+	Flush  Ending = iota // queued bytes are written first, including held replies
 	Kick                 // queued bytes are written first, up to the first held reply
-	Abrupt               // what is queued is lost
+	Abrupt               // queued bytes are lost
 )
 
-// New returns a connection that neither reads nor writes while the gate is closed. After closing, no stall holds it. The
-// function failed is called on the writing goroutine when a write fails.
+// New returns a connection that neither reads nor writes while the gate is closed. Once closing is closed, stalls have
+// no effect. failed is called on the writing goroutine when a write fails.
 func New(nc net.Conn, thaw *Gate, closing <-chan struct{}, failed func()) *Conn {
 	return &Conn{
 		nc: nc, thaw: thaw, closing: closing, failed: failed, gone: make(chan struct{}), cut: make(chan struct{}),
@@ -45,8 +45,8 @@ func New(nc net.Conn, thaw *Gate, closing <-chan struct{}, failed func()) *Conn 
 	}
 }
 
-// Queue queues one frame, which fill writes, behind a hold if there is one. It reports false if nothing is taken any more.
-// The caller sees to the writing, by Wake or by Answer.
+// Queue queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is
+// accepted. The caller makes sure that the frame is written, by calling Wake or Answer.
 func (c *Conn) Queue(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 	return c.outbox.put(hold, fill)
 }
@@ -54,7 +54,7 @@ func (c *Conn) Queue(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 // QueueText queues bytes that are not a frame.
 func (c *Conn) QueueText(text string) { c.outbox.putText(text) }
 
-// Unread is the number of bytes that the peer has not taken.
+// Unread returns the number of bytes that the peer has not accepted.
 func (c *Conn) Unread() int { return c.outbox.size() }
 
 // Full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
@@ -66,8 +66,8 @@ func (c *Conn) Deafen() { c.outbox.deafen() }
 // Wake makes the writing goroutine write what is queued.
 func (c *Conn) Wake() { c.outbox.wake() }
 
-// Answer writes what the reading goroutine has queued, if that needs no waiting. If more requests are there already, it
-// leaves that to the writing goroutine, which writes several replies at once.
+// Answer writes what the reading goroutine has queued, if that is possible without blocking. If more requests have
+// already arrived, it leaves the writing to the writing goroutine, which writes several replies at once.
 func (c *Conn) Answer(more bool) {
 	if more || c.now == nil || !c.Out.Open() || !c.thaw.Open() {
 		c.outbox.wake()
@@ -76,7 +76,7 @@ func (c *Conn) Answer(more bool) {
 	}
 }
 
-// Write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled it
+// Write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled, it
 // delays that, because no packet could notify the peer.
 func (c *Conn) Write() {
 	c.writeQueue()
@@ -124,13 +124,13 @@ func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 	return true
 }
 
-// PassIn waits while what comes in is stalled; false means that the connection ended first.
+// PassIn waits while the incoming direction is stalled. It returns false if the connection ended first.
 func (c *Conn) PassIn() bool { return c.In.Pass(c.gone) && c.Thawed() }
 
-// Thawed waits while all connections stand still; false means that the connection ended first.
+// Thawed waits while all connections are frozen. It returns false if the connection ended first.
 func (c *Conn) Thawed() bool { return c.thaw.Pass(c.gone) }
 
-// Await waits for the channel; false means that the connection ended first.
+// Await waits for the channel. It returns false if the connection ended first.
 func (c *Conn) Await(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -140,10 +140,10 @@ func (c *Conn) Await(ch <-chan struct{}) bool {
 	}
 }
 
-// Pause waits for a time; false means that the connection ended first.
+// Pause waits for a duration. It returns false if the connection ended first.
 //
-// No timer is made that is due already. If two threads read such timers of one bubble at once, the race detector of Go 1.26 crashes:
-// the runtime gives both threads one context. TestPause_OfNoTime shows it.
+// It creates no timer that is already due. If two threads read such timers of one bubble at once, the race detector of
+// Go 1.26 crashes: the runtime gives both threads the same context. TestPause_OfNoTime shows it.
 func (c *Conn) Pause(d time.Duration) bool {
 	if d <= 0 {
 		select {
@@ -163,7 +163,7 @@ func (c *Conn) Pause(d time.Duration) bool {
 	}
 }
 
-// End makes the goroutines of the connection end. It does not wait. A later call may end it faster.
+// End makes the goroutines of the connection end. It does not wait. A later call may end the connection faster.
 func (c *Conn) End(how Ending) {
 	c.outbox.close()
 	if how != Flush {
@@ -175,15 +175,15 @@ func (c *Conn) End(how Ending) {
 	}
 	c.once.cut.Do(func() {
 		close(c.cut)
-		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write in progress
 	})
 }
 
-// lingerLimit is how long the last bytes may take to a peer that does not read.
+// lingerLimit is how long the last bytes may take to reach a peer that does not read.
 const lingerLimit = 10 * time.Second
 
-// linger gives the last bytes their time, unless the connection is cut. It looks at that after it has set the deadline,
-// since End sets one in the past after it has closed the channel.
+// linger sets a deadline for the last bytes, unless the connection is cut. It checks that after setting the deadline,
+// since End closes the channel before it sets a deadline in the past.
 func (c *Conn) linger() bool {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a broken connection fails at the write
 	select {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPause_OfNoTime: many connections at once. With the race detector, timers that are due crash this test.
+// TestPause_OfNoTime uses many connections at once. Under the race detector, timers that are already due crash this
+// test.
 func TestPause_OfNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -2,7 +2,7 @@ package transport
 
 import "sync"
 
-// Gate lets goroutines pass or makes them wait. The zero Gate is open.
+// Gate lets goroutines pass, or blocks them while it is closed. The zero Gate is open.
 type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed when the gate opens; nil while it is open
@@ -21,14 +21,14 @@ func (g *Gate) Set(open bool) {
 	}
 }
 
-// Open says whether goroutines pass.
+// Open reports whether goroutines pass.
 func (g *Gate) Open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened == nil
 }
 
-// Pass waits until the gate is open; false means that end came first.
+// Pass blocks until the gate is open. It returns false if end was closed first.
 func (g *Gate) Pass(end <-chan struct{}) bool {
 	for {
 		g.mu.Lock()

@@ -4,5 +4,5 @@ package transport
 
 import "net"
 
-// nowWriter returns nil: here no write returns without waiting.
+// nowWriter returns nil: on these systems no write returns without blocking.
 func nowWriter(net.Conn) func(p []byte) int { return nil }

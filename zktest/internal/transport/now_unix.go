@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// nowWriter returns a function that writes what the buffer of the socket takes, without waiting, and returns how many
-// bytes these are. After an error that is none: the next write meets the error too. It returns nil for connections of
-// other types, TLS among them.
+// nowWriter returns a function that writes as much as fits into the buffer of the socket, without blocking, and returns
+// the number of bytes written. After an error the function returns 0, and the next write meets the error too. nowWriter
+// returns nil for connections of other types, including TLS.
 func nowWriter(nc net.Conn) func(p []byte) int {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -17,7 +17,7 @@ func nowWriter(nc net.Conn) func(p []byte) int {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return nil // closed already
+		return nil // already closed
 	}
 	var rest []byte
 	var n int

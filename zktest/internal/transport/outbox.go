@@ -7,15 +7,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// outbox is the queue of bytes to write. Its lock is held for copying only.
+// outbox is the queue of bytes to write. Its lock is only held while copying.
 type outbox struct {
 	mu      sync.Mutex
 	chunks  []chunk
 	spare   []byte
-	deaf    bool          // no further bytes are taken
+	deaf    bool          // no further bytes are accepted
 	closed  bool          // the writer ends after the queued bytes
 	ready   chan struct{} // wakes the writer
-	unread  int           // bytes that are queued or being written
+	unread  int           // number of bytes that are queued or being written
 	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
 
 	// writing is held from before bytes are taken until they are written. Only the writing goroutine waits for it.
@@ -28,8 +28,8 @@ type chunk struct {
 	data []byte
 }
 
-// put queues one frame, which fill writes, behind a hold if there is one. It reports false if nothing is taken any more.
-// The caller sees to the writing, by wake or by writeNow.
+// put queues one frame, which fill writes, behind a hold if there is one. It returns false if nothing more is accepted.
+// The caller makes sure that the frame is written, by calling wake or writeNow.
 func (o *outbox) put(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,8 +61,8 @@ func (o *outbox) putText(text string) {
 	}
 }
 
-// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again. The caller
-// holds writing.
+// take returns the queued chunks, and whether the queue is closed. It reuses the buffer of the previous take. The
+// caller holds writing.
 func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,9 +74,9 @@ func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	return chunks, o.closed
 }
 
-// writeNow writes the queued bytes with a function that does not wait and returns how many it has written. It leaves the
-// other bytes to the writing goroutine. It leaves all of them while that goroutine writes, if some must wait, and at the
-// end of the connection.
+// writeNow writes the queued bytes with a function that does not block and returns the number of bytes written. It
+// leaves the remaining bytes to the writing goroutine. It leaves all of them while that goroutine writes, if some must
+// wait, and at the end of the connection.
 func (o *outbox) writeNow(write func([]byte) int) {
 	if !o.writing.TryLock() {
 		o.wake()
@@ -99,7 +99,7 @@ func (o *outbox) writeNow(write func([]byte) int) {
 	o.wake()
 }
 
-// takeNow returns the queued bytes if they can be written at once. If not, it wakes the writing goroutine.
+// takeNow returns the queued bytes if they can be written at once. Otherwise it wakes the writing goroutine.
 func (o *outbox) takeNow() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func (o *outbox) reuse(buf []byte) {
 }
 
 // maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
-// Otherwise a client that asks and does not read could fill the memory.
+// Otherwise a client that sends requests without reading could exhaust the memory.
 const maxUnread = 4 << 20
 
 // full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
@@ -135,14 +135,14 @@ func (o *outbox) full() <-chan struct{} {
 	return o.drained
 }
 
-// size is the number of bytes that are queued or being written.
+// size returns the number of bytes that are queued or being written.
 func (o *outbox) size() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unread
 }
 
-// wrote takes note of bytes that the peer's buffers have taken.
+// wrote records bytes that the peer's buffers have accepted.
 func (o *outbox) wrote(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Where quotas are kept: the limits of /a in /zookeeper/quota/a/zookeeper_limits, and what /a and the nodes below it
-// have of it beside that, in zookeeper_stats.
+// Where quotas are stored: the limits of /a in /zookeeper/quota/a/zookeeper_limits, and the current usage of /a and the
+// nodes below it in zookeeper_stats next to it.
 //
 // Source: Quotas, and DataTree for when the server updates which.
 const (
@@ -18,13 +18,13 @@ const (
 	quotaStats  = "zookeeper_stats"
 )
 
-// quotaPath returns the path that a node below quotaRoot is about.
+// quotaPath returns the path that a node below quotaRoot describes.
 func quotaPath(n *Node) (string, bool) {
 	path, below := strings.CutPrefix(n.Parent.Path, quotaRoot)
 	return path, below && strings.HasPrefix(path, "/")
 }
 
-// underQuota returns the deepest path with a quota that path is or is below.
+// underQuota returns the deepest path with a quota that is path itself or an ancestor of it.
 func (t *Tree) underQuota(path string) (string, bool) {
 	if len(t.quotas) == 0 {
 		return "", false
@@ -37,7 +37,7 @@ func (t *Tree) underQuota(path string) (string, bool) {
 	return "", false
 }
 
-// quotaAdded takes note of a node that the tree has now.
+// quotaAdded updates quotas for a node that was added to the tree.
 func (t *Tree) quotaAdded(n *Node) {
 	if path, ok := quotaPath(n); ok {
 		switch n.name() {
@@ -51,7 +51,7 @@ func (t *Tree) quotaAdded(n *Node) {
 	t.charge(n.Path, 1, int64(len(n.Data)))
 }
 
-// quotaRemoved takes note of a node that the tree has no longer.
+// quotaRemoved updates quotas for a node that was removed from the tree.
 func (t *Tree) quotaRemoved(n *Node) {
 	if path, ok := quotaPath(n); ok && n.name() == quotaLimits {
 		delete(t.quotas, path)
@@ -59,8 +59,8 @@ func (t *Tree) quotaRemoved(n *Node) {
 	t.charge(n.Path, -1, -int64(len(n.Data)))
 }
 
-// charge counts nodes and bytes that came to a path with a quota, or left it. The node that holds the numbers keeps its
-// version, and no watch fires.
+// charge adds nodes and bytes to the usage of the quota that applies to path, or subtracts them. The node that holds
+// the numbers keeps its version, and no watch fires.
 func (t *Tree) charge(path string, nodes, size int64) {
 	prefix, ok := t.underQuota(path)
 	if !ok {
@@ -74,7 +74,7 @@ func (t *Tree) charge(path string, nodes, size int64) {
 	}
 }
 
-// Sizes counts a node and all below it, and their bytes.
+// Sizes counts a node and all nodes below it, and their bytes.
 func (t *Tree) Sizes(path string) (nodes, size int64) {
 	n := t.Get(path)
 	if n == nil {
@@ -88,7 +88,8 @@ func (t *Tree) Sizes(path string) (nodes, size int64) {
 	return nodes, size
 }
 
-// Exceeds says whether a path would be over a hard limit with so many more nodes and bytes. Soft limits are for logs.
+// Exceeds reports whether a path would exceed a hard limit with the given number of additional nodes and bytes. Soft
+// limits only affect logs.
 //
 // Source: ZooKeeperServer.checkQuota.
 func (t *Tree) Exceeds(path string, nodes, size int64) bool {
@@ -116,7 +117,7 @@ type usage []struct {
 	value int64
 }
 
-// parseUsage skips what it cannot read: the real server breaks on that.
+// parseUsage skips what it cannot parse, on which the real server breaks.
 func parseUsage(data []byte) (u usage) {
 	for _, pair := range bytes.FieldsFunc(data, func(r rune) bool { return r == ',' || r == ';' }) {
 		key, value, _ := strings.Cut(string(pair), "=")
@@ -131,7 +132,7 @@ func parseUsage(data []byte) (u usage) {
 	return u
 }
 
-// get returns -1 for a missing key, which stands for no limit.
+// get returns -1 for a missing key, which means no limit.
 func (u *usage) get(key string) int64 {
 	for _, x := range *u {
 		if x.key == key {

@@ -10,11 +10,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// childBuckets is what DataNode.children begins with.
+// childBuckets is the initial number of buckets in DataNode.children.
 const childBuckets = 8
 
-// Node is one znode. Cversion counts the creates under it and gives the sequence numbers. The Stat for clients has
-// another number.
+// Node is one znode. Cversion counts the creates under it and provides the sequence numbers. The Stat for clients has a
+// different number.
 type Node struct {
 	Path                        string
 	Parent                      *Node
@@ -55,18 +55,21 @@ type Tree struct {
 
 // New returns the tree of a server that starts for the first time.
 func New(extended bool) *Tree {
-	t := &Tree{nodes: map[string]*Node{}, containers: map[*Node]struct{}{}, quotas: map[string]struct{}{}, extended: extended}
+	t := &Tree{
+		nodes: map[string]*Node{}, containers: map[*Node]struct{}{}, quotas: map[string]struct{}{},
+		extended: extended,
+	}
 	t.nodes["/"] = &Node{Path: "/", Data: []byte{}, ACL: proto.OpenACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.Add(&Node{Path: path, Data: []byte{}, ACL: proto.OpenACL})
 	}
 	config := t.nodes["/zookeeper/config"]
-	config.Aversion = -1 // DataTree.addConfigNode sets the list once, as this version
+	config.Aversion = -1 // DataTree.addConfigNode sets the ACL once, as this version
 	config.ACL = []proto.ACL{{Perms: proto.PermRead, Scheme: "world", ID: "anyone"}}
 	return t
 }
 
-// Get returns the node, or nil. The empty path is the root as well, since it is what precedes the slash of "/a".
+// Get returns the node, or nil. The empty path is also the root, since it is what precedes the slash of "/a".
 func (t *Tree) Get(path string) *Node {
 	if path == "" {
 		path = "/"
@@ -74,13 +77,13 @@ func (t *Tree) Get(path string) *Node {
 	return t.nodes[path]
 }
 
-// All gives the nodes in no order.
+// All yields the nodes in no particular order.
 func (t *Tree) All() iter.Seq[*Node] { return maps.Values(t.nodes) }
 
-// Count is the number of nodes.
+// Count returns the number of nodes.
 func (t *Tree) Count() int { return len(t.nodes) }
 
-// Add adds a node whose parent is there.
+// Add adds a node whose parent exists.
 func (t *Tree) Add(n *Node) {
 	n.Parent = t.Get(ParentPath(n.Path))
 	if n.Parent.Children == nil {
@@ -102,10 +105,10 @@ func (t *Tree) remove(n *Node) {
 	t.quotaRemoved(n)
 }
 
-// ParentPath returns the path before the last slash; for children of the root that is the empty one.
+// ParentPath returns the path before the last slash, which is empty for children of the root.
 func ParentPath(path string) string { return path[:strings.LastIndexByte(path, '/')] }
 
-// setData replaces the data of a node; versions are the caller's.
+// setData replaces the data of a node. Versions are up to the caller.
 func (t *Tree) setData(n *Node, data []byte) {
 	t.charge(n.Path, 0, int64(len(data)-len(n.Data)))
 	n.Data = data
@@ -120,7 +123,7 @@ type Change struct {
 	Owner    int64
 	Version  int32 // the new one of what changes
 	Cversion int32 // the new one of the parent
-	Suffix   bool  // the path ends in a number out of the parent's cversion
+	Suffix   bool  // the path ends with a number from the parent's cversion
 }
 
 // Stamp is when a change happened.
@@ -144,7 +147,7 @@ func (t *Tree) Apply(c Change, at Stamp) *Node {
 			Czxid: at.Zxid, Mzxid: at.Zxid, Pzxid: at.Zxid, Ctime: at.Millis, Mtime: at.Millis,
 		}
 		t.Add(n)
-		// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
+		// This comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
 		if c.Cversion > n.Parent.Cversion {
 			n.Parent.Cversion, n.Parent.Pzxid = c.Cversion, at.Zxid
 		}
@@ -177,7 +180,7 @@ func (t *Tree) Clone() *Tree {
 	return twin
 }
 
-// Special says whether no client may delete the path. Source: DataTree.isSpecialPath.
+// Special reports whether no client may delete the path. Source: DataTree.isSpecialPath.
 func Special(path string) bool {
 	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
 }
@@ -198,7 +201,7 @@ func ValidPath(path string) bool {
 	for _, r := range path {
 		switch {
 		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xe000 && r <= 0xf8ff, r >= 0xfff0:
-			// Java checks UTF-16 units, so what lies beyond the first plane, made of surrogates, is refused too.
+			// Java checks UTF-16 units, so characters beyond the first plane, which consist of surrogates, are rejected too.
 			return false
 		}
 	}

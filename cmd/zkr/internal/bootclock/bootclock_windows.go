@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Now is a clock that runs on while the machine is suspended.
+// Now returns the time of a clock that advances while the machine is suspended.
 func Now() time.Duration { return windows.DurationSinceBoot() }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timer of the kernel that sends this process SIGCONT, again and again from its time on, so the process
-// cannot be kept stopped beyond that, not even by SIGSTOP. It runs on while the machine is suspended.
+// alarm is a kernel timer that sends SIGCONT to this process, repeatedly from its set time on, so that the process
+// cannot be kept stopped beyond that time, not even by SIGSTOP. The timer advances while the machine is suspended.
 type alarm struct{ id int32 }
 
 func newAlarm() (*alarm, error) {
@@ -28,7 +28,7 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// ring sets the time of the alarm, from now on, and how often it repeats. A time of 0 is never.
+// ring sets the alarm to fire after the given time and then at the given interval. An after of 0 disarms it.
 func (a *alarm) ring(after, every time.Duration) error {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after)), Interval: unix.NsecToTimespec(int64(every))}
 	_, _, errno := syscall.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(a.id), 0,

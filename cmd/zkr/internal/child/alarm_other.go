@@ -4,7 +4,7 @@ package child
 
 import "time"
 
-// alarm is nothing here: a process that is stopped stays so.
+// alarm does nothing on these systems: a stopped process stays stopped.
 type alarm struct{}
 
 func newAlarm() (*alarm, error) { return &alarm{}, nil }

@@ -12,15 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group of version 2 for one command, below the group of this process. The kernel kills
-// everything in it at once, including processes that have changed user and processes that are still being started. It
-// requires Linux 5.14 or later. A process running as root can leave the group. A nil cgroup means that there is none.
+// cgroup is a version 2 control group for one command, below the group of this process. The kernel kills everything in
+// it at once, including processes that have changed user and processes that are still being started. It requires Linux
+// 5.14 or later. A process running as root can leave the group. A nil cgroup means that there is none.
 type cgroup struct {
 	name string
 	dir  *os.File
 }
 
-// makeCgroup makes a group where this process may. Otherwise there is none, and the command is only found in /proc.
+// makeCgroup creates a group if this process may. Otherwise it returns nil, and the processes of the command are found
+// only in /proc.
 func makeCgroup() *cgroup {
 	above, ok := ownCgroup()
 	if !ok {
@@ -42,7 +43,7 @@ func makeCgroup() *cgroup {
 	return g
 }
 
-// openCgroup opens a group that the host has made. A name of "" is none.
+// openCgroup opens a group that the host has created. It returns nil for the name "".
 func openCgroup(name string) *cgroup {
 	if name == "" {
 		return nil
@@ -61,7 +62,7 @@ func (g *cgroup) path() string {
 	return g.name
 }
 
-// start starts a program in the group, or without it where the system refuses that.
+// start starts a program in the group, or outside it if the system refuses that.
 func (g *cgroup) start(path string, args []string, attr *os.ProcAttr) (*os.Process, error) {
 	if g != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.dir.Fd())
@@ -73,7 +74,7 @@ func (g *cgroup) start(path string, args []string, attr *os.ProcAttr) (*os.Proce
 	return os.StartProcess(path, args, attr)
 }
 
-// ownCgroup is the directory of the group of this process.
+// ownCgroup returns the directory of the group of this process.
 func ownCgroup() (string, bool) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -91,8 +92,8 @@ func ownCgroup() (string, bool) {
 	return "", false
 }
 
-// cgroupBelow is the path from one group to another one below it. A group outside of the namespace has elements "..",
-// which this process cannot follow.
+// cgroupBelow returns the path from one group to another one below it. The path of a group outside the namespace
+// contains "..", which this process cannot follow.
 func cgroupBelow(root, own string) (string, bool) {
 	if slices.Contains(elements(root), "..") || slices.Contains(elements(own), "..") {
 		return "", false
@@ -103,14 +104,14 @@ func cgroupBelow(root, own string) (string, bool) {
 
 func elements(path string) []string { return strings.Split(strings.TrimSpace(path), "/") }
 
-// cgroupMount is where the groups below root are mounted. A line of mountinfo has the two as its fourth and fifth word, and the
-// type behind a dash.
+// cgroupMount returns where the groups below root are mounted. A line of mountinfo has root and mount point as its
+// fourth and fifth field, and the file system type after a dash.
 func cgroupMount() (root, mounted string, ok bool) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return "", "", false
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // read-only
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		before, after, _ := strings.Cut(lines.Text(), " - ")
 		if words := strings.Fields(before); len(words) >= 5 && strings.HasPrefix(after, "cgroup2 ") {
@@ -120,7 +121,7 @@ func cgroupMount() (root, mounted string, ok bool) {
 	return "", "", false
 }
 
-// has reports whether a process is in the group, or in one below it.
+// has reports whether a process is in the group or in one below it.
 func (g *cgroup) has(pid int) bool {
 	if g == nil {
 		return false
@@ -129,25 +130,26 @@ func (g *cgroup) has(pid int) bool {
 	return isIn(string(text), filepath.Base(g.name))
 }
 
-// isIn reports whether the groups of a process have one with the name among them.
+// isIn reports whether the name occurs in the group paths of a process.
 func isIn(groups, name string) bool {
-	return slices.ContainsFunc(strings.Split(groups, "\n"), func(line string) bool { return slices.Contains(elements(line), name) })
+	return slices.ContainsFunc(strings.Split(groups, "\n"),
+		func(line string) bool { return slices.Contains(elements(line), name) })
 }
 
-// kill kills all that is in the group.
+// kill kills everything in the group.
 func (g *cgroup) kill() {
 	if g == nil {
 		return
 	}
 	fd, err := unix.Openat(int(g.dir.Fd()), "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return // it was removed: nothing was in it
+		return // the group was removed, so it was empty
 	}
-	_, _ = unix.Write(fd, []byte("1")) // the list of processes shows what is left, here and below
+	_, _ = unix.Write(fd, []byte("1")) // if this fails, the list of processes shows what is left, here and below
 	_ = unix.Close(fd)
 }
 
-// populated reports whether a live process is in the group.
+// populated reports whether the group contains a live process.
 func (g *cgroup) populated() bool {
 	if g == nil {
 		return false
@@ -162,20 +164,20 @@ func (g *cgroup) populated() bool {
 	return strings.Contains(string(text[:max(n, 0)]), "populated 1")
 }
 
-// remove removes the group if nothing is in it, with those that the command has left in it: the innermost first.
+// remove removes the group if it is empty, together with the groups that the command left in it, innermost first.
 func (g *cgroup) remove() {
 	if g == nil {
 		return
 	}
-	_ = g.dir.Close() // it was only read
+	_ = g.dir.Close() // read-only
 	var groups []string
 	_ = filepath.WalkDir(g.name, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			groups = append(groups, path)
 		}
-		return nil // what cannot be read stays
+		return nil // unreadable directories stay
 	})
 	for _, group := range slices.Backward(groups) {
-		_ = os.Remove(group) // one that is not empty stays
+		_ = os.Remove(group) // a group that is not empty stays
 	}
 }

@@ -19,7 +19,7 @@ func TestCgroup_BelowTheMountedOne(t *testing.T) {
 		{"/pod", "/pod", ".", true},
 		{"/pod", "/pod2/c1", "", false},
 		{"/", "/..odd", "..odd", true},
-		{"/", "/../other", "", false}, // outside of the namespace
+		{"/", "/../other", "", false}, // outside the namespace
 		{"/..", "/x", "", false},
 	} {
 		below, inside := cgroupBelow(c.root, c.own)
@@ -30,7 +30,7 @@ func TestCgroup_BelowTheMountedOne(t *testing.T) {
 	}
 }
 
-// TestCgroup_HasItsOwn, and not those of a group whose name is longer.
+// TestCgroup_HasItsOwn: a group does not match one whose name only starts with its own.
 func TestCgroup_HasItsOwn(t *testing.T) {
 	assert.True(t, isIn("1:cpu:/a\n0::/user/zkr-12/below\n", "zkr-12"))
 	assert.True(t, isIn("0::/zkr-12\n", "zkr-12"))
@@ -38,7 +38,7 @@ func TestCgroup_HasItsOwn(t *testing.T) {
 	assert.False(t, isIn("", "zkr-12"))
 }
 
-// TestCgroup_RemovesTheGroupsOfTheCommand, and nothing above its own.
+// TestCgroup_RemovesTheGroupsOfTheCommand: nothing above the command's group is removed.
 func TestCgroup_RemovesTheGroupsOfTheCommand(t *testing.T) {
 	above := t.TempDir()
 	name := filepath.Join(above, "zkr-1")

@@ -4,7 +4,7 @@ package child
 
 import "os"
 
-// cgroup is nothing here.
+// cgroup does nothing on these systems.
 type cgroup struct{}
 
 func makeCgroup() *cgroup { return nil }

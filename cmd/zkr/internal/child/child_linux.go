@@ -12,7 +12,8 @@ import (
 
 const orphansStay = true // below this process, after adoptOrphans
 
-// canConfine is false for a user with CAP_SETUID: what inherits it becomes another user without gaining privileges, see confine.
+// canConfine is false for a process with CAP_SETUID: a descendant that inherits the capability can become another user
+// without gaining privileges, see confine.
 var canConfine = !has(unix.CAP_SETUID)
 
 func adoptOrphans() error {
@@ -22,8 +23,8 @@ func adoptOrphans() error {
 	return nil
 }
 
-// confine keeps what this thread starts from gaining privileges: set-user-id programs and file capabilities have no
-// effect, so no descendant becomes another user, whose processes this one may not signal.
+// confine keeps everything that this thread starts from gaining privileges: set-user-id programs and file capabilities
+// have no effect, so no descendant can become another user, whose processes this one may not signal.
 func confine() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -31,7 +32,8 @@ func confine() error {
 	return nil
 }
 
-// maySignalAll reports whether this process may signal the processes of other users. Root in a container may lack that.
+// maySignalAll reports whether this process may signal the processes of other users. Root in a container may lack that
+// capability.
 func maySignalAll() bool { return has(unix.CAP_KILL) }
 
 func has(capability uint) bool {
@@ -40,18 +42,18 @@ func has(capability uint) bool {
 	return err == nil && sets[0].Effective&(1<<capability) != 0
 }
 
-// attributes are for a command in a process group; 0 is the group of this process.
+// attributes returns the attributes of a command in a process group; 0 is the group of this process.
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }
 
-// processes reads /proc.
+// processes lists the processes in /proc.
 func processes() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close() //nolint:errcheck // it was only read
+	defer dir.Close() //nolint:errcheck // read-only
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err
@@ -72,11 +74,12 @@ func processes() ([]process, error) {
 	return all, nil
 }
 
-// readProcess reads /proc/PID/stat: "pid (name) state parent group ...", where the name may have blanks and parentheses.
+// readProcess reads /proc/PID/stat: "pid (name) state parent group ...", where the name may contain spaces and
+// parentheses.
 func readProcess(pid int) (process, bool) {
 	stat, err := readStat(pid)
 	if err != nil {
-		return process{}, false // it has ended meanwhile
+		return process{}, false // the process has ended in the meantime
 	}
 	rest := stat[bytes.LastIndexByte(stat, ')')+1:]
 	fields := bytes.Fields(rest)
@@ -90,30 +93,31 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	state := fields[0][0]
-	dead := state == 'X' || state == 'Z' && threads <= 1 // if only its first thread has ended, it is Z and runs
+	// A process whose first thread has ended is in state Z while its other threads run.
+	dead := state == 'X' || state == 'Z' && threads <= 1
 	return process{pid, parent, group, dead, string(fields[19])}, true
 }
 
-// readStat is os.ReadFile with a third of the system calls: there may be thousands of processes to read.
+// readStat is os.ReadFile with a third of the system calls, since there may be thousands of processes to read.
 func readStat(pid int) ([]byte, error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	line := make([]byte, 1024) // 52 numbers and a name of 64 bytes at most, at once
+	line := make([]byte, 1024) // at most 52 numbers and a name of 64 bytes, in one read
 	n, err := unix.Read(fd, line)
-	_ = unix.Close(fd) // it was only read
+	_ = unix.Close(fd) // read-only
 	return line[:max(n, 0)], err
 }
 
-// signal signals this process and no other that got its pid in the meantime: FindProcess opens a handle on what has
-// the pid now, and the start time shows whether that is still the process of the list.
+// signal signals this process, and never another one that has taken its pid in the meantime: FindProcess opens a handle
+// on the process that has the pid now, and the start time shows whether that is still the process in the list.
 func (p process) signal(s syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
 		return err
 	}
-	defer handle.Release() //nolint:errcheck // which cannot fail
+	defer handle.Release() //nolint:errcheck // cannot fail
 	if now, ok := readProcess(p.pid); !ok || now.since != p.since {
 		return os.ErrProcessDone
 	}

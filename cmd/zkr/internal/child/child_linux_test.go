@@ -31,7 +31,7 @@ func init() {
 			time.Sleep(time.Minute)
 			os.Exit(0)
 		}()
-		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // of only the thread
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // exits only the thread
 	}
 	scenarios["first-thread-ends"] = firstThreadEnds
 	programs["__root"] = func() {
@@ -43,7 +43,7 @@ func init() {
 		if len(os.Args) > 2 {
 			time.Sleep(5 * time.Minute) // only a control group ends it
 		}
-		_, _ = io.Copy(io.Discard, os.Stdin) // the host may not be able to end it
+		_, _ = io.Copy(io.Discard, os.Stdin) // the host may be unable to end it
 	}
 	scenarios["foreign"] = func() error { return foreign(true) }
 	scenarios["confined"] = func() error { return foreign(false) }
@@ -51,8 +51,8 @@ func init() {
 	scenarios["both-stopped"] = bothStopped
 }
 
-// foreignInCgroup starts a program that becomes root in a control group that this process may write, and prints its
-// pid. Then it kills the program, or waits to be killed.
+// foreignInCgroup starts a program that becomes root, in a control group that this process may write to, and prints its
+// pid. It then kills the program, or waits to be killed.
 func foreignInCgroup() error {
 	above := os.Getenv("CHILD_TEST_CGROUP")
 	if err := os.WriteFile(filepath.Join(above, "cgroup.procs"), []byte("0"), 0); err != nil {
@@ -71,12 +71,13 @@ func foreignInCgroup() error {
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
 	c, err := h.Start(child.Command{
-		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true, Files: []*os.File{nil, write, os.Stderr},
+		Path: program, Args: []string{program, "__root", "sleeps"}, Setuid: true, Cgroup: true,
+		Files: []*os.File{nil, write, os.Stderr},
 	})
 	if err != nil {
 		return err
 	}
-	_ = write.Close() // the program has its own
+	_ = write.Close() // the program has its own copy
 	said, err := bufio.NewReader(read).ReadString('\n')
 	if err != nil {
 		return err
@@ -103,11 +104,12 @@ func foreignInCgroup() error {
 
 // bothStopped stops the guard and then the host, as pkill -STOP -f zkr does.
 func bothStopped() error {
-	c, err := guarded(clock() + 6*time.Second) // a later order may still be unread when the guard is stopped
+	c, err := guarded(clock() + 6*time.Second) // a later order could still be unread when the guard is stopped
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP), syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
+	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP),
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
 		return err
 	}
 	<-c.Done()
@@ -115,7 +117,8 @@ func bothStopped() error {
 	return nil
 }
 
-// firstThreadEnds ends a program that the list of processes shows as a zombie, while other threads of it run.
+// firstThreadEnds ends the first thread of a program, which the process list then shows as a zombie while its other
+// threads run.
 func firstThreadEnds() error {
 	h, err := child.NewHost()
 	if err != nil {
@@ -141,7 +144,7 @@ func firstThreadEnds() error {
 	return nil
 }
 
-// foreign starts a program that becomes root if it may, as sudo does: this process may not signal it.
+// foreign starts a program that becomes root if it may, as sudo does, so that this process may not signal it.
 func foreign(setuid bool) error {
 	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
 		return err
@@ -160,12 +163,15 @@ func foreign(setuid bool) error {
 		return err
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid, Files: []*os.File{stdin, write, os.Stderr}})
+	c, err := h.Start(child.Command{
+		Path: program, Args: []string{program, "__root"}, Setuid: setuid,
+		Files: []*os.File{stdin, write, os.Stderr},
+	})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = write.Close() // the program has its own
+	_ = write.Close() // the program has its own copy
 	said, err := bufio.NewReader(read).ReadString('\n')
 	if err != nil {
 		return err
@@ -191,13 +197,14 @@ func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
 	assert.Equal(t, "root\ntrue true true\n", said)
 }
 
-// TestStart_NoProgramGainsPrivileges: what had become root could not be signalled, and outlived the lock.
+// TestStart_NoProgramGainsPrivileges: a program that had become root could not be signalled, and outlived the lock.
 func TestStart_NoProgramGainsPrivileges(t *testing.T) {
 	setuidProgram(t)
 	assert.Equal(t, "no root: operation not permitted\n", host(t, "confined"))
 }
 
-// TestCgroup_EndsAProgramThatBecameAnotherUser: without a control group it lives on, as the host may not signal it.
+// TestCgroup_EndsAProgramThatBecameAnotherUser: without a control group the program survives, because the host may not
+// signal it.
 func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
 	setuidProgram(t)
 	for _, by := range []string{"host", "guard"} {
@@ -214,7 +221,7 @@ func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
 			said := bufio.NewScanner(out)
 			require.True(t, said.Scan())
 			if said.Text() != "root" {
-				_ = h.Process.Kill() // it is of no use
+				_ = h.Process.Kill() // useless here
 				_ = h.Wait()
 				t.Skip("this system runs no program as another user: " + said.Text())
 			}
@@ -234,19 +241,20 @@ func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
 				require.Error(t, h.Wait())
 			}
 			require.Eventually(t, func() bool { return !runs(pid) }, 50*time.Second, 10*time.Millisecond)
-			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 50*time.Second, 10*time.Millisecond, "nothing is left in it")
+			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 50*time.Second, 10*time.Millisecond,
+				"nothing is left in it")
 		})
 	}
 }
 
-// ownGroup makes a control group that another user may write.
+// ownGroup creates a control group that another user may write to.
 func ownGroup(t *testing.T) string {
 	t.Helper()
 	for _, mounted := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // only a directory of that file system is a group
+		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // groups exist only there
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}
@@ -263,7 +271,7 @@ func ownGroup(t *testing.T) string {
 	return ""
 }
 
-// setuidProgram makes the program that becomes root.
+// setuidProgram creates the program that becomes root.
 func setuidProgram(t *testing.T) {
 	t.Helper()
 	need.Root(t)
@@ -279,7 +287,7 @@ func setuidProgram(t *testing.T) {
 	t.Setenv("CHILD_TEST_ROOT", program)
 }
 
-// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program ran past the deadline.
+// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: both used to stay stopped, and the program ran past the deadline.
 func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	t.Parallel()
 	h, tree, _, said := guardedHost(t, "both-stopped")
@@ -292,7 +300,8 @@ func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {
-	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`, os.Args[0], asHost)
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`,
+		os.Args[0], asHost)
 	said, err := shell.CombinedOutput()
 	require.NoError(t, err, string(said))
 	var set uint64
@@ -307,7 +316,7 @@ func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
 	assert.Equal(t, "left 1\nleft 0 status 137\n", host(t, "first-thread-ends"))
 }
 
-// TestGuard_KilledWhileItsHostIsStopped: the host resumes by itself, and kills what the guard has left.
+// TestGuard_KilledWhileItsHostIsStopped: the host resumes by itself and kills what the guard left behind.
 func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))

@@ -12,13 +12,13 @@ const (
 	canConfine  = false // see confine
 )
 
-func adoptOrphans() error { return nil } // they go to process 1
+func adoptOrphans() error { return nil } // process 1 adopts them
 
-func confine() error { return nil } // there is nothing like no_new_privs
+func confine() error { return nil } // no equivalent of no_new_privs exists
 
 func maySignalAll() bool { return syscall.Geteuid() == 0 }
 
-// attributes are for a command in a process group; 0 is the group of this process.
+// attributes returns the attributes of a command in a process group; 0 is the group of this process.
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 )
 
-// asHost as the first argument makes the test binary a host: a host reaps all children of its process, including
-// those of tests.
+// asHost as the first argument makes the test binary a host. A host reaps all children of its process, which would
+// include those of the tests.
 const asHost = "__host"
 
 func TestMain(m *testing.M) {
@@ -43,15 +43,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// programs are for a host to start: the test binary with this first argument.
+// programs are run by a host: the test binary with the key as its first argument.
 var programs = map[string]func(){}
 
 var scenarios = map[string]func() error{
 	"kill": func() error {
-		return tree("(setsid sh -c 'sleep 300 & sleep 300' &); sleep 300 & sh -c 'trap \"\" TERM; sleep 300'", 5, (*child.Child).Kill)
+		return tree("(setsid sh -c 'sleep 300 & sleep 300' &); sleep 300 & sh -c 'trap \"\" TERM; sleep 300'", 5,
+			(*child.Child).Kill)
 	},
 	"stop": func() error {
-		return tree("(setsid sleep 300 &); sleep 300 & kill -STOP $!; sleep 300", 4, func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
+		return tree("(setsid sleep 300 &); sleep 300 & kill -STOP $!; sleep 300", 4,
+			func(c *child.Child) error { return c.Stop(syscall.SIGTERM) })
 	},
 	"terminal": func() error {
 		return treeOf(child.Command{Terminal: true}, "(setsid sleep 300 &); sleep 300 & sleep 300", 4, (*child.Child).Kill)
@@ -74,7 +76,7 @@ var scenarios = map[string]func() error{
 		return nil
 	},
 	"overdue-stopped": func() error {
-		c, err := guarded(0) // a deadline from here on: a busy machine may take long to start the tree
+		c, err := guarded(0) // the deadline is set below, since a busy machine may take long to start the tree
 		if err != nil {
 			return err
 		}
@@ -115,11 +117,11 @@ var scenarios = map[string]func() error{
 		if err := syscall.Kill(c.Group(), syscall.SIGSTOP); err != nil { // the guard
 			return err
 		}
-		for range 10_000 { // more than the pipe takes
+		for range 10_000 { // more than the pipe holds
 			c.KillAt(clock())
 		}
 		c.KillAt(0)
-		time.Sleep(time.Second) // so long that the guard knows that it was stopped
+		time.Sleep(time.Second) // long enough for the guard to notice that it was stopped
 		if err := syscall.Kill(c.Group(), syscall.SIGCONT); err != nil {
 			return err
 		}
@@ -183,7 +185,8 @@ func tree(line string, processes int, end func(*child.Child) error) error {
 	return treeOf(child.Command{}, line, processes, end)
 }
 
-// treeOf starts a line of shell, waits until it has started so many processes or more (a shell may or may not replace itself), ends them, and waits until none is left.
+// treeOf starts a shell command line, waits until at least the given number of processes run (a shell may or may not
+// replace itself), ends them, and waits until none is left.
 func treeOf(c child.Command, line string, processes int, end func(*child.Child) error) error {
 	h, err := child.NewHost()
 	if err != nil {
@@ -214,7 +217,7 @@ func run(h *child.Host, c child.Command, line string) (*child.Child, error) {
 	return h.Start(c)
 }
 
-// status runs a line of shell to its end.
+// status runs a shell command line to completion.
 func status(c child.Command, line string) (child.Status, error) {
 	h, err := child.NewHost()
 	if err != nil {
@@ -238,7 +241,8 @@ func await(condition func() bool) error {
 	return nil
 }
 
-// stranger is a process below the host that the command has not started: a shell that becomes zkr by exec may have some.
+// stranger starts a process below the host that the command has not started: a shell that becomes zkr by exec may have
+// such children.
 func stranger() error {
 	other := exec.Command("sleep", "300") //nolint:noctx // it must outlive the command
 	if err := other.Start(); err != nil {
@@ -255,7 +259,7 @@ func stranger() error {
 	if err := one.Kill(); err != nil {
 		return err
 	}
-	if err := await(func() bool { return one.Left() == 0 }); err != nil { // the guard may die first, and the command later
+	if err := await(func() bool { return one.Left() == 0 }); err != nil { // the guard may die first and the command later
 		return fmt.Errorf("the stranger is counted: %d: %w", one.Left(), err)
 	}
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
@@ -264,7 +268,7 @@ func stranger() error {
 	return other.Process.Kill()
 }
 
-// several has three commands with a daemon each. One ends, the guard of one is killed, and one continues.
+// several runs three commands with a daemon each. One ends, the guard of another is killed, and the third continues.
 func several() error {
 	h, err := child.NewHost()
 	if err != nil {
@@ -302,7 +306,7 @@ func several() error {
 	return await(func() bool { return all[2].Left() == 0 })
 }
 
-// guarded starts a command with processes that leave its group, reports who they are and that they live, and
+// guarded starts a command with processes that leave its group, reports their pids and that they are alive, and
 // continues.
 func guarded(killAt time.Duration) (*child.Child, error) {
 	dir, err := os.MkdirTemp("", "child-")
@@ -315,12 +319,14 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
+	c, err := run(h, child.Command{KillAt: killAt},
+		"exec 3>>"+file+
+			"; sleep 300 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 300 & echo $! >&3); sleep 300' & sleep 300")
 	if err != nil {
 		return nil, err
 	}
 	told := func() int {
-		text, _ := os.ReadFile(file) // the shell makes it
+		text, _ := os.ReadFile(file) // the shell creates it
 		return strings.Count(string(text), "\n")
 	}
 	if err := await(func() bool { return told() == 3 }); err != nil {
@@ -330,12 +336,12 @@ func guarded(killAt time.Duration) (*child.Child, error) {
 	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
-	fmt.Fprint(os.Stderr, string(text)) // the test may kill this process now
+	fmt.Fprint(os.Stderr, string(text)) // from now on the test may kill this process
 	fmt.Println(c.Pid(), c.Group())
 	return c, nil
 }
 
-// clock is the boot clock where no machine is suspended.
+// clock is the boot clock on a machine that is never suspended.
 func clock() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -344,7 +350,7 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// host runs a scenario to its end, and returns what it printed.
+// host runs a scenario to completion and returns its output.
 func host(t *testing.T, scenario string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), os.Args[0], asHost, scenario).CombinedOutput()
@@ -382,8 +388,8 @@ func TestKillAt_TheNewestDeadlineReachesAGuardThatWasStopped(t *testing.T) {
 	assert.Equal(t, "true\n", host(t, "full"))
 }
 
-// TestTerminal_KeysStopNothingWithoutAShell presses Ctrl-Z where no shell could resume the host: the kernel then
-// ignores it.
+// TestTerminal_KeysStopNothingWithoutAShell presses Ctrl-Z where no shell could resume the host, in which case the
+// kernel ignores the key.
 func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 	h := exec.CommandContext(t.Context(), os.Args[0], asHost, "keys")
 	keyboard, err := pty.Start(h) // as the leader of a session
@@ -406,7 +412,10 @@ func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
 }
 
 func TestGuard_RefusesToRunByHand(t *testing.T) {
-	for _, line := range []string{`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`, `"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`} {
+	for _, line := range []string{
+		`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`,
+		`"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`,
+	} {
 		shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", line+"; exit $?", os.Args[0], child.GuardArg)
 		shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		said, err := shell.CombinedOutput()
@@ -417,7 +426,7 @@ func TestGuard_RefusesToRunByHand(t *testing.T) {
 	}
 }
 
-// guardedHost starts a host whose command has a tree, and returns the processes of the tree, and of the guard.
+// guardedHost starts a host whose command has a process tree, and returns the pids of the tree and of the guard.
 func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard int, said *bufio.Scanner) {
 	t.Helper()
 	h = exec.CommandContext(t.Context(), os.Args[0], asHost, scenario)
@@ -467,8 +476,9 @@ func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {
 func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	allEnd(t, tree)
-	// On a busy machine the host may stop after its deadline. A SIGCONT before that would be none.
-	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second, 10*time.Millisecond)
+	// On a busy machine the host may stop only after its deadline. A SIGCONT before that would have no effect.
+	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 50*time.Second,
+		10*time.Millisecond)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
 	require.True(t, said.Scan())
 	assert.Equal(t, "true 137", said.Text())
@@ -484,20 +494,20 @@ func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
 	require.NoError(t, h.Wait())
 }
 
-// runs reports whether a process exists and is not a zombie: a container may have no process 1 that reaps.
+// runs reports whether a process exists and is not a zombie: process 1 of a container may not reap.
 func runs(pid int) bool {
 	state := stateOf(pid)
 	return state != "" && !strings.HasPrefix(state, "Z")
 }
 
-// stateOf returns the state of a process, such as "T" for one that was stopped; "" if there is no such process. A bare system has
-// no ps.
+// stateOf returns the state of a process, such as "T" for a stopped one, or "" if there is no such process. It avoids
+// ps on Linux, since minimal systems lack it.
 func stateOf(pid int) string {
 	if runtime.GOOS == "linux" {
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, after, _ := strings.Cut(string(stat), ") ")
 		return after[:min(1, len(after))]
 	}
-	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
+	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // ends at once
 	return strings.TrimSpace(string(state))
 }

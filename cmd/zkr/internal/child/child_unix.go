@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// Host starts commands, and reaps every process that ends below this one. A program has one, for as long as it runs.
+// Host starts commands and reaps every process that ends below this one. A program has one Host for its whole lifetime.
 type Host struct {
-	mu     sync.Mutex     // while it is held, no process is reaped: what is being started is known, and no pid passes on
+	mu     sync.Mutex     // while it is held, no process is reaped, so what is being started is known and no pid is reused
 	guards map[int]*Child // by the pid of the guard
 	groups map[int]*Child // of commands whose guard has ended, until Close
 	reaped chan os.Signal
-	list   func() ([]process, error) // of all processes
+	list   func() ([]process, error) // lists all processes
 
 	asking sync.Mutex
-	next   *sight // for which callers wait; nil for none
+	next   *sight // the listing that callers wait for; nil if there is none
 }
 
-// NewHost makes this process the host of what it starts.
+// NewHost makes this process the host of everything that it starts.
 func NewHost() (*Host, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func (h *Host) run() {
 	}
 }
 
-// reap takes the status of every process that has ended. As process 1 of a container, or when a guard was killed, this
-// process gets descendants whose parents have ended.
+// reap collects the status of every process that has ended. When this process is process 1 of a container, or after a
+// guard was killed, it inherits descendants whose parents have ended.
 func (h *Host) reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *Host) reap() {
 	})
 }
 
-// reapAll takes the status of every process that has ended. One signal may stand for several of them.
+// reapAll collects the status of every process that has ended. A single SIGCHLD may announce several of them.
 func reapAll(each func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus
@@ -74,8 +74,8 @@ func reapAll(each func(pid int, status syscall.WaitStatus)) {
 	}
 }
 
-// Close returns when the guards of all children have ended that are closed, or after three seconds. A zkr above this one would
-// take a guard that outlives this process for something that its program has left behind.
+// Close waits until the guards of all closed children have ended, for at most three seconds. A zkr above this one would
+// mistake a guard that outlives this process for a leftover of its program.
 func (h *Host) Close() {
 	for end := time.Now().Add(3 * time.Second); h.guarded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		h.reap() // a signal may be late
@@ -88,13 +88,13 @@ func (h *Host) guarded() bool {
 	return len(h.guards) > 0
 }
 
-// Child is a command that was started.
+// Child is a started command.
 type Child struct {
 	pid      int
 	ownGroup bool
-	// mayBeForeign says that processes of other users may appear below the command, which this process may not signal.
+	// mayBeForeign means that processes of other users may appear below the command, which this process may not signal.
 	mayBeForeign bool
-	strange      map[int]string // start times of processes that zkr had below it before the command started
+	strange      map[int]string // start times of processes that existed below zkr before the command started
 	done         chan struct{}
 	status       Status
 	guard        *guard
@@ -104,9 +104,12 @@ type Child struct {
 	closed       bool // guarded by the mutex of the host
 }
 
-// Start starts the command.
+// Start starts a command.
 func (h *Host) Start(command Command) (*Child, error) {
-	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{}, done: make(chan struct{})}
+	c := &Child{
+		host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]string{},
+		done: make(chan struct{}),
+	}
 	if err := h.startGuard(c, command); err != nil {
 		return nil, err
 	}
@@ -119,7 +122,7 @@ func (h *Host) Start(command Command) (*Child, error) {
 	return c, nil
 }
 
-// startGuard starts the guard of a command, which starts the command. Guards of other commands may run.
+// startGuard starts the guard of a command, which in turn starts the command. Guards of other commands may be running.
 func (h *Host) startGuard(c *Child, command Command) (err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,16 +139,18 @@ func (h *Host) startGuard(c *Child, command Command) (err error) {
 		return err
 	}
 	h.guards[c.guard.pid] = c
-	delete(h.groups, c.guard.pid) // nothing was left in it, or the number would not be free
+	delete(h.groups, c.guard.pid) // the group is empty, or its number would still be taken
 	return nil
 }
 
-// mayBeForeign: without the right to signal all, as root in a container may be, root still becomes other users.
+// mayBeForeign reports whether processes of other users may appear. Root that may not signal all processes, as in a
+// container, can still become another user.
 func mayBeForeign(command Command) bool {
 	return !maySignalAll() && (command.Setuid || !canConfine || syscall.Geteuid() == 0)
 }
 
-// reap waits for the end of the command. If the guard was killed, the kernel, or else this process, kills the command.
+// reap waits for the end of the command. If the guard was killed, the kernel kills the command, or else this process
+// does.
 func (c *Child) reap() {
 	status, err := c.guard.ended()
 	if err != nil {
@@ -156,16 +161,16 @@ func (c *Child) reap() {
 	c.status = status
 	close(c.done)
 	c.host.mu.Unlock()
-	_ = c.guard.out.Close() // it was only read
+	_ = c.guard.out.Close() // read-only
 }
 
-// killCommand kills the command, whose guard has ended, and everything that it has started. It returns when the
-// command has ended. A command that runs as another user, or that waits for a device, may take long. A list of
-// processes takes time, so the command has ended when two lists say so.
+// killCommand kills the command, whose guard has ended, and everything that it has started. It returns when the command
+// has ended, which may take long if the command runs as another user or waits for a device. Since a list of processes
+// takes time to make, the command only counts as ended once two consecutive lists lack it.
 func (c *Child) killCommand() {
 	missing := 0
 	for pause := 2 * time.Millisecond; missing < 2; pause = min(2*pause, time.Second) {
-		_ = c.Kill() // what is left of the others is seen by Left
+		_ = c.Kill() // Left finds any survivors
 		tree, err := c.tree()
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
@@ -189,10 +194,10 @@ func statusOf(status syscall.WaitStatus) Status {
 	return Status{Code: status.ExitStatus()}
 }
 
-// Pid is the process id of the command.
+// Pid returns the process ID of the command.
 func (c *Child) Pid() int { return c.pid }
 
-// Group is the process group of the command.
+// Group returns the process group of the command.
 func (c *Child) Group() int {
 	if c.ownGroup {
 		return c.guard.pid
@@ -200,19 +205,19 @@ func (c *Child) Group() int {
 	return syscall.Getpgrp()
 }
 
-// Done is closed when the command itself has ended; Status is known then. What it has started may live on, see Left. If the guard
-// was killed and the system has no list of processes, Done is closed when the command has been signalled.
+// Done is closed when the command itself has ended; Status is then known. Processes that the command started may live
+// on, see Left. If the guard was killed and the system has no list of processes, Done is closed once the command has
+// been signalled.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Status is how the command ended.
+// Status returns how the command ended.
 func (c *Child) Status() Status { return c.status }
 
-// KillAt sets the deadline, on the boot clock: at that time the guard kills the command and everything that it has
-// started, even if this process is stopped. 0 is never.
+// KillAt sets the deadline on the boot clock: at that time the guard kills the command and everything that it has
+// started, even if this process is stopped. 0 means never.
 func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
 
-// Forward sends a signal to the process group of the command, or only to the command if it shares the terminal's
-// group.
+// Forward sends a signal to the process group of the command, or only to the command if it shares the terminal's group.
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
@@ -222,8 +227,8 @@ func (c *Child) Forward(s os.Signal) error {
 	return err
 }
 
-// signalFirst signals the command, with its group if that is its own. Between the look and the signal the leader of the
-// group, the guard, is not reaped. sent says that the group had the signal.
+// signalFirst signals the command, together with its group if it has its own. Between the check and the signal, the
+// group leader, which is the guard, is not reaped. sent reports whether the group was signalled.
 func (c *Child) signalFirst(s syscall.Signal) (sent bool, err error) {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()
@@ -243,20 +248,20 @@ func (c *Child) signalFirst(s syscall.Signal) (sent bool, err error) {
 		return false, err
 	}
 	if s == syscall.SIGKILL {
-		return true, nil // the guard is gone as well: what is left of the command is seen by Left
+		return true, nil // this killed the guard as well; Left finds what remains of the command
 	}
-	// Only the guard makes a success of that. Signal 0 shows whether the command has had it too.
+	// The guard alone makes that call succeed. Signal 0 shows whether the command was still there to receive it.
 	if err = c.signalAlone(0); errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
 		err = nil
 	}
 	return true, err
 }
 
-// signalAlone signals the command if it is still the child of its guard. The guard reaps it, so that its pid may be another
-// process's by now.
+// signalAlone signals the command if it is still a child of its guard. The guard reaps it, so its pid may belong to
+// another process by now.
 func (c *Child) signalAlone(s syscall.Signal) error {
 	all, err := c.host.list()
-	if err != nil { // without a list of processes there is the pid
+	if err != nil { // without a list of processes, the pid must do
 		return syscall.Kill(c.pid, s)
 	}
 	for _, p := range all {
@@ -267,7 +272,7 @@ func (c *Child) signalAlone(s syscall.Signal) error {
 	return os.ErrProcessDone
 }
 
-// Stop sends a signal to the command and to everything that it has started. It resumes stopped processes, so that they
+// Stop sends a signal to the command and everything that it has started. It resumes stopped processes so that they
 // receive the signal.
 func (c *Child) Stop(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
@@ -278,8 +283,8 @@ func (c *Child) Stop(s os.Signal) error {
 	return errors.Join(err, c.signalAll(syscall.SIGCONT))
 }
 
-// Kill kills the command and everything that it has started, as far as it exists now: a process may be starting
-// another one. The caller therefore repeats it until Left is 0.
+// Kill kills the command and everything that it has started and that exists now. Since a process may be starting
+// another one, the caller repeats Kill until Left is 0.
 func (c *Child) Kill() error {
 	c.cgroup.kill()
 	return c.signalAll(syscall.SIGKILL)
@@ -296,12 +301,12 @@ func (c *Child) signalAll(s syscall.Signal) error {
 		if sent && (p.pid == c.pid || c.ownGroup && p.group == c.guard.pid) {
 			continue // signalled above
 		}
-		_ = p.signal(s) // if it has ended meanwhile, that is what was wanted
+		_ = p.signal(s) // it may have ended, which is just as well
 	}
 	return errors.Join(err, scan)
 }
 
-// Cgroup is the control group of the command; "" if it has none.
+// Cgroup returns the control group of the command, or "" if there is none.
 func (c *Child) Cgroup() string {
 	if !c.cgroup.has(c.pid) {
 		return ""
@@ -312,7 +317,7 @@ func (c *Child) Cgroup() string {
 // MayBeForeign reports whether Foreign may ever return a process.
 func (c *Child) MayBeForeign() bool { return c.mayBeForeign }
 
-// Close ends the watch over a command that has left nothing behind.
+// Close stops watching a command that has left nothing behind.
 func (c *Child) Close() {
 	c.guard.dismiss()
 	c.cgroup.remove()

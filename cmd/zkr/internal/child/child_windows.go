@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// GuardArg is not an argument on Windows: the job object needs no guard.
+// GuardArg is empty on Windows: the job object makes a guard unnecessary.
 const GuardArg = ""
 
 // Guard does nothing on Windows.
 func Guard([]string, func() time.Duration) {}
 
-// Host starts commands. A program has one, for as long as it runs.
+// Host starts commands. A program has one Host for its whole lifetime.
 type Host struct{}
 
-// NewHost makes this process the host of what it starts.
+// NewHost makes this process the host of everything that it starts.
 func NewHost() (*Host, error) { return &Host{}, nil }
 
-// Close has nothing to wait for: there are no guards.
+// Close does nothing, since Windows has no guards to wait for.
 func (h *Host) Close() {}
 
-// Child is a command that was started.
+// Child is a started command.
 type Child struct {
 	process *os.Process
 	job     windows.Handle
@@ -34,7 +34,8 @@ type Child struct {
 	status  Status
 }
 
-// Start starts the command. It is suspended until it is in its job object, so that everything that it starts is in there.
+// Start starts the command. The command is suspended until it is in its job object, so that everything it starts is in
+// the job object too.
 func (h *Host) Start(command Command) (*Child, error) {
 	job, err := newJob()
 	if err != nil {
@@ -75,14 +76,14 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// enter puts the suspended process into the job, and resumes it.
+// enter puts the suspended process into the job and resumes it.
 func enter(job windows.Handle, p *os.Process) error {
 	pid := uint32(p.Pid)
 	handle, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
 	if err != nil {
 		return fmt.Errorf("open process %d: %w", pid, err)
 	}
-	defer windows.CloseHandle(handle) //nolint:errcheck // there is nothing to do about it
+	defer windows.CloseHandle(handle) //nolint:errcheck // nothing can be done about a failure
 	if err := windows.AssignProcessToJobObject(job, handle); err != nil {
 		return fmt.Errorf("put process %d into its job object: %w", pid, err)
 	}
@@ -95,7 +96,7 @@ func resume(pid uint32) error {
 	if err != nil {
 		return fmt.Errorf("list the threads: %w", err)
 	}
-	defer windows.CloseHandle(threads) //nolint:errcheck // there is nothing to do about it
+	defer windows.CloseHandle(threads) //nolint:errcheck // nothing can be done about a failure
 	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
 	for err = windows.Thread32First(threads, &entry); err == nil; err = windows.Thread32Next(threads, &entry) {
 		if entry.OwnerProcessID != pid {
@@ -120,27 +121,28 @@ func (c *Child) wait() {
 	close(c.done)
 }
 
-// Pid is the process id of the command.
+// Pid returns the process ID of the command.
 func (c *Child) Pid() int { return c.process.Pid }
 
-// Group is the process group of the command.
+// Group returns the process group of the command.
 func (c *Child) Group() int { return c.process.Pid }
 
-// Done is closed when the command itself has ended; Status is known then. What it has started may live on, see Left.
+// Done is closed when the command itself has ended; Status is then known. Processes that the command started may live
+// on, see Left.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Status is how the command ended.
+// Status returns how the command ended.
 func (c *Child) Status() Status { return c.status }
 
-// KillAt does nothing on Windows: it has no signal that stops a process.
+// KillAt does nothing on Windows, which has no signal that stops a process.
 func (c *Child) KillAt(time.Duration) {}
 
-// Forward sends an interrupt to the process group of the command, as a Ctrl-Break: Windows has no other signal for that.
+// Forward interrupts the process group of the command with Ctrl-Break, the only signal for that on Windows.
 func (c *Child) Forward(os.Signal) error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(c.process.Pid))
 }
 
-// Stop asks the command to end, by a Ctrl-Break that only console programs see.
+// Stop asks the command to end with a Ctrl-Break, which only console programs receive.
 func (c *Child) Stop(s os.Signal) error { return c.Forward(s) }
 
 // Kill ends the command and everything that it has started.
@@ -152,16 +154,16 @@ type accounting struct {
 	pageFaults, totalProcesses, activeProcesses, terminatedProcesses uint32
 }
 
-// Cgroup is none.
+// Cgroup returns "".
 func (c *Child) Cgroup() string { return "" }
 
-// Foreign returns nothing: a job object ends the processes of other users, too.
+// Foreign returns nothing: a job object also ends the processes of other users.
 func (c *Child) Foreign() []int { return nil }
 
-// MayBeForeign is false.
+// MayBeForeign returns false.
 func (c *Child) MayBeForeign() bool { return false }
 
-// Left is how many processes are left of the command and of what it has started.
+// Left returns how many processes remain of the command and of what it has started.
 func (c *Child) Left() int {
 	var a accounting
 	err := windows.QueryInformationJobObject(c.job, windows.JobObjectBasicAccountingInformation,
@@ -172,5 +174,5 @@ func (c *Child) Left() int {
 	return int(a.activeProcesses)
 }
 
-// Close closes the job object, which kills what is left in it.
+// Close closes the job object, which kills whatever is left in it.
 func (c *Child) Close() { _ = windows.CloseHandle(c.job) }

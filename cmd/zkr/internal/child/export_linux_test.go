@@ -2,5 +2,5 @@ package child
 
 import "golang.org/x/sys/unix"
 
-// LookAgain is for hosts that give up privileges, as only those of tests do.
+// LookAgain is for hosts that drop privileges, as only those of tests do.
 func LookAgain() { canConfine = !has(unix.CAP_SETUID) }

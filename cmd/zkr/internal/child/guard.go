@@ -16,19 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GuardArg is the first argument of a guard process: the program then calls [Guard] with the others, and nothing else.
+// GuardArg is the first argument of a guard process. A program that finds it calls [Guard] with the remaining arguments
+// and does nothing else.
 const GuardArg = "__guard"
 
-// guard is the process between this one and the command, as this one sees it; see [watch] for its work. It starts the command,
-// and kills all that the command has started when this process ends without a word, or does not move the deadline on: because it
-// is stopped, say. The keys of a terminal do not reach it, or it catches their signals, so it runs also while the job that this
-// process belongs to is stopped.
+// guard is the process between this one and the command, as seen by this process; see [watch] for its work. It starts
+// the command, and kills everything that the command has started if this process ends without dismissing it, or fails
+// to extend the deadline, for example because it is stopped. The keys of a terminal do not reach the guard, or it
+// catches their signals, so it keeps running while the job of this process is stopped.
 type guard struct {
 	pid    int
-	orders *os.File // its end, without "done" before, is the death of this process
+	orders *os.File // closed without "done" means that this process has died
 	report *bufio.Reader
-	out    *os.File // under report
-	pulse  *os.File // its end wakes this process, see wakeAtEnd
+	out    *os.File // underlies report
+	pulse  *os.File // when its other end closes, this process is woken, see wakeAtEnd
 
 	mu     sync.Mutex
 	newest string // deadline
@@ -63,25 +64,29 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 		confined = 1
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), inherited(ofGuard), int64(group), int64(command.KillAt), confined} {
+	for _, number := range []int64{
+		inherited(orders), inherited(report), inherited(ofGuard), int64(group),
+		int64(command.KillAt), confined,
+	} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
-	// The group of the guard is the group of the command, unless that is in the terminal's. The group therefore has
-	// its leader for as long as this process wants, and its number is never another group's. In a terminal without a
-	// shell above, the guard stays in the group of this process: with a parent in another group, the keys could stop
-	// this one, and no shell wakes it.
+	// The group of the guard is also the group of the command, unless the command is in the terminal's. The group
+	// therefore keeps its leader for as long as this process wants, and its number is never reused for another group. In a
+	// terminal without a shell above, the guard stays in the group of this process: with a parent in another group, the
+	// terminal's keys could stop this process, and no shell would resume it.
 	p, err := startSelf(append(append(args, cgroup, command.State, command.Path), command.Args...), &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {
-		// No %w: that zkr, or /proc, is not found says nothing of the command.
-		return nil, fmt.Errorf("start the guard: %v", errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close())) //nolint:errorlint // see above
+		// No %w: that zkr, or /proc, is not found must not be mistaken for a missing command.
+		return nil, fmt.Errorf("start the guard: %v", //nolint:errorlint // see above
+			errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close()))
 	}
 	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard, pulse: pulse}
 	return g, p.Release() // the host reaps it
 }
 
-// startSelf starts the program that this process runs once more, even if its file was replaced in the meantime.
+// startSelf starts another instance of the program that this process runs, even if its file has since been replaced.
 func startSelf(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	self := "/proc/self/exe"
 	if _, err := os.Lstat(self); err != nil {
@@ -92,7 +97,7 @@ func startSelf(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	return os.StartProcess(self, args, attr)
 }
 
-// shellAbove reports whether the parent of this process is in the same session: it may resume a stopped job.
+// shellAbove reports whether the parent of this process is in the same session, so that it may resume a stopped job.
 func shellAbove() bool {
 	parent := os.Getppid()
 	if parent == 0 { // outside the container
@@ -103,18 +108,19 @@ func shellAbove() bool {
 	return err1 == nil && err2 == nil && above == own
 }
 
-// inherited lets the guard inherit a file under the number that it has here. The guard keeps it from the command, which
-// inherits what this process has inherited, under the same numbers.
+// inherited makes the guard inherit a file under the same number as here. The guard keeps the file from the command,
+// which inherits what this process has inherited, under the same numbers.
 func inherited(file *os.File) int64 {
 	fd := file.Fd()
-	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails only for a closed file
+	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // fails only for a closed file
 	return int64(fd)
 }
 
-// guardFiles is how many of the numbers in the arguments of a guard are files, which the command does not inherit.
+// guardFiles is how many of the numbers in a guard's arguments are files, which the command does not inherit.
 const guardFiles = 3
 
-// numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
+// numbers parses what startGuard has written. A guard whose group is the command's must lead that group, because it may
+// kill no other.
 func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	if len(args) < len(number)+4 {
 		return number, false
@@ -129,10 +135,10 @@ func numbers(args []string) (number [guardFiles + 3]int64, ok bool) {
 	return number, files && (number[guardFiles] != 0 || syscall.Getpgrp() == os.Getpid())
 }
 
-// late stands for ErrLate where the guard sends the host an error number.
+// late is the error number by which the guard reports ErrLate to the host.
 const late = -1
 
-// numberOf returns the number that tells the host why the guard could not start the command.
+// numberOf returns the number by which the guard reports to the host why it could not start the command.
 func numberOf(err error) int {
 	var number syscall.Errno
 	switch {
@@ -145,7 +151,7 @@ func numberOf(err error) int {
 	}
 }
 
-// started returns the process id of the command, or why there is none.
+// started returns the process ID of the command, or the reason why it was not started.
 func (g *guard) started(path string) (pid int, err error) {
 	var number int
 	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
@@ -159,7 +165,7 @@ func (g *guard) started(path string) (pid int, err error) {
 	return pid, nil
 }
 
-// ended waits for the end of the command. If the guard itself has ended before, it returns an error.
+// ended waits for the end of the command. It returns an error if the guard itself ends first.
 func (g *guard) ended() (s Status, err error) {
 	var number, overdue int
 	if _, err := fmt.Fscanf(g.report, "%d %d %d\n", &s.Code, &number, &overdue); err != nil {
@@ -172,7 +178,7 @@ func (g *guard) ended() (s Status, err error) {
 	return s, nil
 }
 
-// killAt gives the order without waiting. If a stopped guard has not read for so long that the pipe is full, the
+// killAt sends the order without blocking. If a stopped guard has not read for so long that the pipe is full, the
 // newest deadline follows when the guard resumes.
 func (g *guard) killAt(at time.Duration) {
 	g.mu.Lock()
@@ -186,7 +192,7 @@ func (g *guard) killAt(at time.Duration) {
 		return // closed
 	}
 	g.waits = true
-	go func() { // ends when the guard reads, or with it, or with dismiss
+	go func() { // ends when the guard reads, with the guard, or with dismiss
 		_ = raw.Write(func(uintptr) bool {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -199,15 +205,17 @@ func (g *guard) killAt(at time.Duration) {
 func (g *guard) dismiss() {
 	g.tell("done")
 	_ = g.orders.Close()
-	_ = g.pulse.Close() // it was only waited for
+	_ = g.pulse.Close() // it was only waited on
 }
 
-// tell gives an order unless the pipe is full: all of it or nothing. A guard that has ended need not know.
+// tell sends an order, completely or not at all, and returns false if the pipe is full. It ignores a guard that has
+// ended.
 func (g *guard) tell(order string) bool {
 	raw, err := g.orders.SyscallConn()
 	if err != nil {
 		return true // closed
 	}
-	_ = raw.Control(func(fd uintptr) { _, err = syscall.Write(int(fd), []byte(order+"\n")) }) // closed, or as err says
+	// Ignore the error of a closed file; err has that of the write.
+	_ = raw.Control(func(fd uintptr) { _, err = syscall.Write(int(fd), []byte(order+"\n")) })
 	return !errors.Is(err, syscall.EAGAIN)
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSignal_SparesAnotherProcessWithTheSamePid has a command that the guard has reaped, and whose pid another process has.
+// TestSignal_SparesAnotherProcessWithTheSamePid simulates a command that the guard has reaped and whose pid another
+// process has taken.
 func TestSignal_SparesAnotherProcessWithTheSamePid(t *testing.T) {
 	other := exec.CommandContext(t.Context(), "sleep", "300")
 	require.NoError(t, other.Start())
@@ -75,7 +76,8 @@ func TestLeft_IsNoneWhenTwoListsSaySo(t *testing.T) {
 	assert.Equal(t, 4, lists, "the torn one, one with the process, and two without it")
 }
 
-// TestDone_WaitsForACommandThatOutlivesItsGuard has a command that cannot be killed at once, such as one of another user.
+// TestDone_WaitsForACommandThatOutlivesItsGuard simulates a command that cannot be killed at once, such as one of
+// another user.
 func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -100,7 +102,7 @@ func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 	})
 }
 
-// TestLook_BeginsAfterTheCall: callers that share a look do not get a look that had begun before their calls.
+// TestLook_BeginsAfterTheCall: callers that share a listing never get one that started before their call.
 func TestLook_BeginsAfterTheCall(t *testing.T) {
 	var looks atomic.Int64
 	host := &Host{list: func() ([]process, error) {
@@ -125,13 +127,17 @@ func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
 	if !orphansStay {
 		t.Skip("on this system only the group tells the orphans")
 	}
-	c := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess}, host: &Host{list: func() ([]process, error) {
-		return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
-	}}}
+	c := &Child{
+		ownGroup: true, unguarded: true, guard: &guard{pid: noProcess},
+		host: &Host{list: func() ([]process, error) {
+			return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
+		}},
+	}
 	assert.Zero(t, c.Left(), "another group may have the number")
 }
 
-// TestLeft_LeavesTheGuardThatHasItsPid has a guard that was killed and reaped, and whose pid the guard of another command has.
+// TestLeft_LeavesTheGuardThatHasItsPid simulates a guard that was killed and reaped, and whose pid the guard of another
+// command has taken.
 func TestLeft_LeavesTheGuardThatHasItsPid(t *testing.T) {
 	const pid = noProcess
 	host := &Host{guards: map[int]*Child{pid: {}}, list: func() ([]process, error) {
@@ -144,7 +150,8 @@ func TestLeft_LeavesTheGuardThatHasItsPid(t *testing.T) {
 	assert.Equal(t, 1, c.Left())
 }
 
-// TestLeft_OfACommandBesideOneThatCannotBeKilled has a guard that was killed with its group, but for a process that waits for a device.
+// TestLeft_OfACommandBesideOneThatCannotBeKilled simulates a guard that was killed with its group, except for a process
+// that waits for a device.
 func TestLeft_OfACommandBesideOneThatCannotBeKilled(t *testing.T) {
 	other := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess}}
 	host := &Host{groups: map[int]*Child{noProcess: other}, list: func() ([]process, error) {
@@ -157,7 +164,7 @@ func TestLeft_OfACommandBesideOneThatCannotBeKilled(t *testing.T) {
 	assert.Equal(t, 1, other.Left())
 }
 
-// TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump: the guard did not run meanwhile.
+// TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump, as if the guard had not run in the meantime.
 func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -194,5 +201,5 @@ func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
 	})
 }
 
-// noProcess is above the greatest pid of each system.
+// noProcess exceeds the highest pid of every system.
 const noProcess = 1 << 30

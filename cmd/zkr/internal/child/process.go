@@ -4,15 +4,15 @@ package child
 
 import "slices"
 
-// process is one line of the list of processes.
+// process is one entry of the process list.
 type process struct {
 	pid, parent, group int
 	dead               bool   // a zombie
 	since              string // start time, if the list has it
 }
 
-// members lists the live processes below a process, and those of a group: where orphans go to process 1, it still
-// finds them.
+// members returns the live processes below root and those of the group. The group finds orphans even where process 1
+// adopts them.
 func members(root, group int, all []process) []process {
 	found := below(root, all)
 	known := map[int]bool{root: true}
@@ -27,7 +27,7 @@ func members(root, group int, all []process) []process {
 	return slices.DeleteFunc(found, func(p process) bool { return p.dead })
 }
 
-// below returns the processes whose ancestor is root.
+// below returns the descendants of root.
 func below(root int, all []process) []process {
 	byParent := map[int][]process{}
 	for _, p := range all {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// sight is what one look at all processes has found.
+// sight is the result of listing all processes once.
 type sight struct {
 	seen   bool
 	all    []process
@@ -20,8 +20,9 @@ type sight struct {
 	err    error
 }
 
-// look looks at all processes. The look begins after the call. Callers that wait at the same time share one, so that many commands
-// that end at once cost little more than one. No guard is started or reaped meanwhile: those in the list are known.
+// look lists all processes. The listing starts after the call. Concurrent callers share one, so that many commands
+// ending at once cost little more than a single one. No guard is started or reaped during the listing, so all guards in
+// the list are known.
 func (h *Host) look() *sight {
 	h.asking.Lock()
 	if h.next == nil {
@@ -35,18 +36,19 @@ func (h *Host) look() *sight {
 		return s
 	}
 	h.asking.Lock()
-	h.next = nil // who asks from now on gets a later look
+	h.next = nil // later callers get a later listing
 	h.asking.Unlock()
 	s.all, s.err = h.list()
-	maps.DeleteFunc(h.groups, func(group int, _ *Child) bool { // the number of an empty group passes on
+	maps.DeleteFunc(h.groups, func(group int, _ *Child) bool { // the number of an empty group may be reused
 		return !slices.ContainsFunc(s.all, func(p process) bool { return p.group == group })
 	})
 	s.guards, s.groups, s.seen = maps.Clone(h.guards), maps.Clone(h.groups), true
 	return s
 }
 
-// Left is how many processes are left of the command and of what it has started. A list of processes takes time: a
-// process whose parent ends in the meantime may be missing in it, so nothing is left when two lists say so.
+// Left returns how many processes remain of the command and of what it has started. Since a list of processes takes
+// time to make, a process whose parent ends in the meantime may be missing from it; Left therefore returns 0 only if
+// two consecutive lists are empty.
 func (c *Child) Left() int {
 	for range 2 {
 		tree, err := c.tree()
@@ -62,14 +64,14 @@ func (c *Child) Left() int {
 			return len(tree)
 		}
 	}
-	if c.cgroup.populated() { // by what /proc hides
+	if c.cgroup.populated() { // by processes that /proc hides
 		return 1
 	}
 	return 0
 }
 
-// Foreign returns the processes that the command has started and that this process cannot kill: it may not signal them, as they
-// run as another user, and they are not in the control group.
+// Foreign returns the processes started by the command that this process cannot kill: they run as another user, so it
+// may not signal them, and they are not in the control group.
 func (c *Child) Foreign() (pids []int) {
 	tree, _ := c.tree() // without a list of processes there is nothing to report
 	for _, p := range tree {
@@ -80,9 +82,10 @@ func (c *Child) Foreign() (pids []int) {
 	return pids
 }
 
-// tree lists the live processes that the command has started, with itself. What other commands have started stands below their
-// guards. If another guard was killed, what it has left is here, too, until that is killed, but for the group of its command: what
-// cannot be killed there must not hold up the others.
+// tree returns the live processes that the command has started, and the command itself. Processes that other commands
+// have started are below their own guards. If another guard was killed, its leftovers are included here, too, until
+// they are killed, except for the group of its command: a process there that cannot be killed must not hold up other
+// commands.
 func (c *Child) tree() ([]process, error) {
 	s := c.host.look()
 	if s.err != nil {
@@ -101,8 +104,8 @@ func (c *Child) tree() ([]process, error) {
 	}), nil
 }
 
-// group is the group whose members the command has started, 0 if there is none. When the guard has ended, its number may
-// become another group's. Where orphans stay below this process, the group is not needed then.
+// group returns the group whose members the command has started, or 0 if there is none. Once the guard has ended, its
+// number may be reused for another group; where orphans stay below this process, the group is then not needed.
 func (c *Child) group() int {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()

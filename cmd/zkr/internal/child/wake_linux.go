@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakeAtEnd makes the kernel send this process SIGCONT when no process has the other end of a pipe any more, into
-// which nothing is written. A stopped host is therefore resumed when its guard is killed, and kills what that has
-// left: a stopped process cannot refuse SIGCONT.
+// wakeAtEnd makes the kernel send SIGCONT to this process when the last writer of a pipe is gone, to which nothing is
+// ever written. A stopped host is therefore resumed when its guard is killed, and kills what the guard left behind: a
+// stopped process cannot refuse SIGCONT.
 func wakeAtEnd(pipe *os.File) error {
 	raw, err := pipe.SyscallConn()
 	if err != nil {

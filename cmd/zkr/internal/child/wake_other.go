@@ -4,5 +4,5 @@ package child
 
 import "os"
 
-// wakeAtEnd does nothing here: a process that is stopped stays so.
+// wakeAtEnd does nothing on these systems: a stopped process stays stopped.
 func wakeAtEnd(*os.File) error { return nil }

@@ -16,34 +16,35 @@ import (
 	"time"
 )
 
-// watch is the work of the guard process: what it knows of the command.
+// watch is the state of the guard process: what it knows about the command.
 type watch struct {
 	pid, group         int // of the command; group 0 is the guard's own
 	report             *os.File
-	killAt             time.Duration // on the boot clock; 0 is never
+	killAt             time.Duration // on the boot clock; 0 means never
 	confined           bool          // the command may not gain privileges
 	overdue            bool
 	cgroup             *cgroup       // of the command; may be nil
 	state              string        // file of the host; may be ""
-	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil where the kernel gives none
+	alarm              *alarm        // resumes this process at the deadline if it is stopped; nil if unavailable
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
-	list               func() ([]process, error) // of all processes
+	list               func() ([]process, error) // lists all processes
 }
 
-// guardName is what ps calls the guard on Linux, where names have 15 bytes at most.
+// guardName is the name of the guard in ps on Linux, where names have at most 15 bytes.
 const guardName = "lock-guard"
 
-// Guard is the guard process. Its arguments are the files of its orders, of its report and of its pulse, the process group for the command
-// or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, the state file of the host, and the command. Called by hand, it
-// ends the process with status 64.
+// Guard runs the guard process. Its arguments are the file descriptors of its orders, its report and its pulse, the
+// process group for the command or 0 for its own, the initial deadline, whether the command may not gain privileges,
+// its control group, the state file of the host, and the command. If a user runs it by hand, it exits with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
 		_, _ = fmt.Fprintf(os.Stderr, "zkr: %s is for processes that zkr itself starts: see zkr help\n", GuardArg)
 		os.Exit(64) // EX_USAGE
 	}
-	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
+	// The kernel sends the parent-death signal to the command when the thread that started it ends. This thread does not
+	// end.
 	runtime.LockOSThread()
 	for _, fd := range number[:guardFiles] {
 		syscall.CloseOnExec(int(fd))
@@ -53,7 +54,8 @@ func Guard(args []string, bootClock func() time.Duration) {
 		group: int(number[3]), report: report, killAt: time.Duration(number[4]), confined: number[5] != 0,
 		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], bootClock: bootClock, list: processes,
 	}
-	// For people who list processes, where there is such a file. The name of zkr is not in it: pkill zkr must not hit both.
+	// This is for people who list processes, on systems that have the file. The name does not contain "zkr", so that pkill
+	// zkr does not hit both processes.
 	_ = os.WriteFile("/proc/self/comm", []byte(guardName), 0)
 	catchAll()
 	ended := make(chan os.Signal, 1)
@@ -66,25 +68,27 @@ func Guard(args []string, bootClock func() time.Duration) {
 	w.run(ended, read(orders))
 }
 
-// catchAll keeps signals to the group of the command from ending or stopping the guard. If the guard catches a signal, the
-// command starts with the default for it. If the guard ignores a signal, as under nohup, so does the command.
+// catchAll prevents signals to the group of the command from ending or stopping the guard. A signal that the guard
+// catches has its default disposition in the command. A signal that the guard ignores, as under nohup, is ignored by
+// the command too.
 func catchAll() {
 	already := ignored()
 	var caught []os.Signal
 	for s := syscall.SIGHUP; s < 32; s++ {
-		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) && already&(1<<(s-1)) == 0 {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) &&
+			already&(1<<(s-1)) == 0 {
 			caught = append(caught, s)
 		}
 	}
 	signal.Notify(make(chan os.Signal, 1), caught...)
 }
 
-// ignored returns the signals that this process ignores, where the system reports them. Package signal only knows
-// SIGHUP and SIGINT; those of job control are ignored below some shells.
+// ignored returns the signals that this process ignores, where the system reports them. Package signal only knows about
+// SIGHUP and SIGINT, but some shells also make their children ignore the job control signals.
 func ignored() (set uint64) {
-	status, _ := os.ReadFile("/proc/self/status") // where there is one
+	status, _ := os.ReadFile("/proc/self/status") // if it exists
 	_, after, _ := strings.Cut(string(status), "\nSigIgn:\t")
-	_, _ = fmt.Sscanf(after, "%x", &set) // 0 where it is not reported
+	_, _ = fmt.Sscanf(after, "%x", &set) // 0 if it is not reported
 	return set
 }
 
@@ -92,18 +96,19 @@ func (w *watch) start(path string, args []string) error {
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
-	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
+	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for a long time
 		return ErrLate
 	}
 	var err error
-	if w.alarm, err = newAlarm(); err != nil { // also without it, the program ends with zkr or at the deadline
-		_, _ = fmt.Fprintf(os.Stderr, "zkr: the guard has no timer: %v; while it and zkr are both stopped, the program goes on past the deadline\n", err)
+	if w.alarm, err = newAlarm(); err != nil { // even without it, the program ends with zkr or at the deadline
+		_, _ = fmt.Fprintf(os.Stderr,
+			"zkr: the guard has no timer: %v; while it and zkr are both stopped, the program goes on past the deadline\n", err)
 	}
 	if err := w.setAlarm(); err != nil {
 		return err
 	}
 	if w.confined {
-		if err := confine(); err != nil { // of this thread, which starts the command
+		if err := confine(); err != nil { // applies to this thread, which starts the command
 			return err
 		}
 	}
@@ -120,9 +125,9 @@ func (w *watch) start(path string, args []string) error {
 // patience is how long a host has to send newer deadlines to a guard that was stopped.
 const patience = time.Second
 
-// setAlarm lets the kernel wake this process if it is stopped at the deadline: so early that its patience is over by then, and
-// again each beat, since it may be stopped later. A guard that was stopped has thousands of orders to read, so a later deadline is
-// set once in a beat. An alarm that rings early does no harm.
+// setAlarm makes the kernel wake this process if it is stopped at the deadline: early enough that its patience has
+// elapsed by then, and again each beat, since it may be stopped later. A guard that was stopped may have thousands of
+// orders to read, so a later deadline is set at most once per beat. An alarm that fires early does no harm.
 func (w *watch) setAlarm() error {
 	now := w.bootClock()
 	if w.alarm == nil || w.killAt == w.alarmFor || w.alarmFor != 0 && w.killAt > w.alarmFor && now < w.alarmSet+beat {
@@ -135,7 +140,7 @@ func (w *watch) setAlarm() error {
 	return w.alarm.ring(max(w.killAt-now-patience-beat, beat), beat)
 }
 
-// read returns the lines of the orders, and closes the channel at their end.
+// read returns the lines of the orders, and closes the channel at EOF.
 func read(orders io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() { // ends with the process
@@ -147,20 +152,20 @@ func read(orders io.Reader) <-chan string {
 	return lines
 }
 
-// beat is how often the clock is looked at: timers stand while the machine is suspended, the deadline does not.
+// beat is how often the clock is checked: timers do not advance while the machine is suspended, but the deadline does.
 const beat = 100 * time.Millisecond
 
-// run watches until the host says that it is done, or ends.
+// run watches the command until the host reports that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 	turned := w.bootClock()
 	frozen := func() bool { return w.bootClock()-turned > 5*beat }
-	var until time.Duration // of the patience, on the boot clock
+	var until time.Duration // end of the patience, on the boot clock
 	for armed := false; ; {
 		if armed && frozen() {
 			until = w.bootClock() + patience
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
-		_ = w.setAlarm() // it fails only for a bad argument
+		_ = w.setAlarm() // fails only for an invalid argument
 		var due <-chan time.Time
 		if armed {
 			due = time.After(max(min(max(w.killAt, until)-turned, beat), 0))
@@ -176,7 +181,7 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 			if frozen() || w.bootClock() < max(w.killAt, until) {
 				continue
 			}
-			select { // if this process was stopped for a moment, there are newer deadlines
+			select { // if this process was briefly stopped, newer deadlines are pending
 			case order, ok := <-orders:
 				if !w.obey(order, ok) {
 					return
@@ -192,10 +197,10 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 	}
 }
 
-// obey takes an order. It reports whether there is more to watch.
+// obey executes an order. It reports whether to keep watching.
 func (w *watch) obey(order string, ok bool) bool {
 	switch {
-	case !ok: // the host has ended without a word
+	case !ok: // the host has ended without dismissing the guard
 		w.killTree()
 		w.removeState()
 		return false
@@ -209,15 +214,15 @@ func (w *watch) obey(order string, ok bool) bool {
 	return true
 }
 
-// removeState removes what the host had no time to remove.
+// removeState removes what the host could not remove in time.
 func (w *watch) removeState() {
 	if w.state != "" {
-		_ = os.Remove(w.state) // it stays if that fails
+		_ = os.Remove(w.state) // if this fails, the file stays
 		_ = os.Remove(filepath.Dir(w.state))
 	}
 }
 
-// reap takes the status of each process that has ended, and reports to the host about the command.
+// reap collects the status of every process that has ended, and reports that of the command to the host.
 func (w *watch) reap() {
 	reapAll(func(pid int, status syscall.WaitStatus) {
 		if pid != w.pid {
@@ -235,8 +240,9 @@ func (w *watch) reap() {
 	})
 }
 
-// killTree kills everything that the command has started, until nothing is left. A list of processes takes time: a
-// process whose parent ends in the meantime may be missing in it, so nothing is left when two lists say so.
+// killTree kills everything that the command has started until nothing is left. Since a list of processes takes time to
+// make, a process whose parent ends in the meantime may be missing from it; killTree therefore stops only after two
+// consecutive empty lists.
 func (w *watch) killTree() {
 	const shortest = 2 * time.Millisecond
 	killed := map[int]bool{}
@@ -246,7 +252,7 @@ func (w *watch) killTree() {
 		w.cgroup.kill()
 		all, err := w.list()
 		if err != nil && w.group == 0 {
-			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
+			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes, kill the group, which includes this process
 		} else if err != nil {
 			_ = syscall.Kill(w.pid, syscall.SIGKILL)
 			return
@@ -256,13 +262,13 @@ func (w *watch) killTree() {
 			if p.pid == os.Getpid() {
 				continue
 			}
-			_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
+			_ = p.signal(syscall.SIGKILL) // it may have ended, which is just as well
 			left++
 			if !killed[p.pid] {
 				killed[p.pid], pause = true, shortest // processes still start others
 			}
 		}
-		if w.cgroup.populated() { // also by what /proc hides
+		if w.cgroup.populated() { // including by processes that /proc hides
 			left++
 		}
 		switch {
@@ -276,7 +282,7 @@ func (w *watch) killTree() {
 	}
 }
 
-// ownGroup is the group in which there is nothing but the command; 0 if there is none.
+// ownGroup returns the group that contains only the command, or 0 if there is none.
 func (w *watch) ownGroup() int {
 	if w.group != 0 {
 		return 0

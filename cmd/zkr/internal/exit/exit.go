@@ -1,4 +1,4 @@
-// Package exit has the exit statuses of zkr, and the errors that carry them.
+// Package exit defines the exit statuses of zkr and the errors that carry them.
 package exit
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// The exit statuses of zkr itself. Those up to 78 are of sysexits.h, those from 124 on of timeout(1) and the shells.
+// The exit statuses of zkr itself. Those up to 78 follow sysexits.h, those from 124 on follow timeout(1) and the
+// shells.
 const (
 	Usage       = 64
 	CannotTell  = 66
@@ -29,10 +30,10 @@ const (
 	Failure     = 125
 	CannotRun   = 126
 	NotFound    = 127
-	signalled   = 128 // and the number of the signal
+	signalled   = 128 // plus the number of the signal
 )
 
-// Error is an error with an exit status. Without an error in it, nothing is printed.
+// Error is an error with an exit status. If it wraps no error, nothing is printed.
 type Error struct {
 	code    int
 	err     error
@@ -48,56 +49,63 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// With gives an error an exit status. A nil err prints nothing.
+// With attaches an exit status to an error. With a nil err, nothing is printed.
 func With(code int, err error) error { return &Error{code: code, err: err} }
 
-// Program passes on the exit status of the program.
+// Program returns an error that passes on the exit status of the program.
 func Program(code int) error { return &Error{code: code, program: true} }
 
-// IsProgram reports whether a status is the program's.
+// IsProgram reports whether the status of err is the program's.
 func IsProgram(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.program
 }
 
-// Usagef is an error in how zkr was called.
+// Usagef returns an error for an invalid invocation of zkr.
 func Usagef(format string, args ...any) error {
 	return With(Usage, fmt.Errorf(format, args...))
 }
 
-// OfStart gives an error of starting a program its status. Only what stays as it is until someone changes the program is final: that
-// it is not there, or cannot be executed. What may pass, such as a lack of processes, descriptors or memory, or a file that is being written,
-// is a failure as any other.
+// OfStart attaches a status to an error of starting a program. CannotRun and NotFound are reserved for conditions that
+// persist until someone changes the program: it does not exist, or cannot be executed. Conditions that may pass, such
+// as a lack of processes, descriptors or memory, or a file that is being written, are ordinary failures.
 func OfStart(err error) error {
 	const badFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT of Windows
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
 		return With(NotFound, err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR),
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR),
+		errors.Is(err, syscall.ENOTDIR),
 		errors.Is(err, syscall.E2BIG), runtime.GOOS == "windows" && errors.Is(err, badFormat):
 		return With(CannotRun, err)
 	}
 	return With(Failure, err)
 }
 
-// AsFlags replaces the options that errors of the library name by the flags of zkr, and adds flags to the errors of a TLS handshake. What
-// zkr has no flag for is left out. Of two names that begin alike, the longer one is first.
+// AsFlags replaces the options that errors of the library name by the flags of zkr, and adds flags to TLS handshake
+// errors. Hints for which zkr has no flag are removed. Of two names with a common prefix, the longer one comes first.
 var AsFlags = strings.NewReplacer(
-	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl",
+	"WithServers", "--servers", "WithServer", "--kerberos-server", "WithAuth", "--auth-file", "WithSASL", "--auth-file",
+	"WithACL", "--acl",
 	"WithTLSFunc", "--tls-ca", "WithTLS", "--tls-ca", "WithTickTime", "--tick-time", "set Address", "give --address",
 	"WithReturnGrace", "--return-grace", "WithID", "--id", "WithLimitNode", "--limit-node",
 	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo",
-	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect",
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch",
+	"zkr elect",
 	" or set WithMaxRequestSize", "", ", or set WithMaxRequestSize if jute.maxbuffer of the servers is larger", "",
 	" (WithMaxRequestSize)", "", " (WithMaxReplySize)", "",
 	"cache less, or raise WithMaxNodes", "see --ui-root", "cache less, or raise WithMaxBytes", "see --ui-root",
-	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)", // digest or x509 may be what it wants
+	// The server may want digest or x509 instead.
+	zkrecipes.CodeNeedsSASL.Error(), "the server requires authentication (-124)",
 	"certificate signed by unknown authority", "certificate signed by unknown authority: see --tls-ca",
 	"because it doesn't contain any IP SANs", "because it doesn't contain any IP SANs: see --tls-server-name",
-	"x509: certificate is valid for", "x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
-	"x509: certificate is not valid for any names", "x509: the certificate has not the name in --servers or --tls-server-name, it has none",
+	"x509: certificate is valid for",
+	"x509: the certificate has not the name in --servers or --tls-server-name, it is valid for",
+	"x509: certificate is not valid for any names",
+	"x509: the certificate has not the name in --servers or --tls-server-name, it has none",
 	"remote error: tls: certificate required", "the server requires a certificate: give --tls-cert and --tls-key",
-	"remote error: tls: bad certificate", refused+"bad certificate, or none", // Java says so of none, too
+	// Java reports a missing certificate this way, too.
+	"remote error: tls: bad certificate", refused+"bad certificate, or none",
 	"remote error: tls: unknown certificate authority", refused+"unknown certificate authority",
 	"remote error: tls: unknown certificate", refused+"unknown certificate",
 	"remote error: tls: expired certificate", refused+"expired certificate",
@@ -119,7 +127,7 @@ func (s *Stopped) code() int {
 	return Failure
 }
 
-// Status is the exit status for what a verb returned, and the message to print.
+// Status returns the exit status for the result of a verb, and the message to print.
 func Status(err error) (code int, message string) {
 	var e *Error
 	var s *Stopped
@@ -136,7 +144,8 @@ func Status(err error) (code int, message string) {
 	case errors.Is(err, zkrecipes.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		return NoAccess, err.Error()
 	case errors.Is(err, zkrecipes.CodeNeedsSASL):
-		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in their " +
+		return NoAccess, "the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, " +
+			"by a scheme in their " +
 			"enforce.auth.schemes: " + err.Error()
 	case errors.Is(err, zk.ErrInvalidACL):
 		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"

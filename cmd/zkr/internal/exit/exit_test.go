@@ -16,8 +16,10 @@ import (
 func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
 	for err, want := range map[error]int{
 		exec.ErrNotFound: NotFound, syscall.ENOENT: NotFound,
-		syscall.EACCES: CannotRun, syscall.EPERM: CannotRun, syscall.ENOEXEC: CannotRun, syscall.E2BIG: CannotRun, syscall.EISDIR: CannotRun,
-		syscall.EAGAIN: Failure, syscall.EMFILE: Failure, syscall.ENFILE: Failure, syscall.ENOMEM: Failure, syscall.ETXTBSY: Failure, syscall.EIO: Failure,
+		syscall.EACCES: CannotRun, syscall.EPERM: CannotRun, syscall.ENOEXEC: CannotRun, syscall.E2BIG: CannotRun,
+		syscall.EISDIR: CannotRun,
+		syscall.EAGAIN: Failure, syscall.EMFILE: Failure, syscall.ENFILE: Failure, syscall.ENOMEM: Failure,
+		syscall.ETXTBSY: Failure, syscall.EIO: Failure,
 		errors.New("the guard has ended: EOF"): Failure,
 	} {
 		code, message := Status(fmt.Errorf("run: %w", OfStart(&os.PathError{Op: "start", Path: "/bin/worker", Err: err})))
@@ -26,16 +28,19 @@ func TestOfStart_OnlyTheProgramsOwnFaultsAreFinal(t *testing.T) {
 	}
 }
 
-// TestStatus_AuthenticationIsNamedFirst: what a server that requires it has left in doubt comes behind what to do.
+// TestStatus_AuthenticationIsNamedFirst: advice to authenticate precedes what a server that requires authentication has
+// left in doubt.
 func TestStatus_AuthenticationIsNamedFirst(t *testing.T) {
 	err := fmt.Errorf("create /p: %w: %w", zkrecipes.ErrUnknownOutcome, zkrecipes.CodeNeedsSASL)
 	code, message := Status(fmt.Errorf("lock: %w", err))
 	require.Equal(t, NoAccess, code)
-	require.Regexp(t, `^the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in `+
-		`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`, AsFlags.Replace(message))
+	require.Regexp(t,
+		`^the servers require authentication: give --auth-file, --kerberos, or --tls-cert and --tls-key, by a scheme in `+
+			`their enforce.auth.schemes: lock: create /p: .*the server requires authentication \(-124\)$`,
+		AsFlags.Replace(message))
 }
 
-// TestAsFlags_TooManyNodes: the page cannot follow them, whatever the limits of a cache.
+// TestAsFlags_TooManyNodes: the page cannot follow that many nodes, whatever the limits of a cache.
 func TestAsFlags_TooManyNodes(t *testing.T) {
 	require.Equal(t, "1000001 nodes below /, of at most 1000000: see --ui-root",
 		AsFlags.Replace("1000001 nodes below /, of at most 1000000: cache less, or raise WithMaxNodes"))

@@ -1,4 +1,4 @@
-// Package health finds out whether a program serves.
+// Package health determines whether a program serves.
 package health
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Check reports why the program does not serve; nil says that it does.
+// Check returns the reason why the program does not serve, or nil if it does.
 type Check func(ctx context.Context) error
 
-// ParseCheck reads what --check says: "tcp" for the port on this machine, "tcp://host:port", "/path" for HTTP on the port, a URL,
-// "exec:line" for a line by the shell, or "none". Port 0 is unknown.
+// ParseCheck parses the value of --check: "tcp" for the port on this machine, "tcp://host:port", "/path" for HTTP on
+// the port, a URL, "exec:line" for a shell command line, or "none". Port 0 means unknown.
 func ParseCheck(text string, port int) (Check, error) {
 	local := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	kind, rest, _ := strings.Cut(text, ":")
@@ -44,7 +44,7 @@ func ParseCheck(text string, port int) (Check, error) {
 	return nil, fmt.Errorf("%q: want tcp, tcp://host:port, /path, a URL of HTTP, exec:line or none", text)
 }
 
-// dials connects, and hangs up.
+// dials connects and hangs up.
 func dials(address string) Check {
 	return func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -55,7 +55,8 @@ func dials(address string) Check {
 	}
 }
 
-// gets wants an answer from 200 to 399, on a new connection each time: an old one says nothing of new ones.
+// gets expects a status from 200 to 399. It uses a new connection each time, because an existing one proves nothing
+// about new ones.
 func gets(address string) Check {
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -70,8 +71,8 @@ func gets(address string) Check {
 		if err != nil {
 			return err
 		}
-		_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // so that the server need not notice a client that goes
-		_ = answer.Body.Close()                         // it was only read
+		_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // so that the server does not see an aborted request
+		_ = answer.Body.Close()                         // read-only
 		if answer.StatusCode < 200 || answer.StatusCode >= 400 {
 			return fmt.Errorf("GET %s: %s", address, answer.Status)
 		}

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// runs wants exit status 0 of a line. The host of the program reaps every process below this one, so the shell
-// reports the status by a pipe. At the end of ctx the line is killed, with what it has started in its group, and is
-// gone when the check returns.
+// runs expects exit status 0 from a shell command line. The host of the program reaps every process below this one, so
+// the shell reports the status through a pipe. When ctx ends, the command is killed together with everything that it
+// has started in its group, and is gone when the check returns.
 func runs(line string) Check {
 	return func(ctx context.Context) error {
 		out, in, err := os.Pipe()
 		if err != nil {
 			return err
 		}
-		defer out.Close() //nolint:errcheck // it was only read
+		defer out.Close() //nolint:errcheck // read-only
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `/bin/sh -c "$1" 3>&-; echo $? >&3`, "zkr-check", line)
 		cmd.ExtraFiles = []*os.File{in}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -33,7 +33,7 @@ func runs(line string) Check {
 			return err
 		}
 		told, err := io.ReadAll(out)
-		_ = cmd.Wait() // the host may have taken its status
+		_ = cmd.Wait() // the host may have reaped it
 		if ctx.Err() != nil {
 			awaitEnd(cmd.Process.Pid)
 		}
@@ -50,7 +50,7 @@ func runs(line string) Check {
 	}
 }
 
-// awaitEnd waits until nothing is left of a group that was killed. What cannot be killed within two seconds is left alone.
+// awaitEnd waits until nothing is left of a killed group. It gives up after two seconds.
 func awaitEnd(group int) {
 	for limit := time.Now().Add(2 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		if syscall.Kill(-group, 0) != nil {

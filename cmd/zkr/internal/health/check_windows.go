@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// runs wants exit status 0 of a line.
+// runs expects exit status 0 from a command line.
 func runs(line string) Check {
 	return func(ctx context.Context) error { return exec.CommandContext(ctx, "cmd.exe", "/c", line).Run() }
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Probe runs a check again and again.
+// Probe runs a check repeatedly.
 type Probe struct {
 	Check    Check
 	Interval time.Duration // between two checks
-	Timeout  time.Duration // of a check
-	Failures int           // so many checks in a row have to fail before the program counts as unhealthy
-	Start    time.Duration // in which the check has to pass for the first time; 0 without end
+	Timeout  time.Duration // per check
+	Failures int           // number of consecutive failures after which the program counts as unhealthy
+	Start    time.Duration // time in which the check must pass for the first time; 0 means no limit
 }
 
 // Once runs the check once.
@@ -22,7 +22,8 @@ func (p *Probe) Once(ctx context.Context) error {
 	return p.Check(ctx)
 }
 
-// Watch returns why the program is unhealthy, or nil when ctx ends. A program that starts is given until Start.
+// Watch returns the reason why the program is unhealthy, or nil when ctx ends. A starting program has until Start to
+// become healthy.
 func (p *Probe) Watch(ctx context.Context) error {
 	began, passed := time.Now(), false
 	ticker := time.NewTicker(p.Interval)
@@ -31,7 +32,7 @@ func (p *Probe) Watch(ctx context.Context) error {
 		err := p.Once(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil // it was not the program
+			return nil // the program is not to blame
 		case err == nil:
 			failed, passed = 0, true
 		case passed:

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProbe_Watch: a program that starts is given time, and one that serves is given so many failures in a row.
+// TestProbe_Watch: a starting program is given time, and a serving one is given the configured number of consecutive
+// failures.
 func TestProbe_Watch(t *testing.T) {
 	sick := errors.New("sick")
 	for name, c := range map[string]struct {
 		passes func(check int) bool
 		start  time.Duration
-		after  time.Duration // 0: it is never unhealthy
+		after  time.Duration // 0 means never unhealthy
 	}{
 		"healthy":                     {func(int) bool { return true }, time.Minute, 0},
 		"slow to start":               {func(n int) bool { return n > 30 }, time.Minute, 0},
@@ -32,12 +33,15 @@ func TestProbe_Watch(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				checks, began := -1, time.Now()
-				p := &Probe{Interval: time.Second, Timeout: time.Second, Failures: 3, Start: c.start, Check: func(context.Context) error {
-					if checks++; c.passes(checks) {
-						return nil
-					}
-					return sick
-				}}
+				p := &Probe{
+					Interval: time.Second, Timeout: time.Second, Failures: 3, Start: c.start,
+					Check: func(context.Context) error {
+						if checks++; c.passes(checks) {
+							return nil
+						}
+						return sick
+					},
+				}
 				err := p.Watch(ctx)
 				if c.after == 0 {
 					require.NoError(t, err)
@@ -51,7 +55,8 @@ func TestProbe_Watch(t *testing.T) {
 	}
 }
 
-// TestProbe_ACheckThatHangs: it fails at its timeout. The end of the watch ends it, and says nothing of the program.
+// TestProbe_ACheckThatHangs: a check fails at its timeout. The end of the watch also ends the check, but proves nothing
+// about the program.
 func TestProbe_ACheckThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := false

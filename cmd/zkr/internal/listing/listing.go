@@ -1,4 +1,4 @@
-// Package listing lists a program as an instance of a service while it serves.
+// Package listing registers a program as an instance of a service while it serves.
 package listing
 
 import (
@@ -14,15 +14,16 @@ import (
 // Listing keeps a program listed while its check passes.
 type Listing struct {
 	health.Probe // the program is taken out when it is unhealthy
-	// Farewell is how long the removal of a node is waited for. The servers remove it when the session is over, at the latest.
+	// Farewell bounds the wait for the removal of a node. The servers remove the node no later than at the end of the
+	// session.
 	Farewell time.Duration
 	Register func(ctx context.Context) (*discovery.Registration, error)
 	Log      *slog.Logger
 
-	said string // why the last attempt has failed
+	said string // error of the last attempt
 }
 
-// Run lists the program while its check succeeds, and removes it when the check has failed often enough, until ctx ends.
+// Run lists the program while its check passes, and removes it once the check has failed often enough, until ctx ends.
 // When Run returns, the program is no longer listed, unless no server could be reached within Farewell.
 func (l *Listing) Run(ctx context.Context) {
 	var at *attempt
@@ -60,7 +61,7 @@ func (l *Listing) Run(ctx context.Context) {
 type attempt struct {
 	cancel       context.CancelFunc
 	done         chan struct{}
-	registration *discovery.Registration // once done is closed
+	registration *discovery.Registration // set once done is closed
 	err          error
 }
 
@@ -68,9 +69,9 @@ type attempt struct {
 func (l *Listing) begin(ctx context.Context) *attempt {
 	ctx, cancel := context.WithCancel(ctx)
 	at := &attempt{cancel: cancel, done: make(chan struct{})}
-	go func() { // ends with ctx, and is waited for in takeOut
+	go func() { // ends with ctx; takeOut waits for it
 		defer close(at.done)
-		defer cancel() // ctx bounds the waiting, not the registration
+		defer cancel() // ctx bounds the wait, not the registration
 		at.registration, at.err = l.Register(ctx)
 		switch {
 		case at.err == nil:
@@ -96,7 +97,7 @@ func (a *attempt) over() bool {
 func (a *attempt) listed() bool { return a.over() && a.err == nil }
 func (a *attempt) failed() bool { return a.over() && a.err != nil }
 
-// takeOut ends an attempt. Nil is none.
+// takeOut ends an attempt. It does nothing for nil.
 func (l *Listing) takeOut(a *attempt) {
 	if a == nil {
 		return

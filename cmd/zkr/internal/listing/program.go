@@ -19,13 +19,13 @@ type Program struct {
 	Listing     *Listing
 	Arrived     <-chan os.Signal
 	Signal      os.Signal     // asks the program to stop
-	Drain       time.Duration // from the moment when the program is taken out until it is asked to stop
-	StopTimeout time.Duration // from then on until it is killed; 0 is never
+	Drain       time.Duration // between taking the program out and asking it to stop
+	StopTimeout time.Duration // between asking it to stop and killing it; 0 means never
 	Log         *slog.Logger
 }
 
-// Run returns when the program has ended, with what it has started, and is not listed any more. Signals that ask a process to
-// stop take the program out first, and are passed on after the drain. A second one does not wait.
+// Run returns when the program and everything that it has started have ended and it is no longer listed. A signal that
+// asks a process to stop takes the program out first, and is passed on after the drain. A second one skips the wait.
 func (p *Program) Run(ctx context.Context) child.Status {
 	listed, takeOut := context.WithCancel(ctx)
 	defer takeOut()
@@ -37,7 +37,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 	})
 	defer running.Wait()
 	var drained, overdue <-chan time.Time
-	var away <-chan struct{} // closed when the program is removed from the list, once it must stop
+	var away <-chan struct{} // closed when the program is off the list, once it has to stop
 	for asked := 0; ; {
 		select {
 		case <-p.Child.Done():
@@ -58,7 +58,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 				overdue = p.stop()
 				away, drained = nil, nil
 			default:
-				_ = p.Child.Kill() // below, until nothing is left
+				_ = p.Child.Kill() // repeated at the end, until nothing is left
 			}
 			asked++
 		case <-away:
@@ -68,13 +68,13 @@ func (p *Program) Run(ctx context.Context) child.Status {
 			asked, drained = max(asked, 2), nil
 		case <-overdue:
 			p.Log.Warn("killed the program: --stop-timeout is over")
-			_ = p.Child.Kill() // below, until nothing is left
+			_ = p.Child.Kill() // repeated at the end, until nothing is left
 			overdue = nil
 		}
 	}
 }
 
-// stops reports whether a signal asks the program to stop. The others may mean anything to it.
+// stops reports whether a signal asks the program to stop. Other signals may mean anything to it.
 func stops(one os.Signal) bool {
 	return slices.Contains([]os.Signal{os.Interrupt, syscall.SIGTERM}, one)
 }
@@ -88,7 +88,7 @@ func (p *Program) pass(one os.Signal) {
 	}
 }
 
-// stop asks the program to stop. It returns what fires when that has taken too long.
+// stop asks the program to stop. It returns a channel that fires when that has taken too long.
 func (p *Program) stop() <-chan time.Time {
 	if err := p.Child.Stop(p.Signal); err != nil {
 		p.Log.Warn("cannot signal the program", "error", err)
@@ -99,7 +99,7 @@ func (p *Program) stop() <-chan time.Time {
 	return time.After(p.StopTimeout)
 }
 
-// end kills what the program has left behind. What cannot be killed within two seconds is left alone.
+// end kills what the program has left behind. It gives up after two seconds.
 func (p *Program) end() {
 	defer p.Child.Close()
 	for limit := time.Now().Add(2 * time.Second); p.Child.Left() > 0; time.Sleep(2 * time.Millisecond) {

@@ -1,4 +1,5 @@
-// Package runs keeps when a job ran last, how that ended, and when it last succeeded, as metrics for Prometheus.
+// Package runs records when a job last ran, how that run ended, and when the job last succeeded, as metrics for
+// Prometheus.
 package runs
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics, in seconds since 1970 but for the duration and the status. A time that is not known is left out.
+// The metrics. Times are in seconds since 1970, and are omitted if they are unknown; the duration and the status are
+// not times.
 const (
 	startMetric    = "zkr_last_run_start_timestamp_seconds"
 	endMetric      = "zkr_last_run_end_timestamp_seconds"
@@ -20,30 +22,31 @@ const (
 	successMetric  = "zkr_last_success_timestamp_seconds"
 )
 
-// Job is what is known of the runs of one job. It is a collector of Prometheus. All methods do nothing on nil.
+// Job is what is known about the runs of one job. It is a Prometheus collector. All methods are no-ops on nil.
 //
-// A file outlives its process, and the next process continues it. Therefore the file only has what stays true: times,
-// and what happened then.
+// The file outlives its process, and the next process continues it. It therefore only contains what stays true: times,
+// and what happened at them.
 type Job struct {
 	name, file string
-	counts     bool // a success means something: a leader runs until it is stopped
+	counts     bool // a success is meaningful, unlike for a leader, which runs until it is stopped
 
 	mu   sync.Mutex
 	last facts
 }
 
-// facts are seconds since 1970 but for took and status; 0 is not known.
+// facts are in seconds since 1970, except for took and status; 0 means unknown.
 type facts struct{ start, end, took, status, success float64 }
 
-// New makes a job, whose name is the label name. An empty file is none. Without counts it reports no success.
+// New returns a job; name is the value of the label "name". An empty file means no file. If counts is false, the job
+// reports no success.
 func New(name, file string, counts bool) *Job { return &Job{name: name, file: file, counts: counts} }
 
-// Started notes that the program was started.
+// Started records that the program was started.
 func (j *Job) Started(now time.Time) {
 	j.change(func(f *facts) { f.start = seconds(now) })
 }
 
-// Ended notes that the program has ended. It succeeded if it ended with 0, and was not asked to stop.
+// Ended records that the program has ended. The run succeeded if the status is 0 and the program was not asked to stop.
 func (j *Job) Ended(now time.Time, took time.Duration, status int, asked bool) {
 	j.change(func(f *facts) {
 		f.end, f.took, f.status = seconds(now), took.Seconds(), float64(status)
@@ -53,7 +56,7 @@ func (j *Job) Ended(now time.Time, took time.Duration, status int, asked bool) {
 	})
 }
 
-// Succeeded notes that a run has succeeded, on whichever machine.
+// Succeeded records that a run has succeeded, on any machine.
 func (j *Job) Succeeded(at time.Time) {
 	j.change(func(f *facts) { f.success = max(f.success, seconds(at)) })
 }
@@ -67,7 +70,7 @@ func (j *Job) change(do func(*facts)) {
 	do(&j.last)
 }
 
-// Write writes the file, if there is one. It keeps what an earlier process, or one beside this one, has written there.
+// Write writes the file, if there is one. It keeps what an earlier or concurrent process has written there.
 func (j *Job) Write() error {
 	if j == nil || j.file == "" {
 		return nil
@@ -77,10 +80,10 @@ func (j *Job) Write() error {
 	if err := registry.Register(j); err != nil {
 		return err
 	}
-	return prometheus.WriteToTextfile(j.file, registry) // at once, by a rename
+	return prometheus.WriteToTextfile(j.file, registry) // atomically, by a rename
 }
 
-// later joins what two processes know.
+// later merges what two processes know.
 func later(a, b facts) facts {
 	if a.end < b.end {
 		a.end, a.took, a.status = b.end, b.took, b.status
@@ -89,7 +92,8 @@ func later(a, b facts) facts {
 	return a
 }
 
-// upTo forgets what is later: it is from a clock that was ahead, and would hide for as long that the job does not run.
+// upTo drops times after most. They stem from a clock that was ahead, and would hide for that long that the job does
+// not run.
 func (f facts) upTo(most time.Time) facts {
 	if f.start > seconds(most) {
 		f.start = 0
@@ -103,13 +107,13 @@ func (f facts) upTo(most time.Time) facts {
 	return f
 }
 
-// read reads the file. What cannot be read is not known.
+// read reads the file. What cannot be read counts as unknown.
 func (j *Job) read() (f facts) {
 	file, err := os.Open(j.file)
 	if err != nil {
 		return f
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // read-only
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(file)
 	if err != nil {
@@ -139,14 +143,14 @@ func desc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"name"}, nil)
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (j *Job) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{startDesc, endDesc, durationDesc, statusDesc, successDesc} {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (j *Job) Collect(to chan<- prometheus.Metric) {
 	var f facts
 	j.change(func(last *facts) { f = *last })

@@ -1,4 +1,4 @@
-// Package signals catches the signals that zkr handles, and passes on.
+// Package signals catches the signals that zkr handles and forwards.
 package signals
 
 import (
@@ -11,10 +11,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// Signals are what zkr handles, from the first moment on: as process 1 of a container it would not get them otherwise.
+// Signals receives the signals that zkr handles. They are caught from the start: as process 1 of a container, zkr would
+// not receive them otherwise.
 type Signals struct{ Arrived chan os.Signal }
 
-// Catch catches the signals of Handled that are not ignored, as nohup and the shell's & ask for.
+// Catch catches the signals in Handled, except those that are ignored, as nohup and the shell's & arrange.
 func Catch() *Signals {
 	s := &Signals{make(chan os.Signal, 16)}
 	var caught []os.Signal
@@ -32,8 +33,8 @@ func Catch() *Signals {
 // Stops reports whether a signal ends a process that does not handle it.
 func Stops(one os.Signal) bool { return slices.Contains(stopping, one) }
 
-// Context returns a context that ends with the first signal that asks zkr to stop, with an *exit.Stopped as its cause. After
-// done, signals are left in the channel. It waits until no goroutine takes them any more.
+// Context returns a context that ends with the first signal that asks zkr to stop, with an *exit.Stopped as its cause.
+// After done, signals stay in the channel. done waits until no goroutine receives them anymore.
 func (s *Signals) Context(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit := make(chan struct{})

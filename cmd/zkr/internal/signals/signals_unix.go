@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handled are the signals that zkr passes on. Those of job control keep their meaning for zkr itself, except SIGCONT:
+// Handled are the signals that zkr forwards. The job control signals keep their meaning for zkr itself, except SIGCONT:
 // zkr checks the clock when it resumes.
 var Handled = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// stopping are the signals that end a process which does not handle them.
+// stopping are the signals that end a process that does not handle them.
 var stopping = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
 
-// SentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send
-// these to the whole group. But the end of a terminal is only reported to the leader of the session: zkr is it if ssh
-// -t or docker run -t started it without a shell.
+// SentToGroup reports whether the program has already received a signal of its terminal. The kernel and the shell send
+// these signals to the whole group. The end of a terminal, however, is only reported to the session leader, which zkr
+// is if ssh -t or docker run -t started it without a shell.
 func SentToGroup(one os.Signal) bool {
 	switch one {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
@@ -36,10 +36,10 @@ func SentToGroup(one os.Signal) bool {
 	return false
 }
 
-// Continue resumes a process that was stopped.
+// Continue resumes a stopped process.
 const Continue = syscall.SIGCONT
 
-// Named finds TERM, SIGTERM or 15.
+// Named returns the signal with a name such as TERM or SIGTERM, in upper or lower case.
 func Named(name string) (os.Signal, bool) {
 	upper := strings.ToUpper(name)
 	if number := unix.SignalNum(upper); number != 0 {

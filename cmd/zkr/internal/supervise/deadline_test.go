@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// walk looks at a deadline again and again, as a process that runs does.
+// walk looks at a deadline repeatedly, as a running process does.
 type walk struct {
 	*deadline
 	start time.Time
@@ -25,7 +25,7 @@ func newWalk(t *testing.T, timeout, grace, lead time.Duration) *walk {
 	return &walk{d, time.Now(), 0}
 }
 
-// to returns the verdict at a time, of a hold that is proven until another one.
+// to returns the verdict at a given time for a hold that is proven until another.
 func (w *walk) to(at, until time.Duration) (v verdict) {
 	for w.at = min(w.at+100*time.Millisecond, at); ; w.at = min(w.at+100*time.Millisecond, at) {
 		if v = w.jump(w.at, until); w.at == at {
@@ -52,7 +52,8 @@ func TestDeadline_StopsThenKills(t *testing.T) {
 	assert.Equal(t, goodTime, w.jump(time.Hour, 2*time.Hour), "an answer moves the deadline on")
 }
 
-// TestDeadline_WaitsForAnAnswerAfterAPause: a pause of 6 s of this process stopped a program that the servers had not given up.
+// TestDeadline_WaitsForAnAnswerAfterAPause: after a pause of 6 s, this process used to stop a program whose session the
+// servers had not expired.
 func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
 	const timeout, until = 16 * time.Second, 9 * time.Second
 	begin := func() *walk {
@@ -73,7 +74,8 @@ func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
 		assert.Equal(t, goodTime, w.jump(6*time.Second, until))
 		assert.Equal(t, goodTime, w.to(10*time.Second, 11*time.Second))
 		assert.Equal(t, goodTime, w.to(11*time.Second, 20*time.Second))
-		assert.Equal(t, timeToStop, w.to(15700*time.Millisecond, 20*time.Second), "half of the timeout after the pause, all is as before")
+		assert.Equal(t, timeToStop, w.to(15700*time.Millisecond, 20*time.Second),
+			"half of the timeout after the pause, all is as before")
 	})
 	t.Run("an answer, and no proof", func(t *testing.T) {
 		w := begin()
@@ -89,7 +91,8 @@ func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
 	})
 }
 
-// TestDeadline_KeepsAGraceThatWasAskedFor, also after a pause: the program may need it, and with --on-loss term it has nothing else.
+// TestDeadline_KeepsAGraceThatWasAskedFor: even after a pause, since the program may need the grace, and with --on-loss
+// term it gets nothing else.
 func TestDeadline_KeepsAGraceThatWasAskedFor(t *testing.T) {
 	const timeout, grace, until = 16 * time.Second, 4 * time.Second, 9 * time.Second
 	for name, c := range map[string]struct {
@@ -110,7 +113,8 @@ func TestDeadline_KeepsAGraceThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt: the clock of the hold stood for 5 s, that of the servers did not.
+// TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt: the clock of the hold stood still for 5 s, that of the
+// servers did not.
 func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) {
 	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
 	require.NoError(t, err)
@@ -123,7 +127,7 @@ func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) 
 	assert.Equal(t, 15*time.Second, d.left(now, boot), "the contact is from after the suspend")
 }
 
-// TestDeadline_IsNotFreshAfterASuspend: a program that is started now would be stopped at once.
+// TestDeadline_IsNotFreshAfterASuspend: a program started now would be stopped at once.
 func TestDeadline_IsNotFreshAfterASuspend(t *testing.T) {
 	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
 	require.NoError(t, err)
@@ -146,10 +150,15 @@ func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
 
 func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 	_, err := newDeadline(40*time.Second, 30*time.Second, 650*time.Millisecond)
-	require.EqualError(t, err, "a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+
-		"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with --session-timeout "+
-		"(servers grant at most 20 of their ticks)")
-	for _, timeout := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Hour} {
+	require.EqualError(t, err,
+		"a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+
+			"its deadline is at least 0.45 × 40s ahead while servers answer; shorten --grace, or ask for 1m10s with "+
+			"--session-timeout "+
+			"(servers grant at most 20 of their ticks)")
+	for _, timeout := range []time.Duration{
+		200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second,
+		time.Hour,
+	} {
 		_, err := newDeadline(timeout, timeout/4, defaultLead(timeout))
 		require.NoError(t, err, "the defaults suit a session of %v", timeout)
 		_, err = newDeadline(enoughFor(timeout, time.Second), timeout, time.Second)
@@ -168,8 +177,8 @@ func TestDeadline_IsStuckWhenNoAnswerMovesIt(t *testing.T) {
 	assert.Zero(t, d.stuck(now.Add(4*time.Second)))
 }
 
-// In health the deadline is constant for half a timeout after a grant, and the least that is left is 0.45 of the
-// timeout.
+// TestSupervision_SuspectsADeadlineThatIsClose: while all is well, the deadline is constant for half a timeout after a
+// grant, and at least 0.45 of the timeout is left.
 func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	e, err := newEvents(slog.New(slog.DiscardHandler), -1)
 	require.NoError(t, err)
@@ -182,7 +191,12 @@ func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	for _, look := range []struct {
 		left      time.Duration
 		suspected bool
-	}{{4500 * time.Millisecond, false}, {3900 * time.Millisecond, true}, {3500 * time.Millisecond, true}, {7 * time.Second, false}} {
+	}{
+		{4500 * time.Millisecond, false},
+		{3900 * time.Millisecond, true},
+		{3500 * time.Millisecond, true},
+		{7 * time.Second, false},
+	} {
 		s.suspect(now, now.Add(look.left))
 		assert.Equal(t, look.suspected, s.suspected, "%v left", look.left)
 	}

@@ -13,19 +13,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Variables are what the program learns from.
+// Variables are the variables that zkr sets for the program.
 var Variables = []string{
-	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE", "ZKR_SHARD",
+	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH",
+	"ZKR_STATE", "ZKR_SHARD",
 }
 
-// outer is the variable with the sessions of all zkr that the program runs below, and that wait for its end.
+// outer is the variable with the sessions of all zkr processes above the program that wait for it to end.
 const outer = "ZKR_OUTER"
 
-// notForTheProgram are flags of only this zkr: a zkr below it has a different descriptor, address and file.
+// notForTheProgram are flags that only apply to this zkr: a zkr below it has a different descriptor, address and file.
 var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE", "ZKR_OWN_STATUS"}
 
-// environment is the program's environment: zkr's own, and what describes the lock. Inherited values of an outer zkr
-// are removed.
+// environment returns the program's environment: that of zkr, plus variables that describe the lock. Values inherited
+// from an outer zkr are removed.
 func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string, more ...string) []string {
 	var nodes, tokens []string
 	for _, h := range g.parts {
@@ -35,7 +36,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 	if r.options.Leftovers != "ignore" {
 		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, uint64(session.ID())))
 	}
-	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
+	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 without an outer zkr
 	own := append([]string{
 		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// EventKey marks a message that is an event. ReasonKey and ErrorKey have what its sentence leaves out.
+// EventKey marks a message that is an event. ReasonKey and ErrorKey carry what its sentence leaves out.
 const (
 	EventKey  = "event"
 	ReasonKey = "reason"
@@ -30,14 +30,14 @@ type events struct {
 	every fields // keys of each event
 }
 
-// with returns events that have more keys.
+// with returns events with additional keys.
 func (e *events) with(every fields) *events {
 	with := *e
 	with.every = every
 	return &with
 }
 
-// pending is how many writes may wait. Later ones are dropped.
+// pending bounds the number of queued writes. Further ones are dropped.
 const pending = 1000
 
 func newEvents(log *slog.Logger, fd int) (*events, error) {
@@ -66,7 +66,7 @@ func (e *events) write() {
 	}
 }
 
-// later does what may block, in order.
+// later runs a function that may block, in order.
 func (e *events) later(do func()) {
 	select {
 	case e.queue <- do:
@@ -74,7 +74,7 @@ func (e *events) later(do func()) {
 	}
 }
 
-// close waits until all is written, but not for long.
+// close waits until everything is written, for at most a second.
 func (e *events) close() {
 	close(e.queue)
 	select {
@@ -86,8 +86,8 @@ func (e *events) close() {
 // fields are the keys of an event. They do not change within version 1.
 type fields map[string]any
 
-// say reports an event: its name and keys for programs, the sentence for people. The sentence leaves out reason and
-// error, which come behind it.
+// say reports an event: its name and keys for programs, the sentence for people. The sentence omits the reason and
+// error, which are appended to it.
 func (e *events) say(level slog.Level, event string, more fields, sentence string, args ...any) {
 	now := time.Now().UTC()
 	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
@@ -110,7 +110,7 @@ func (e *events) say(level slog.Level, event string, more fields, sentence strin
 	})
 }
 
-// warn reports to people what is not an event.
+// warn reports something to people that is not an event.
 func (e *events) warn(message string, args ...any) {
 	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 	record.Add(args...)
@@ -123,6 +123,6 @@ func (e *events) warn(message string, args ...any) {
 func (e *events) print(record slog.Record) {
 	ctx := context.Background()
 	if handler := e.log.Handler(); handler.Enabled(ctx, record.Level) {
-		_ = handler.Handle(ctx, record) // there is nowhere else to say it
+		_ = handler.Handle(ctx, record) // there is nowhere else to report it
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// TestEvents_AReaderThatStopsDelaysNothing reports more than a pipe holds, without a reader.
+// TestEvents_AReaderThatStopsDelaysNothing reports more events than a pipe holds, without a reader.
 func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
 	}
 	e.close()
 	assert.Less(t, time.Since(began), 10*time.Second)
-	require.NoError(t, read.Close()) // which ends the write that waits
+	require.NoError(t, read.Close()) // unblocks the pending write
 	<-e.ended
 	require.NoError(t, write.Close())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// watchHealth checks the program until quiet. It reports once that the program is unhealthy. When quiet returns, no
-// check runs.
+// watchHealth checks the program until quiet is called. sick reports once that the program is unhealthy. When quiet
+// returns, no check is running.
 func (s *supervision) watchHealth() (sick <-chan error, quiet func()) {
 	if s.target.Health == nil {
 		return nil, func() {}
@@ -29,10 +29,11 @@ func (s *supervision) watchHealth() (sick <-chan error, quiet func()) {
 	}
 }
 
-// unhealthy stops a program whose check fails, so that another candidate can lead. It may hang, so it is killed in the end.
+// unhealthy stops a program whose check fails, so that another candidate can lead. Since the program may hang, it is
+// eventually killed.
 func (s *supervision) unhealthy(now time.Time, err error) {
 	if s.ended || !s.stopAt.IsZero() || !s.killed.IsZero() {
-		return // it has ended, or is stopped for another reason
+		return // it has ended, or is being stopped for another reason
 	}
 	s.end.Unhealthy, s.end.Code = true, exit.Failure
 	s.stop("the check fails: "+err.Error(), now.Add(cmp.Or(s.options.StopTimeout, s.deadline.grace)))

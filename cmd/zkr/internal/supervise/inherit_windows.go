@@ -2,4 +2,4 @@ package supervise
 
 import "os"
 
-func keepFromChild(*os.File) {} // handles are not inherited unless they are given
+func keepFromChild(*os.File) {} // handles are not inherited by default

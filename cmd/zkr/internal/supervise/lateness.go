@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// lateness reports when zkr itself did not run for so long that a kill may have come late. The programs of a runner
-// share one, so that a gap is reported once. Another one is reported if more than the limit of it is new. It is zkr's
-// own, so it names no shard.
+// lateness reports when zkr itself did not run for so long that a kill may have been late. The programs of a runner
+// share one, so that a gap is reported once; a gap is reported again only if more than the limit of it is new. The
+// delay is zkr's own, so the report names no shard.
 type lateness struct {
 	events   *events
 	mu       sync.Mutex
 	from, to time.Time // of the gap that was reported last
 }
 
-// look reports the time from the last check of a program to now, if it is longer than the limit.
+// look reports the time from the last check of a program to now, if it exceeds the limit.
 func (l *lateness) look(last, now time.Time, limit time.Duration) {
 	gap := now.Sub(last)
 	if last.IsZero() || gap <= limit || !l.news(last, now, limit) {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLateness: zkr did not run for a second, which three programs see, and then for another one, which the last to look sees longer.
+// TestLateness: zkr did not run for a second, as three programs notice, and then for another one, which the last
+// program to look sees as longer.
 func TestLateness(t *testing.T) {
 	var log bytes.Buffer
 	e, err := newEvents(slog.New(slog.NewTextHandler(&log, nil)), -1)
@@ -29,7 +30,7 @@ func TestLateness(t *testing.T) {
 	look(1300, 2003)
 	look(1090, 2400)
 	look(3000, 3350)
-	look(2500, 3400) // it began before
+	look(2500, 3400) // started earlier
 	e.close()
 	require.Equal(t, 5, strings.Count(log.String(), "event=late"), log.String())
 	for _, gap := range []string{"1s", "1.001s", "1.31s", "350ms", "900ms"} {

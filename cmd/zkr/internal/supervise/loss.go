@@ -27,7 +27,7 @@ func (s *supervision) obeyLoss(now time.Time) {
 	}
 }
 
-// loss handles a lock that is lost: its next holder may have it already.
+// loss handles a lost lock, which its next holder may already have.
 func (s *supervision) loss(now time.Time, err error) {
 	if s.end.Lost && s.options.OnLoss != "kill" {
 		return
@@ -41,13 +41,15 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.stop("lost", time.Time{})
 	case s.options.LossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
 		s.stop("lost", now.Add(s.options.LossGrace))
-		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
+		// This is the same moment at each look, or an earlier one.
+		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead)
 	default:
 		s.kill("lost")
 	}
 	if first {
 		s.tellState(0)
-		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost", s.target.word("the lock", "the term"))
+		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost",
+			s.target.word("the lock", "the term"))
 	}
 }
 
@@ -68,24 +70,29 @@ func (s *supervision) losing(due verdict, cause string) {
 	}
 }
 
-// suspect reports once when the deadline is closer than it is while servers answer. How long it has been constant
-// says less: after a grant it is constant for half a timeout, because a contact counts only when it is a quarter old.
+// suspect reports once when the deadline is closer than it ever is while servers answer. How long the deadline has been
+// constant says less: after a grant it is constant for half a timeout, because a contact counts only when it is a
+// quarter of the timeout old.
 func (s *supervision) suspect(now, until time.Time) {
 	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
 	case stuck && s.deadline.awaitsAnswer(now): // not because an answer is missing
 	case stuck && !s.suspected:
 		s.suspected = true
-		s.events.say(slog.LevelWarn, "suspect", s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
+		s.events.say(slog.LevelWarn, "suspect",
+			s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
 			"no server has confirmed the lock for %v; the program is stopped in %v",
-			s.deadline.stuck(now).Round(time.Millisecond), (until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
+			s.deadline.stuck(now).Round(time.Millisecond),
+			(until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
 	case !stuck && s.suspected:
 		s.suspected = false
-		s.events.say(slog.LevelWarn, "confirmed", fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
+		s.events.say(slog.LevelWarn, "confirmed",
+			fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)},
+			"a server has confirmed the lock again")
 	}
 }
 
-// why adds to what follows from a loss what is known of the connection: the server that does not answer, and the last error if
-// it is newer than all answers.
+// why adds what is known about the connection to the consequences of a loss: the server that does not answer, and the
+// last error if it is newer than all answers.
 func (s *supervision) why(to fields) fields {
 	if _, has := to[ReasonKey]; has && !s.end.Lost {
 		return to // such as "max-run"
@@ -100,26 +107,26 @@ func (s *supervision) why(to fields) fields {
 	return to
 }
 
-// tell writes a new deadline for the program to read.
+// tell publishes a new deadline to the guard and the program.
 func (s *supervision) tell(until time.Time) {
 	if until.Equal(s.told) {
 		return
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	if !s.end.Lost { // once told to stop, the program must not see the lock as held again
+	if !s.end.Lost { // once asked to stop, the program must not see the lock as held again
 		s.tellState(s.deadline.onBoot)
 	}
 }
 
-// tellState writes for how long the lock is proven.
+// tellState writes until when the lock is proven.
 func (s *supervision) tellState(until time.Duration) {
 	if err := s.state.tell(s.stateFor(until)); err != nil {
 		s.events.warn("cannot write ZKR_STATE: zkr held does not know of later proofs", "err", err)
 	}
 }
 
-// lastMoment is when the guard kills the program, on the boot clock: a little later than this process would have.
+// lastMoment returns when the guard kills the program, on the boot clock: slightly later than this process would.
 func (s *supervision) lastMoment() time.Duration {
 	if s.options.OnLoss != "kill" {
 		return 0
@@ -127,7 +134,7 @@ func (s *supervision) lastMoment() time.Duration {
 	return s.deadline.onBoot - s.deadline.lead/2
 }
 
-// stateFor is the state of a lock that is proven until a time on the boot clock.
+// stateFor returns the state of a lock that is proven until the given time on the boot clock.
 func (s *supervision) stateFor(until time.Duration) State {
 	return State{until, s.grant.parts[0].Token().String(), s.target.Paths[0]}
 }

@@ -14,21 +14,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Once is the record of the runs that have succeeded: a node beside the lock with the last value of --once.
+// Once is the record of the runs that have succeeded: a node next to the lock that holds the last value of --once.
 type Once struct {
 	client  *conn.Client
 	path    string
 	value   string
-	version int32 // of the node as it was read
+	version int32 // of the node when it was read
 }
 
-// NewOnce is the record beside a lock.
+// NewOnce returns the record for a lock.
 func NewOnce(client *conn.Client, lock, value string) *Once {
 	return &Once{client: client, path: lock + "-done", value: value}
 }
 
-// done reads the record, under the lock, and reports whether a run with the value has succeeded, and when one last has. The last holder wrote the
-// record before it released the lock, and this session has seen the lock released: so the record is not out of date.
+// done reads the record under the lock. It reports whether a run with the value has succeeded, and when a run last did.
+// The last holder wrote the record before it released the lock, and this session has seen the lock released, so the
+// record is not stale.
 func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err error) {
 	data, stat, err := o.client.Get(ctx, o.path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -42,15 +43,16 @@ func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err
 		succeeded = time.UnixMilli(stat.Mtime)
 	}
 	if last := string(data); last > o.value {
-		return false, succeeded, exit.With(exit.Failure, fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
-			"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
+		return false, succeeded, exit.With(exit.Failure,
+			fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
+				"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
 	}
 	return string(data) == o.value, succeeded, nil
 }
 
 // write writes the record if the lock is still held.
 func (o *Once) write(h *zkrecipes.Hold) error {
-	// While servers do not answer, the write waits for as long as the lock is held.
+	// While no server answers, the write waits for as long as the lock is held.
 	op := zkrecipes.OpSet(o.path, []byte(o.value), o.version)
 	op.Exact = true
 	_, err := h.Txn(h.Context(), op)
@@ -64,8 +66,8 @@ func (o *Once) write(h *zkrecipes.Hold) error {
 	return err
 }
 
-// record writes the record of a program that has succeeded, and returns the exit status. A program that was asked to stop may
-// have ended with 0 before its work was done.
+// record writes the record of a program that has succeeded, and returns the exit status. A program that was asked to
+// stop may have exited with 0 before its work was done.
 func (r *Runner) record(t *Target, g *Grant, end Ending) int {
 	if t.Once == nil || end.Code != 0 {
 		return end.Code

@@ -1,4 +1,5 @@
-// Package supervise runs a program under locks. It stops the program, with all that it has started, before a lock can pass on.
+// Package supervise runs a program under locks. It stops the program, with everything that it has started, before a
+// lock can pass to another holder.
 package supervise
 
 import (
@@ -28,11 +29,11 @@ type Runner struct {
 	events   *events
 	signals  *signals.Signals
 	late     lateness
-	keepOpen bool // the session must run out by itself: what runs under it could not be stopped
+	keepOpen bool // the session must expire by itself, because what runs under it could not be stopped
 }
 
-// Open makes a runner, which reports what happens to log and to the file descriptor fd, unless fd is -1. It checks
-// everything that can be checked before the lock is acquired. Then it connects by dial, unless a signal comes first.
+// Open returns a runner that reports events to log and to the file descriptor fd, unless fd is -1. It checks everything
+// that can be checked before the lock is acquired, and then connects by calling dial, unless a signal arrives first.
 func Open(ctx context.Context, o Options, command child.Command, log *slog.Logger, fd int, sig *signals.Signals,
 	dial func(context.Context) (*conn.Client, error),
 ) (r *Runner, err error) {
@@ -58,16 +59,16 @@ func Open(ctx context.Context, o Options, command child.Command, log *slog.Logge
 	return r, nil
 }
 
-// Client is the client whose session has the locks.
+// Client returns the client whose session has the locks.
 func (r *Runner) Client() *conn.Client { return r.client }
 
-// Command is the program that [Open] was given.
+// Command returns the program passed to [Open].
 func (r *Runner) Command() child.Command { return r.command }
 
-// Close ends the session, unless it must run out by itself.
+// Close ends the session, unless the session must expire by itself.
 func (r *Runner) Close() {
 	if r.client != nil && !r.keepOpen {
-		_ = r.client.Close() // it returns nil
+		_ = r.client.Close() // always returns nil
 	}
 	if r.host != nil {
 		r.host.Close()
@@ -75,7 +76,7 @@ func (r *Runner) Close() {
 	r.events.close()
 }
 
-// Term takes the lock, runs the program under it, and releases it. An error says that the program was not run.
+// Term acquires the lock, runs the program under it, and releases it. An error means that the program was not run.
 func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	ctx, done := r.signals.Context(ctx)
 	defer done()
@@ -98,7 +99,8 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 			r.tellRun(t)
 		}
 		if already {
-			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
+			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before",
+				t.Once.value)
 		}
 		if already || err != nil {
 			r.release(t, g)
@@ -130,7 +132,7 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	return end, nil
 }
 
-// Ready waits for a session, and returns its timeout. It refuses a grace that the session cannot keep.
+// Ready waits for a session and returns its timeout. It rejects a grace that the session cannot guarantee.
 func (r *Runner) Ready(ctx context.Context) (timeout time.Duration, err error) {
 	ctx, done := r.signals.Context(ctx)
 	defer done()
@@ -142,9 +144,10 @@ func (r *Runner) Ready(ctx context.Context) (timeout time.Duration, err error) {
 	return session.Timeout(), err
 }
 
-// Under runs the program of t under a grant that the caller has. Several may run at a time. It returns when the program and all that it
-// has started have ended. Then the caller may release. When ctx ends, it asks the program to stop, and kills it after --stop-timeout,
-// by default the grace. An error says that the program was not run.
+// Under runs the program of t under a grant that the caller already has; it may be called concurrently. It returns when
+// the program and everything that it has started have ended, after which the caller may release. When ctx ends, Under
+// asks the program to stop, and kills it after --stop-timeout, by default the grace. An error means that the program
+// was not run.
 func (r *Runner) Under(ctx context.Context, t *Target, g *Grant) (Ending, error) {
 	s, err := r.supervise(ctx, func() {}, t, g)
 	if err != nil {
@@ -153,7 +156,7 @@ func (r *Runner) Under(ctx context.Context, t *Target, g *Grant) (Ending, error)
 	return s.run(), nil
 }
 
-// tellRun writes the file with the metrics. A disk that is slow or full delays nothing.
+// tellRun writes the metrics file. A slow or full disk delays nothing.
 func (r *Runner) tellRun(t *Target) {
 	r.events.later(func() {
 		if err := t.Job.Write(); err != nil {
@@ -162,13 +165,14 @@ func (r *Runner) tellRun(t *Target) {
 	})
 }
 
-// The pauses after a program that has ended by itself, and the length of a term that resets them.
+// The first pause after a program that has ended by itself, and how long a term must last to reset the pauses. The
+// longest pause is as long as such a term.
 const (
 	firstPause = time.Second
 	longTerm   = time.Minute
 )
 
-// Terms runs the program in one term after the other, as long as another says so.
+// Terms runs the program for one term after another, as long as another returns true.
 func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool) (Ending, error) {
 	pause := firstPause
 	for {
@@ -204,7 +208,7 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 	}
 }
 
-// sleep lets a time pass, unless a signal asks zkr to stop.
+// sleep pauses for d, unless a signal asks zkr to stop.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 	ctx, done := r.signals.Context(ctx)
 	defer done()
@@ -221,7 +225,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 // ErrWaited is the cause of a context that limits a wait for other holders.
 var ErrWaited = errors.New("the time to wait is over")
 
-// acquire waits for the lock, and reports behind which holder.
+// acquire waits for the lock, and reports which holder it waits for.
 func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	take := t.Lock
 	if r.options.Try {
@@ -238,11 +242,11 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		err   error
 	}
 	results := make(chan result, 1)
-	go func() { // ends with ctx, and is waited for below
+	go func() { // ends with ctx; waited for below
 		g, err := take(ctx)
 		results <- result{g, err}
 	}()
-	looks := time.NewTimer(250 * time.Millisecond) // a lock that is free is taken by then
+	looks := time.NewTimer(250 * time.Millisecond) // by then, a free lock has been acquired
 	defer looks.Stop()
 	for {
 		select {
@@ -257,7 +261,7 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 	}
 }
 
-// busy gives the errors of an acquisition their exit status.
+// busy attaches exit statuses to the errors of an acquisition.
 func (r *Runner) busy(err error) error {
 	if errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, ErrWaited) {
 		level := slog.LevelInfo
@@ -265,14 +269,14 @@ func (r *Runner) busy(err error) error {
 			level = slog.LevelWarn
 		}
 		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder is in the way")
-		return exit.With(r.options.Busy, nil) // also with status 0: the program was not run
+		return exit.With(r.options.Busy, nil) // even with status 0, since the program was not run
 	}
 	return err
 }
 
-// tellQueue reports how many are ahead of this caller, and which one holds the lock. It names no place: status counts
-// places from the first waiter on. It returns an error if the wait has no end: this zkr runs below the one that it
-// waits for.
+// tellQueue reports how many contenders are ahead of this one, and which of them holds the lock. It reports no place,
+// because status counts places from the first waiter. It returns an error if the wait would never end, because this zkr
+// runs below the one that it waits for.
 func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -298,13 +302,15 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	first := queue[0]
 	since := first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
-		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
+		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first),
+		"holder_token": first.Token.String(),
 		"holder_since": since,
 	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
 	return nil
 }
 
-// holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
+// holdOn keeps holding the lock for the rest of --min-hold after the program has ended. A signal or a loss cuts that
+// short.
 func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
 	rest := time.Until(granted.Add(r.options.MinHold))
 	if rest <= 0 || end.Lost || end.Asked || end.Unhealthy {
@@ -327,16 +333,18 @@ func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
 	}
 }
 
-// release releases, and waits for the answer as long as it makes a difference. If there is none, the status of the program
-// stays: the session ends with zkr, and the lock with it.
+// release releases the lock, and waits for the answer as long as it makes a difference. If no answer arrives, the
+// status of the program is unaffected: the session ends with zkr, and the lock with it.
 func (r *Runner) release(t *Target, g *Grant) {
 	limit := time.Until(g.ValidUntil())
 	ctx, cancel := context.WithTimeout(context.Background(), max(limit, time.Second))
 	defer cancel()
 	switch err := g.Release(ctx); {
 	case err == nil:
-		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"), t.Paths[0])
+		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"),
+			t.Paths[0])
 	case !errors.Is(err, zkrecipes.ErrLost):
-		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()}, "not known whether the lock is released, it ends with the session")
+		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()},
+			"not known whether the lock is released, it ends with the session")
 	}
 }

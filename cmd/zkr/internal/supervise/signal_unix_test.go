@@ -13,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has ended.
+// TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has
+// ended.
 func TestSignal_BetweenGrantAndStart(t *testing.T) {
 	arrived := make(chan os.Signal, 2)
 	arrived <- syscall.SIGWINCH
@@ -25,7 +26,8 @@ func TestSignal_BetweenGrantAndStart(t *testing.T) {
 	assert.Empty(t, message)
 }
 
-// TestSignal_BeforeOneOfSeveralStarts: what is passed on to all programs does not keep one of them from starting.
+// TestSignal_BeforeOneOfSeveralStarts: signals that are passed on to all programs do not keep one of them from
+// starting.
 func TestSignal_BeforeOneOfSeveralStarts(t *testing.T) {
 	arrived, asked := make(chan os.Signal, 2), make(chan struct{})
 	arrived <- syscall.SIGHUP

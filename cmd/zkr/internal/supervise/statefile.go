@@ -15,29 +15,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 )
 
-// stateFile is the private file that shows a program how long its lock is proven. Its directory is private, too. The
-// file has one record, which is written in place: a full disk has room for that. A goroutine writes it, so that a
-// disk that hangs delays nothing.
+// stateFile is the private file, in a private directory, from which a program reads how long its lock is proven. It
+// contains a single record, which is overwritten in place, so that a full disk has room for it. A separate goroutine
+// writes it, so that a hanging disk delays nothing.
 type stateFile struct {
 	dir    string
 	made   os.FileInfo // the directory
 	file   *os.File
-	next   chan State // the newest that is not written yet
+	next   chan State // the newest state that is not written yet
 	failed chan error
 	ended  chan struct{}
 
 	warned time.Time
-	pause  time.Duration // up to the next warning
+	pause  time.Duration // until the next warning
 }
 
-// State is what is in the file. Until is on the boot clock, so that no reader trusts a wall clock; 0 is a lock that is lost.
+// State is the content of the file. Until is on the boot clock, so that no reader trusts a wall clock; 0 means that the
+// lock is lost.
 type State struct {
 	Until time.Duration `json:"valid_until_boot_ns"`
 	Token string        `json:"token"`
 	Path  string        `json:"path"`
 }
 
-// newStateFile makes an empty file.
+// newStateFile creates an empty file.
 func newStateFile() (*stateFile, error) {
 	dir, err := os.MkdirTemp("", "zkr-") // with mode 0700
 	if err != nil {
@@ -57,22 +58,22 @@ func newStateFile() (*stateFile, error) {
 
 func (f *stateFile) path() string { return filepath.Join(f.dir, "state") }
 
-// keep writes each state that it gets to see, until close.
+// keep writes each state that it receives, until close.
 func (f *stateFile) keep() {
 	defer close(f.ended)
 	for s := range f.next {
 		if err := f.write(s); err != nil {
 			select {
 			case f.failed <- err:
-			default: // one waits
+			default: // an error is already pending
 			}
 		}
 	}
 	f.remove()
 }
 
-// tell passes a state to the writer. If writes have failed, it returns an error to warn about: at the first failure, and
-// then less and less often.
+// tell passes a state to the writer. If writes have failed, it returns an error to warn about: at the first failure,
+// and then less and less often.
 func (f *stateFile) tell(s State) error {
 	select {
 	case <-f.next: // an older one
@@ -91,13 +92,13 @@ func (f *stateFile) tell(s State) error {
 	}
 }
 
-// write writes the record in place. What cleans up old files may have removed the file: then it is made again.
+// write overwrites the record in place. If a cleaner of old files has removed the file, write creates it again.
 func (f *stateFile) write(s State) error {
 	text, err := s.record()
 	if err != nil {
 		return err
 	}
-	there, _ := os.Lstat(f.path()) // nil is no file
+	there, _ := os.Lstat(f.path()) // nil if the file does not exist
 	if own, err := f.file.Stat(); err != nil || !os.SameFile(there, own) {
 		if err := f.open(); err != nil {
 			return err
@@ -107,7 +108,8 @@ func (f *stateFile) write(s State) error {
 	return err
 }
 
-// open opens a new file in the directory, which it makes again if it is gone. Another directory in its place is another user's.
+// open opens a new file in the directory, which it creates again if it is gone. A different directory in its place
+// belongs to another user.
 func (f *stateFile) open() error {
 	switch err := os.Mkdir(f.dir, 0o700); {
 	case err == nil:
@@ -125,13 +127,13 @@ func (f *stateFile) open() error {
 		return err
 	}
 	if f.file != nil {
-		_ = f.file.Close() // it is gone
+		_ = f.file.Close() // the file is gone
 	}
 	f.file = file
 	return nil
 }
 
-// close ends the writer, which removes the file. wait waits for that, but not for long.
+// close ends the writer, which removes the file. wait waits for that, for at most half a second.
 func (f *stateFile) close() { close(f.next) }
 
 func (f *stateFile) wait() {
@@ -143,12 +145,12 @@ func (f *stateFile) wait() {
 
 func (f *stateFile) remove() {
 	if f.file != nil {
-		_ = f.file.Close() // it is removed
+		_ = f.file.Close() // about to be removed
 	}
-	_ = os.RemoveAll(f.dir) // if that fails, it stays
+	_ = os.RemoveAll(f.dir) // if this fails, it stays
 }
 
-// record is a checksum and the state, padded so that all records of one lock have one length.
+// record returns a checksum followed by the state, padded so that all records of a lock have the same length.
 func (s State) record() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -163,7 +165,7 @@ func (s State) record() ([]byte, error) {
 	return fmt.Appendf(nil, "%08x %s", crc32.ChecksumIEEE(text), text), nil
 }
 
-// parse reports false for a record that is not whole.
+// parse returns false if the record is not complete.
 func parse(record []byte) (s State, whole bool) {
 	sum, text, _ := bytes.Cut(record, []byte(" "))
 	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(text)) {
@@ -172,7 +174,7 @@ func parse(record []byte) (s State, whole bool) {
 	return s, json.Unmarshal(text, &s) == nil
 }
 
-// ReadState reads the file. If there is an error, nothing is known of the lock.
+// ReadState reads the file. If it returns an error, nothing is known about the lock.
 func ReadState(path string) (s State, held bool, err error) {
 	for range 20 { // zkr may be writing the record
 		text, err := os.ReadFile(path)

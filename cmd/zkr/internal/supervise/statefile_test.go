@@ -22,7 +22,7 @@ func testState(t *testing.T) *stateFile {
 	return f
 }
 
-// TestState_IsWrittenInPlace: a full disk refuses new files. A reader beside the writer only sees whole records.
+// TestState_IsWrittenInPlace: a full disk refuses new files. A concurrent reader only sees complete records.
 func TestState_IsWrittenInPlace(t *testing.T) {
 	f := testState(t)
 	s := State{Until: bootclock.Now() + time.Hour, Token: "7", Path: "/" + strings.Repeat("ä", 4000)}
@@ -60,14 +60,17 @@ func TestState_ALossIsARecord(t *testing.T) {
 	f.wait()
 }
 
-// TestState_IsMadeAgain, but not in the directory of someone else.
+// TestState_IsMadeAgain: the file is created again, but not in a directory of someone else.
 func TestState_IsMadeAgain(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("nothing removes an open file there")
 	}
 	f := testState(t)
 	held := State{Until: bootclock.Now() + time.Hour}
-	for _, clean := range []func(string) error{os.RemoveAll, func(dir string) error { return os.Remove(filepath.Join(dir, "state")) }} {
+	for _, clean := range []func(string) error{
+		os.RemoveAll,
+		func(dir string) error { return os.Remove(filepath.Join(dir, "state")) },
+	} {
 		require.NoError(t, clean(f.dir))
 		require.NoError(t, f.write(held))
 		_, proven, err := ReadState(f.path())
@@ -81,7 +84,7 @@ func TestState_IsMadeAgain(t *testing.T) {
 	f.wait()
 }
 
-// TestState_ADiskThatHangsDelaysNothing: its writer takes no state, and the newest waits.
+// TestState_ADiskThatHangsDelaysNothing: the writer accepts no state, and the newest one waits.
 func TestState_ADiskThatHangsDelaysNothing(t *testing.T) {
 	f := &stateFile{next: make(chan State, 1)}
 	for i := range 1000 {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 )
 
-// ask asks the program to stop, since the caller wants that. If the lock is lost, it was killed.
+// ask asks the program to stop on behalf of the caller. If the lock is lost, the program has already been killed.
 func (s *supervision) ask(now time.Time) {
 	if s.grant.Err() == nil {
 		s.end.Asked = true
@@ -20,7 +20,7 @@ func (s *supervision) ask(now time.Time) {
 	}
 }
 
-// stop asks the program to stop, once. At killAt it is killed; the zero time is never.
+// stop asks the program to stop, once. It is killed at killAt; the zero time means never.
 func (s *supervision) stop(reason string, killAt time.Time) {
 	if !killAt.IsZero() && (s.killAt.IsZero() || killAt.Before(s.killAt)) {
 		s.killAt = killAt
@@ -40,7 +40,7 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 	}
 }
 
-// kill kills the program and all that it has started, again and again until nothing is left.
+// kill kills the program and everything that it has started, repeatedly until nothing is left.
 func (s *supervision) kill(reason string) {
 	if !s.killed.IsZero() || s.ended && s.child.Left() == 0 {
 		return
@@ -53,10 +53,11 @@ func (s *supervision) kill(reason string) {
 	}
 }
 
-// signalled passes a signal on. In a terminal, the program has had the terminal's own signals already.
+// signalled forwards a signal to the program. In a terminal, the program has already received the terminal's own
+// signals.
 func (s *supervision) signalled(one os.Signal) {
 	if one == signals.Continue {
-		return // the look at the clock was what it is for
+		return // its only purpose was the look at the clock
 	}
 	had := s.program.Command.Terminal && signals.SentToGroup(one)
 	if !had && slices.Contains(s.options.Forward, one) {
@@ -78,15 +79,15 @@ func (s *supervision) signalled(one os.Signal) {
 	}
 	s.end.Asked = true
 	if had {
-		return // the program may have a use for the key, as a shell has
+		return // the program may have a use for the key, as a shell does
 	}
 	if s.options.StopTimeout > 0 && s.killAt.IsZero() {
 		s.killAt = time.Now().Add(s.options.StopTimeout)
 	}
 }
 
-// again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a use
-// for single ones. Two at once are one: timeout(1) signals zkr, and then its group.
+// again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a
+// use for single ones. Two at once count as one: timeout(1) signals zkr and then its group.
 func (s *supervision) again(now time.Time) bool {
 	before := s.interrupt
 	if now.Sub(before) < 100*time.Millisecond {

@@ -15,13 +15,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// supervision is one program under one grant. All its steps run on one goroutine, and each turn of its loop first looks at
-// the clock: a process that was frozen kills before it does anything else.
+// supervision is one program under one grant. All its steps run on one goroutine, and each iteration of its loop first
+// checks the clock: a process that was frozen kills the program before it does anything else.
 type supervision struct {
 	options  Options
 	events   *events
 	program  *Program
-	asked    <-chan struct{} // closed when one of several programs must stop; nil is never
+	asked    <-chan struct{} // closed when one of several programs must stop; nil means never
 	status   func() conn.Status
 	target   *Target
 	grant    *Grant
@@ -33,9 +33,9 @@ type supervision struct {
 	started   time.Time
 	late      *lateness
 	looked    time.Time // the last look at the clock
-	ended     bool      // the program itself has ended, what it has started may run
+	ended     bool      // the program itself has ended; processes that it started may still run
 	stopAt    time.Time // when the program was asked to stop; zero if it was not
-	killAt    time.Time // when patience ends; zero is never
+	killAt    time.Time // when patience ends; zero means never
 	killed    time.Time // the first kill
 	suspected bool
 	told      time.Time // the deadline in the state file
@@ -43,10 +43,10 @@ type supervision struct {
 	foreign   map[int]bool
 
 	interrupt time.Time // the last one
-	end       Ending    // as far as it is known; its code counts in place of the program's if it is not 0
+	end       Ending    // as far as it is known; its code overrides the program's if it is not 0
 }
 
-// Ending is how a program ended, and why.
+// Ending is how and why a program ended.
 type Ending struct {
 	Code       int  // exit status
 	Own        bool // the status is one of zkr, not the program's
@@ -57,7 +57,8 @@ type Ending struct {
 	Unfinished bool // the program could not be stopped
 }
 
-// supervise starts the program, if there was no signal up to then. done ends ctx: from then on signals are the program's.
+// supervise starts the program, unless a signal has arrived by then. done ends ctx: from then on signals go to the
+// program.
 func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant) (*supervision, error) {
 	session, err := r.client.Session(ctx)
 	if err != nil {
@@ -68,7 +69,8 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 		return nil, err
 	}
 	s := &supervision{
-		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived}, status: r.client.Status,
+		options: r.options, events: r.events, program: &Program{Command: r.command, Arrived: r.signals.Arrived},
+		status: r.client.Status,
 		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{}, late: &r.late,
 	}
 	if t.Program != nil {
@@ -89,7 +91,7 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 	return s, nil
 }
 
-// freshen waits until the deadline is so far ahead that the program would not be stopped at once.
+// freshen waits until the deadline is far enough ahead that the program would not be stopped at once.
 func (s *supervision) freshen(ctx context.Context) error {
 	again := time.NewTicker(s.beat())
 	defer again.Stop()
@@ -108,7 +110,7 @@ func (s *supervision) freshen(ctx context.Context) error {
 	}
 }
 
-// start starts the program, unless a signal has come before.
+// start starts the program, unless a signal has arrived before.
 func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Session) error {
 	if err := s.stoppedBefore(ctx); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	command.Env = r.environment(s.target, s.grant, session, command.State, s.program.Env...)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
-		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
+		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(),
+		"node":        s.grant.parts[0].Path(),
 		"valid_until": until.UTC().Format(time.RFC3339Nano),
 	}, "%s %s, token %v", s.target.word("acquired", "elected at"), s.target.Paths[0], s.grant.parts[0].Token())
 	c, err := r.host.Start(command)
@@ -136,14 +139,15 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	s.child, s.started = c, time.Now()
 	if command.Setuid && c.MayBeForeign() {
-		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user", "cgroup", cmp.Or(c.Cgroup(), "none"))
+		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user",
+			"cgroup", cmp.Or(c.Cgroup(), "none"))
 	}
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
 	return nil
 }
 
-// stoppedBefore returns the signal that asked zkr to stop before the program was started. None is lost: a signal is the cause
-// of ctx, or waits in the channel.
+// stoppedBefore returns the signal that asked zkr to stop before the program was started. No signal is lost: it is
+// either the cause of ctx, or pending in the channel.
 func (s *supervision) stoppedBefore(ctx context.Context) error {
 	var stop *exit.Stopped
 	if errors.As(context.Cause(ctx), &stop) {
@@ -163,7 +167,7 @@ func (s *supervision) stoppedBefore(ctx context.Context) error {
 	}
 }
 
-// run waits for the end of the program and of all that it has started, and stops it when that is due.
+// run waits for the end of the program and of everything that it has started, and stops them when necessary.
 func (s *supervision) run() Ending {
 	defer s.events.later(s.state.wait)
 	defer s.state.close()
@@ -190,7 +194,7 @@ func (s *supervision) run() Ending {
 			s.look(time.Now())
 			s.unhealthy(time.Now(), err)
 		case <-gone:
-			quiet() // a check is below this process, as what the program has left behind
+			quiet() // a check runs below this process, just like leftovers of the program
 			s.ended, gone = true, nil
 			s.tellOverdue()
 		case <-asked:
@@ -204,12 +208,12 @@ func (s *supervision) run() Ending {
 	}
 }
 
-// beat is how often the deadline is looked at.
+// beat returns how often the deadline is checked.
 func (s *supervision) beat() time.Duration {
 	return min(max(s.timeout/64, 5*time.Millisecond), 100*time.Millisecond)
 }
 
-// pause is the time up to the next turn. The end of a process that is not a child of zkr is not reported.
+// pause returns the time until the next iteration. The end of a process that is not a child of zkr is not reported.
 func (s *supervision) pause() time.Duration {
 	if !s.killed.IsZero() || s.ended {
 		return 5 * time.Millisecond
@@ -217,13 +221,13 @@ func (s *supervision) pause() time.Duration {
 	return s.beat()
 }
 
-// look does what is due.
+// look does whatever is due.
 func (s *supervision) look(now time.Time) {
-	defer s.late.look(s.looked, now, s.beat()+s.deadline.lead/2) // a kill comes first
+	defer s.late.look(s.looked, now, s.beat()+s.deadline.lead/2) // deferred, because a kill comes first
 	s.looked = now
 	defer s.tellForeign(now)
 	if !s.killed.IsZero() {
-		_ = s.child.Kill() // a process may have been starting another one when the last signal came
+		_ = s.child.Kill() // a process may have been starting another one during the last signal
 	}
 	s.obeyLoss(now)
 	s.obeyRevocation(now)
@@ -256,11 +260,12 @@ func (s *supervision) tellForeign(now time.Time) {
 func (s *supervision) tellOverdue() {
 	if s.child.Status().Overdue && s.killed.IsZero() {
 		s.killed = time.Now()
-		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"}, "the guard has killed the program, since zkr itself did not run at the deadline")
+		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"},
+			"the guard has killed the program, since zkr itself did not run at the deadline")
 	}
 }
 
-// over reports whether the program, and all that it has started, have ended; or that they could not be stopped.
+// over reports whether the program and everything that it has started have ended, or could not be stopped.
 func (s *supervision) over() bool {
 	if !s.ended {
 		return s.hopeless()
@@ -268,7 +273,8 @@ func (s *supervision) over() bool {
 	left := s.child.Left()
 	switch {
 	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
-		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
+		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code},
+			"the program has ended with status %d", s.child.Status().Code)
 		return true
 	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
@@ -277,9 +283,10 @@ func (s *supervision) over() bool {
 	return s.hopeless()
 }
 
-// hopeless reports, and logs, that a killed process has not ended by the deadline. The kernel cannot end a process
-// that waits for a device. The lock is then not released, so that the session expires as late as it can. One of
-// several programs is waited for: the others continue, and it must not be started again beside itself.
+// hopeless reports, and logs, that a killed process has not ended by the deadline. The kernel cannot end a process that
+// waits for a device. The lock is then not released, so that the session expires as late as it can. If this is one of
+// several programs, zkr keeps waiting for it: the others continue, and it must not be started again while it still
+// runs.
 func (s *supervision) hopeless() bool {
 	now := time.Now()
 	if s.end.Unfinished || s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
@@ -287,11 +294,12 @@ func (s *supervision) hopeless() bool {
 	}
 	s.end.Unfinished = true
 	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
-		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.child.Left())
+		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them",
+		s.child.Left())
 	return s.asked == nil
 }
 
-// conclude finds the exit status when all has ended.
+// conclude determines the exit status once everything has ended.
 func (s *supervision) conclude() {
 	s.end.Lost = s.end.Lost || s.grant.Err() != nil || s.child.Status().Overdue
 	switch {

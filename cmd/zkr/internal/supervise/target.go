@@ -12,30 +12,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 )
 
-// Target is the lock, and what differs between the verbs.
+// Target is the lock to acquire, and whatever else differs between verbs.
 type Target struct {
-	Kind      string // mutex, read, write, permit or leader
+	Kind      string // mutex, read, write, permit, leader or shard
 	Paths     []string
 	Lock, Try func(ctx context.Context) (*Grant, error)
 	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
 	Once      *Once                                                      // nil without --once
-	Job       *runs.Job                                                  // nil if nothing has to be reported of it
-	Program   *Program                                                   // nil is the program of the runner
+	Job       *runs.Job                                                  // nil if there is nothing to report
+	Program   *Program                                                   // nil means the program of the runner
 	Health    *health.Probe                                              // nil if the program is not checked
 }
 
-// Program is one of several programs that one zkr runs at a time.
+// Program is one of several programs that a zkr runs concurrently.
 type Program struct {
 	Command child.Command
-	Env     []string         // beside what describes the lock
-	Arrived <-chan os.Signal // what is passed on to this program
-	Tell    map[string]any   // what its events have beside their own keys
+	Env     []string         // in addition to the variables that describe the lock
+	Arrived <-chan os.Signal // signals to pass on to this program
+	Tell    map[string]any   // additional keys of its events
 }
 
-// excludes reports whether each contender ahead is an obstacle, which is not so among readers and permits.
+// excludes reports whether every contender ahead is an obstacle, which is not true for readers and permits.
 func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit" }
 
-// steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.
+// steps returns the log level for the steps of a term. Those of a leader are newsworthy, those of a lock are routine.
 func (t *Target) steps() slog.Level {
 	if t.Kind == leader || t.Program != nil {
 		return slog.LevelInfo
@@ -43,7 +43,7 @@ func (t *Target) steps() slog.Level {
 	return slog.LevelDebug
 }
 
-// word is the word for a step of a lock, or of a leader.
+// word returns the word for a step, depending on whether it concerns a lock or a leader.
 func (t *Target) word(ofLock, ofLeader string) string {
 	if t.Kind == leader {
 		return ofLeader
@@ -53,7 +53,7 @@ func (t *Target) word(ofLock, ofLeader string) string {
 
 const leader = "leader"
 
-// Grant is what a verb was granted: a hold, or the holds on several paths as one.
+// Grant is what a verb was granted: a hold, or the holds on several paths combined.
 type Grant struct {
 	hold
 	parts []*zkrecipes.Hold // in the order of the paths
@@ -66,7 +66,7 @@ type hold interface {
 	Release(ctx context.Context) error
 }
 
-// Single is the grant of one hold. It passes an error on.
+// Single returns the grant of a single hold. It passes on an error.
 func Single(h *zkrecipes.Hold, err error) (*Grant, error) {
 	if err != nil {
 		return nil, err
@@ -74,5 +74,5 @@ func Single(h *zkrecipes.Hold, err error) (*Grant, error) {
 	return &Grant{h, []*zkrecipes.Hold{h}}, nil
 }
 
-// Several is the grant of the parts, which together are h.
+// Several returns the grant of the parts, which h combines.
 func Several(h hold, parts []*zkrecipes.Hold) *Grant { return &Grant{h, parts} }

@@ -11,10 +11,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// Clock is how far the clock of the leader is ahead of ours, within a margin.
+// Clock is how far the leader's clock is ahead of the local one, within a margin.
 type Clock struct{ Ahead, Exact time.Duration }
 
-// CompareClocks makes a node, whose time the leader's clock gives, and deletes it.
+// CompareClocks creates a node, whose creation time the leader's clock determines, and deletes it.
 func CompareClocks(ctx context.Context, client *conn.Client) (Clock, error) {
 	start := time.Now()
 	node, err := client.Create(ctx, "/zkr-clock-"+rand.Text(), nil, zk.FlagEphemeral)
@@ -22,7 +22,7 @@ func CompareClocks(ctx context.Context, client *conn.Client) (Clock, error) {
 	if err != nil {
 		return Clock{}, err
 	}
-	defer client.Delete(ctx, node, -1) //nolint:errcheck // it goes with the session
+	defer client.Delete(ctx, node, -1) //nolint:errcheck // it ends with the session
 	_, stat, err := client.Exists(ctx, node)
 	if err != nil {
 		return Clock{}, err
@@ -33,7 +33,7 @@ func CompareClocks(ctx context.Context, client *conn.Client) (Clock, error) {
 	}, nil
 }
 
-// Certain is Ahead if the clocks differ by more than a second for certain, else 0.
+// Certain returns Ahead if the clocks certainly differ by more than a second, and 0 otherwise.
 func (c Clock) Certain() time.Duration {
 	if max(c.Ahead, -c.Ahead)-c.Exact <= time.Second {
 		return 0

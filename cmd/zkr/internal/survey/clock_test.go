@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowClock is a queue of two, who came five seconds ago, on servers whose clock is twenty minutes behind.
+// slowClock is a queue of two contenders that joined five seconds ago, on servers whose clock is twenty minutes behind.
 type slowClock struct{}
 
 func (slowClock) Sync(context.Context, string) error { return nil }
@@ -31,10 +31,14 @@ func TestReader_AWrongClockOfTheServersMakesNothingStuck(t *testing.T) {
 	q, err := wrong.Path(t.Context(), "/q")
 	require.NoError(t, err)
 	require.Contains(t, q.Words, "has waited for 20m5s")
-	right := &Reader{Client: slowClock{}, Stuck: 10 * time.Minute, Ahead: Clock{Ahead: -20 * time.Minute, Exact: time.Millisecond}.Certain()}
+	right := &Reader{
+		Client: slowClock{}, Stuck: 10 * time.Minute,
+		Ahead: Clock{Ahead: -20 * time.Minute, Exact: time.Millisecond}.Certain(),
+	}
 	q, err = right.Path(t.Context(), "/q")
 	require.NoError(t, err)
 	require.Equal(t, Held, q.Verdict, q.Words)
 	require.WithinDuration(t, time.Now().Add(-5*time.Second), q.Waiters[0].Since, time.Minute)
-	require.Zero(t, Clock{Ahead: -1500 * time.Millisecond, Exact: 600 * time.Millisecond}.Certain(), "the clocks may be the same")
+	require.Zero(t, Clock{Ahead: -1500 * time.Millisecond, Exact: 600 * time.Millisecond}.Certain(),
+		"the clocks may be the same")
 }

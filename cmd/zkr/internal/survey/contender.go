@@ -20,16 +20,16 @@ type Contender struct {
 	Place   int       `json:"place"` // 0 for a holder; waiters count from 1
 	Mode    string    `json:"mode"`  // mutex, leader, read, write, permit, or foreign
 	ID      string    `json:"id"`
-	Host    string    `json:"host,omitempty"` // as far as the ID shows
+	Host    string    `json:"host,omitempty"` // if the ID contains it
 	Process int       `json:"process,omitempty"`
 	Since   time.Time `json:"since"` // when it joined the queue, see Reader.Ahead
 	Token   int64     `json:"token,string"`
-	Session string    `json:"session,omitempty"` // none for a node that outlives its session
-	Library string    `json:"library"`           // whose names it has: curator, kazoo, or foreign
+	Session string    `json:"session,omitempty"` // empty for a node that outlives its session
+	Library string    `json:"library"`           // which library's naming it follows: curator, kazoo, or foreign
 	Node    string    `json:"node"`
 	Behind  string    `json:"behind,omitempty"`      // the node that this one waits for
 	Asked   time.Time `json:"revoke_asked,omitzero"` // to release
-	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has created, and that are not granted yet
+	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has created but not been granted yet
 
 	Stat      zk.Stat          `json:"-"`
 	named     layout.Contender // of no kind if it is foreign
@@ -42,14 +42,14 @@ const (
 	foreign = "foreign"
 )
 
-// kinds are what zkr says of the kinds of contenders.
+// kinds maps the kinds of contenders to modes and libraries.
 var kinds = map[string]struct{ mode, library string }{
-	layout.Lock:       {"mutex", curator}, // an election with the layout of LeaderSelector as well
+	layout.Lock:       {"mutex", curator}, // and an election with the layout of LeaderSelector
 	layout.Latch:      {"leader", curator},
 	layout.Read:       {"read", curator},
 	layout.Write:      {"write", curator},
 	layout.Lease:      {"permit", curator},
-	layout.KazooLock:  {"mutex", kazoo}, // a writer, beside readers
+	layout.KazooLock:  {"mutex", kazoo}, // a writer if there are readers
 	layout.KazooRead:  {"read", kazoo},
 	layout.KazooLease: {"permit", kazoo},
 }
@@ -62,7 +62,7 @@ var (
 
 func compare(a, b *Contender) int { return layout.Compare(a.named, b.named) }
 
-// read fills in what data and Stat say.
+// read fills in what the data and the Stat contain.
 func (c *Contender) read(data []byte, stat zk.Stat) {
 	c.Stat = stat
 	c.ID, c.Token = Printable(string(data)), stat.Czxid
@@ -82,13 +82,13 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 		c.Process, _ = strconv.Atoi(m[2]) // as below
 	} else if m := hostProcess.FindStringSubmatch(c.ID); m != nil {
 		c.Host = m[1]
-		c.Process, _ = strconv.Atoi(m[2]) // digits, of which 0 stays if there are too many
+		c.Process, _ = strconv.Atoi(m[2]) // digits; 0 if there are too many
 	} else if net.ParseIP(c.ID) != nil {
 		c.Host = c.ID // Curator's default
 	}
 }
 
-// Name is how sentences call c. The request to release has replaced the ID.
+// Name returns the name of c in messages. Once a request to release has replaced the ID, it is the session.
 func (c *Contender) Name() string {
 	switch {
 	case c.ID != "":
@@ -99,7 +99,7 @@ func (c *Contender) Name() string {
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
 }
 
-// Identity is a name with host and process behind it; empty for no name.
+// Identity returns a name followed by host and process, or "" for an empty name.
 func Identity(name string) string {
 	if name == "" {
 		return ""
@@ -111,7 +111,7 @@ func Identity(name string) string {
 	return fmt.Sprintf("%s (%s/%d)", name, host, os.Getpid())
 }
 
-// cutProcess takes off what Identity has put behind a name.
+// cutProcess removes what Identity appended to a name.
 func cutProcess(id string) (name, at string) {
 	if m := named.FindStringSubmatch(id); m != nil {
 		return m[1], m[2]
@@ -119,7 +119,8 @@ func cutProcess(id string) (name, at string) {
 	return id, ""
 }
 
-// NameOf is the name of a participant. Data that are not a name, such as a request to release, leave its session.
+// NameOf returns the name of a participant. If its data are not a name, as after a request to release, it returns the
+// session.
 func NameOf(p zkrecipes.Participant) string {
 	if p.Name == "" && len(p.Data) > 0 {
 		return fmt.Sprintf("session 0x%x", uint64(p.Session))
@@ -130,7 +131,7 @@ func NameOf(p zkrecipes.Participant) string {
 
 func (c *Contender) age(now time.Time) time.Duration { return max(0, now.Sub(c.Since)) }
 
-// grant divides a queue in its order into holders and waiters.
+// grant splits a sorted queue into holders and waiters.
 func grant(queue []*Contender) (holders, waiters []*Contender) {
 	names := make([]layout.Contender, len(queue))
 	for i, c := range queue {

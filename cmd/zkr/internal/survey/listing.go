@@ -8,10 +8,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// listing has the names of the children of nodes, by path. It finds out from the names which queues exist.
+// listing maps paths to the names of their children. It derives from the names which queues exist.
 type listing map[string][]string
 
-// has reports whether a child of path is of one of the kinds.
+// has reports whether path has a child of one of the kinds.
 func (l listing) has(path string, kinds ...string) bool {
 	return slices.ContainsFunc(l[path], func(name string) bool {
 		_, ok := layout.Parse(name, kinds...)
@@ -19,7 +19,7 @@ func (l listing) has(path string, kinds ...string) bool {
 	})
 }
 
-// isLease reports whether a child of path is a lease of kazoo, which has no number in its name.
+// isLease reports whether a child of path is a lease of kazoo, whose name has no number.
 func (l listing) isLease(path, name string) bool {
 	if !leaseName.MatchString(name) {
 		return false
@@ -30,18 +30,19 @@ func (l listing) isLease(path, name string) bool {
 	return slices.Contains(l[parent(path)], base(path)+layout.KazooDoor)
 }
 
-// isSemaphore reports whether path has the semaphore of Curator below it.
+// isSemaphore reports whether path is a semaphore of Curator.
 func (l listing) isSemaphore(path string) bool {
-	return l.has(join(path, layout.Leases), layout.Lease) || slices.Contains(l[path], layout.Leases) && l.has(join(path, layout.Door), layout.Lock)
+	return l.has(join(path, layout.Leases), layout.Lease) || slices.Contains(l[path], layout.Leases) &&
+		l.has(join(path, layout.Door), layout.Lock)
 }
 
-// isKazooSemaphore reports whether a semaphore in kazoo's layout is at path.
+// isKazooSemaphore reports whether path is a semaphore in kazoo's layout.
 func (l listing) isKazooSemaphore(path string) bool {
 	_, door := l[path+layout.KazooDoor]
 	return door && !l.has(path, layout.Lock, layout.Latch, layout.Read, layout.Write, layout.KazooLock, layout.KazooRead)
 }
 
-// isQueue reports whether a queue is at path, and not a part of one.
+// isQueue reports whether path is a queue, and not part of one.
 func (l listing) isQueue(path string) bool {
 	if b := base(path); (b == layout.Leases || b == layout.Door) && l.isSemaphore(parent(path)) {
 		return false
@@ -68,14 +69,17 @@ type part struct {
 	list    []*Contender
 }
 
-// parts lists what the nodes of a queue contribute to it, and recognizes a semaphore. hasLimit means that the node at
-// its path has the limit.
+// parts returns what the nodes of a queue contribute to it, and recognizes a semaphore. hasLimit reports whether the
+// node at its path holds the limit.
 func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 	all = []*part{{queue: q, node: q.Path}}
 	switch {
 	case l.isSemaphore(q.Path):
 		q.Kind = "semaphore"
-		all = []*part{{queue: q, node: join(q.Path, layout.Leases)}, {queue: q, node: join(q.Path, layout.Door), waiting: true}}
+		all = []*part{
+			{queue: q, node: join(q.Path, layout.Leases)},
+			{queue: q, node: join(q.Path, layout.Door), waiting: true},
+		}
 	case l.isKazooSemaphore(q.Path):
 		q.Kind, hasLimit = "semaphore", true
 		all = append(all, &part{queue: q, node: q.Path + layout.KazooDoor, waiting: true})
@@ -91,7 +95,7 @@ func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
 	return all, hasLimit
 }
 
-// contenders are the children of path that take part, or look so.
+// contenders returns the children of path that are contenders or look like them.
 func (l listing) contenders(path string, permits bool) []*Contender {
 	var list []*Contender
 	for _, name := range l[path] {
@@ -105,7 +109,10 @@ func (l listing) contenders(path string, permits bool) []*Contender {
 			continue
 		}
 		kind := kinds[named.Kind]
-		c := &Contender{Node: join(path, name), named: named, Mode: cmp.Or(kind.mode, foreign), Library: cmp.Or(kind.library, foreign)}
+		c := &Contender{
+			Node: join(path, name), named: named, Mode: cmp.Or(kind.mode, foreign),
+			Library: cmp.Or(kind.library, foreign),
+		}
 		list = append(list, c)
 	}
 	return list

@@ -15,17 +15,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
 
-// View is all queues below a path at one moment.
+// View is a snapshot of all queues below a path.
 type View struct {
 	zkrecipes.Freshness
 	Queues []*Queue
-	// Forbidden are the nodes that were left out, because this client may not read them.
+	// Forbidden are the nodes that were left out because this client may not read them.
 	Forbidden []string
-	// Shards are the paths that have shards. A number changes whenever a node at its path or below it does.
+	// Shards maps each path that has shards to a number that changes whenever a node at or below the path does.
 	Shards map[string]uint64
 }
 
-// Live follows all queues below a path. It asks the servers only for what has changed.
+// Live follows all queues below a path. It requests only what has changed.
 type Live struct {
 	client *conn.Client
 	tree   *cache.Cache
@@ -35,17 +35,17 @@ type Live struct {
 	mu     sync.Mutex
 	names  listing
 	mzxids map[string]int64
-	closed map[string]error   // nodes that the access lists forbid to read, and how servers say that
+	closed map[string]error   // nodes that the ACLs forbid to read, with the error of the servers
 	known  map[string]reading // of contenders, by path
 }
 
-// reading is what a node was when it was read.
+// reading is the state of a node when it was read.
 type reading struct {
 	data []byte
 	stat zk.Stat
 }
 
-// Follow follows the subtree at root, until the client is closed.
+// Follow follows the subtree at root until the client is closed.
 func Follow(client *conn.Client, root string) (*Live, error) {
 	tree, err := cache.Tree(client, root)
 	if err != nil {
@@ -54,7 +54,7 @@ func Follow(client *conn.Client, root string) (*Live, error) {
 	return &Live{client: client, tree: tree, root: root, known: map[string]reading{}}, nil
 }
 
-// Changed calls tell after each change, until ctx ends or the subtree cannot be followed any more.
+// Changed calls tell after each change, until ctx ends or the subtree can no longer be followed.
 func (l *Live) Changed(ctx context.Context, tell func()) error {
 	for _, err := range l.tree.Watch(ctx) {
 		if err != nil {
@@ -65,8 +65,8 @@ func (l *Live) Changed(ctx context.Context, tell func()) error {
 	return context.Cause(ctx)
 }
 
-// FollowClock compares the clock of the servers with ours now and then, until ctx ends, so that ages are right. A
-// client that may not create a node gets them by the clocks as they are.
+// FollowClock compares the servers' clock with the local one every ten minutes until ctx ends, so that ages are right.
+// If the client may not create a node, ages are not corrected.
 func (l *Live) FollowClock(ctx context.Context) {
 	every := time.NewTicker(10 * time.Minute)
 	defer every.Stop()
@@ -81,8 +81,8 @@ func (l *Live) FollowClock(ctx context.Context) {
 	}
 }
 
-// View returns the present queues, as far as the servers have reported them. If the connection is lost while it
-// reads, it returns an error at once.
+// View returns the current queues, as far as the servers have reported them. If the connection is lost while it reads,
+// it returns an error at once.
 func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 			l.names[parent(e.Path)] = append(l.names[parent(e.Path)], base(e.Path))
 		}
 		if _, listed := l.names[e.Path]; !listed && !isContender(base(e.Path)) {
-			l.names[e.Path] = nil // it exists, without children
+			l.names[e.Path] = nil // exists, without children
 		}
 	}
 	for path := range l.known {
@@ -125,7 +125,7 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	return View{state.Freshness, queues, reader.Forbidden(), l.versions(reader.Shards())}, err
 }
 
-// Ahead is how far the clock of the servers is ahead of ours, see FollowClock.
+// Ahead returns how far the servers' clock is ahead of the local one, see FollowClock.
 func (l *Live) Ahead() time.Duration { return time.Duration(l.ahead.Load()) }
 
 var seed = maphash.MakeSeed()
@@ -135,7 +135,7 @@ type version struct {
 	mzxid int64
 }
 
-// versions is a number for each of the paths, of the nodes there and below.
+// versions returns a number for each path, derived from the nodes at and below it.
 func (l *Live) versions(paths []string) map[string]uint64 {
 	all := make(map[string]uint64, len(paths))
 	for _, path := range paths {
@@ -161,7 +161,7 @@ type memory struct {
 	connected bool
 }
 
-// Sync is not needed: the view says how old it is.
+// Sync does nothing: the view reports how old it is.
 func (m *memory) Sync(context.Context, string) error { return nil }
 
 // Children lists a node from memory.

@@ -7,10 +7,11 @@ import (
 	"unicode"
 )
 
-// commands reports whether r gives orders to a terminal, or turns text around. Any client can write it into a name.
+// commands reports whether r controls a terminal or changes the direction of text. Any client can put such characters
+// into a name.
 func commands(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// Plain is text in one line, without characters that are commands.
+// Plain returns text as a single line without such characters.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if commands(r) {
@@ -20,7 +21,7 @@ func Plain(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// Printable is an ID for people: plain, and not too long.
+// Printable returns an ID for people: plain, and not too long.
 func Printable(id string) string {
 	text := Plain(id)
 	if runes := []rune(text); len(runes) > 200 {
@@ -29,7 +30,7 @@ func Printable(id string) string {
 	return strings.TrimSpace(text)
 }
 
-// JSON encodes a value, with escapes for characters that are commands: the text can be shown as it is.
+// JSON encodes a value and escapes characters that control a terminal, so that the text can be displayed as it is.
 func JSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil || strings.IndexFunc(string(text), commands) < 0 {

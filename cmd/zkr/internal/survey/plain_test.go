@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJSON_EscapesCommands: the text is the same after it was read, and has no character that turns it around.
+// TestJSON_EscapesCommands: the text decodes to the same value, and has no character that changes its direction.
 func TestJSON_EscapesCommands(t *testing.T) {
 	want := map[string]string{"path": "/jobs/a\u202egnp.exe\u2066\u009b31m\u007f\u061c", "id": "שרת 🦓 <b>"}
 	text, err := JSON(want)

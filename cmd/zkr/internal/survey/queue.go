@@ -23,41 +23,41 @@ type Queue struct {
 	Exists   bool         `json:"exists"` // the path has a node
 	AsOf     time.Time    `json:"as_of,omitzero"`
 
-	limit  int  // of a semaphore of kazoo; 0 is unknown
+	limit  int  // of a kazoo semaphore; 0 if unknown
 	unread bool // the client may not read a part of it
 }
 
-// Finding is one thing that is to be said of a queue.
+// Finding is a remark about a queue.
 type Finding struct {
 	Verdict string `json:"verdict"`
 	Words   string `json:"words"`
 	Node    string `json:"node,omitempty"`
 }
 
-// The verdicts, the worst first.
+// The verdicts, from worst to best.
 const (
-	Mixed     = "mixed"        // contenders of two layouts that do not exclude each other
-	Foreign   = "foreign node" // a contender that no recipe knows
+	Mixed     = "mixed"        // contenders of layouts that do not exclude each other
+	Foreign   = "foreign node" // a contender of no known recipe
 	Ghost     = "ghost"        // a contender that does not leave by itself, or whose session has gone
 	Exhausted = "exhausted"    // the sequence numbers do not determine the order
-	Stuck     = "stuck behind" // the first waiter waits for too long
+	Stuck     = "stuck behind" // the first waiter has waited for too long
 	Revoke    = "revoke asked"
 	Held      = "held"
 	Free      = "free"
 )
 
-// Verdicts lists all verdicts, the worst first.
+// Verdicts lists all verdicts, from worst to best.
 var Verdicts = []string{Mixed, Foreign, Ghost, Exhausted, Stuck, Revoke, Held, Free}
 
 // Contenders returns holders, waiters and foreign nodes.
 func (q *Queue) Contenders() []*Contender { return slices.Concat(q.Holders, q.Waiters, q.Foreign) }
 
-// arrange finds holders and waiters.
+// arrange determines holders and waiters.
 func (q *Queue) arrange(holding, waiting []*Contender) {
 	slices.SortFunc(holding, compare)
 	slices.SortFunc(waiting, compare)
 	q.name(holding, waiting)
-	defer func() { // for scripts: none is [], not null
+	defer func() { // scripts expect [], not null
 		q.Holders, q.Waiters = append([]*Contender{}, q.Holders...), append([]*Contender{}, q.Waiters...)
 	}()
 	if q.Kind != "semaphore" {
@@ -73,9 +73,9 @@ func (q *Queue) arrange(holding, waiting []*Contender) {
 	}
 }
 
-// ungranted takes the newest leases away from the holders if the first waiter has created them. A waiter of Curator's
-// layout creates its leases, and then waits until there are few enough. One transaction created them, behind the node
-// that waits.
+// ungranted removes the newest leases from the holders if the first waiter has created them. A waiter of Curator's
+// layout creates its leases, and then waits until there are few enough. Such leases were created in one transaction,
+// after the node that waits.
 func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
 	if len(holding) == 0 || len(waiting) == 0 || holding[len(holding)-1].named.Kind != layout.Lease {
 		return holding, waiting
@@ -94,7 +94,7 @@ func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
 	return holders, waiting
 }
 
-// name finds out what the queue is from the kinds of its contenders.
+// name derives what the queue is from the kinds of its contenders.
 func (q *Queue) name(holding, waiting []*Contender) {
 	found, libraries := map[string]bool{}, map[string]bool{}
 	for _, c := range slices.Concat(holding, waiting) {
@@ -136,7 +136,8 @@ func (q *Queue) name(holding, waiting []*Contender) {
 		}
 	}
 	if groups > 1 && q.Kind != "semaphore" {
-		q.find(Mixed, "", "contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
+		q.find(Mixed, "",
+			"contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
 	}
 }
 
@@ -144,10 +145,11 @@ func (q *Queue) find(verdict, node, format string, args ...any) {
 	q.Findings = append(q.Findings, Finding{verdict, fmt.Sprintf(format, args...), node})
 }
 
-// judge finds what is to be said of the queue, and the verdict.
+// judge determines the findings of the queue, and its verdict.
 func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) {
 	for _, c := range q.Foreign {
-		q.find(Foreign, c.Node, "blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
+		q.find(Foreign, c.Node,
+			"blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
 	}
 	for _, c := range slices.Concat(q.Holders, q.Waiters) {
 		switch {
@@ -157,15 +159,17 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 			q.find(Ghost, c.Node, "ghost: the leader of the ensemble does not know session %s of %s", c.Session, c.Name())
 		}
 		if c.named.Key != "" && c.named.Exhausted() {
-			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it", base(c.Node))
+			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it",
+				base(c.Node))
 		}
 		if !c.Asked.IsZero() {
 			q.find(Revoke, c.Node, "%s was asked to release %v ago", c.Name(), Round(now.Sub(c.Asked)))
 		}
 	}
-	// A candidate waits for as long as the leader lives: that is its purpose.
+	// A candidate waits for as long as the leader lives, by design.
 	if len(q.Holders) > 0 && len(q.Waiters) > 0 && q.Kind != "election" && stuck > 0 && q.Waiters[0].age(now) >= stuck {
-		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(), Round(q.Waiters[0].age(now)))
+		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(),
+			Round(q.Waiters[0].age(now)))
 	}
 	switch {
 	case q.Has(Stuck):
@@ -184,12 +188,12 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 	q.Verdict, q.Words = q.Findings[0].Verdict, q.Findings[0].Words
 }
 
-// Has reports whether the verdict is among the findings.
+// Has reports whether the findings include the verdict.
 func (q *Queue) Has(verdict string) bool {
 	return slices.ContainsFunc(q.Findings, func(f Finding) bool { return f.Verdict == verdict })
 }
 
-// holders names the first holder, and counts the others.
+// holders names the first holder and counts the others.
 func (q *Queue) holders() string {
 	name := q.Holders[0].Name()
 	if others := len(q.Holders) - 1; others > 0 {
@@ -201,7 +205,7 @@ func (q *Queue) holders() string {
 	return name
 }
 
-// Round leaves out what a reader of an age does not look at.
+// Round rounds an age to what people care about.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d < 0:

@@ -1,5 +1,5 @@
-// Package survey reads the queues of locks, semaphores and elections, and judges them: which contender holds, which ones
-// wait, and what is in their way. It only reads.
+// Package survey reads the queues of locks, semaphores and elections, and judges them: which contender holds, which
+// ones wait, and what blocks them. Apart from [CompareClocks], it only reads.
 //
 // It knows the layouts of the recipes, which are those of Curator, and the layouts of kazoo.
 package survey
@@ -18,10 +18,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
-// inFlight is how many requests a reader has under way: enough to fill the connection, too few to hold up other clients.
+// inFlight is how many requests a reader has in flight: enough to fill the connection, too few to hold up other
+// clients.
 const inFlight = 64
 
-// Source is where nodes are read: a *conn.Client, or the memory of a [Live].
+// Source is where nodes are read from: a *conn.Client, or the memory of a [Live].
 type Source interface {
 	Sync(ctx context.Context, path string) error
 	Children(ctx context.Context, path string) ([]string, error)
@@ -31,10 +32,11 @@ type Source interface {
 // Reader reads queues.
 type Reader struct {
 	Client Source
-	Stuck  time.Duration  // a first waiter that waits for so long is worth a finding; 0 is never
-	Alive  map[int64]bool // the sessions that the leader knows; nil if that is not known
-	Ahead  time.Duration  // how far the clock of the servers is ahead of ours; times of contenders are converted to ours
-	// SkipForbidden makes Below leave out what the client may not read below its root. Otherwise that is an error.
+	Stuck  time.Duration  // a first waiter that has waited this long yields a finding; 0 means never
+	Alive  map[int64]bool // the sessions that the leader knows; nil if unknown
+	// Ahead is how far the servers' clock is ahead of the local one. Times of contenders are converted to local time.
+	Ahead time.Duration
+	// SkipForbidden makes Below leave out nodes below its root that the client may not read. Otherwise they are an error.
 	SkipForbidden bool
 
 	mu        sync.Mutex
@@ -50,13 +52,14 @@ func (r *Reader) Forbidden() []string {
 	return slices.Compact(slices.Clone(r.forbidden))
 }
 
-// Shards returns the paths that Path and Below have come across and that have shards, sorted: they have members, a leader and a plan.
+// Shards returns the paths with shards that Path and Below have encountered, sorted: those that have members, an
+// election and a plan.
 func (r *Reader) Shards() []string {
 	slices.Sort(r.shards)
 	return slices.Compact(r.shards)
 }
 
-// noteShards notes the paths of a listing that have shards.
+// noteShards records the paths of a listing that have shards.
 func (r *Reader) noteShards(tree listing) {
 	for path, names := range tree {
 		if slices.Contains(names, "members") && slices.Contains(names, "election") && slices.Contains(names, "plan") {
@@ -65,7 +68,7 @@ func (r *Reader) noteShards(tree listing) {
 	}
 }
 
-// skips reports whether err says that the client may not read a node, and if so, whether to leave it out. It notes the node.
+// skips reports whether to leave out a node because err means that the client may not read it. It records the node.
 func (r *Reader) skips(skip bool, path string, err error) bool {
 	if !skip || !errors.Is(err, zk.ErrNoAuth) {
 		return false
@@ -94,9 +97,9 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 	return queues[0], nil
 }
 
-// Below reads all queues at root and below it that have contenders, in the order of their paths. An empty path shows
-// nothing of its purpose, so free locks are left out, except root itself. With SkipForbidden, a queue with a
-// contender that may not be read is left out entirely, because nothing certain can be said of it.
+// Below reads all queues at and below root that have contenders, sorted by path. An empty path does not reveal its
+// purpose, so free locks are left out. With SkipForbidden, a queue with an unreadable contender is left out entirely,
+// because nothing certain is known about it.
 func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	if err := r.sync(ctx, root); err != nil {
 		return nil, err
@@ -127,7 +130,7 @@ func (r *Reader) sync(ctx context.Context, path string) error {
 	return r.Client.Sync(ctx, path)
 }
 
-// list lists nodes. A node that is not there has no entry, nor has one that is skipped.
+// list lists nodes. Nodes that do not exist or are skipped get no entry.
 func (r *Reader) list(ctx context.Context, tree listing, paths []string, skip bool) error {
 	var mu sync.Mutex
 	return each(ctx, paths, func(path string) error {
@@ -144,7 +147,7 @@ func (r *Reader) list(ctx context.Context, tree listing, paths []string, skip bo
 	})
 }
 
-// around lists one path, and what a semaphore there has beside and below it.
+// around lists one path, and the parts of a semaphore next to and below it.
 func (r *Reader) around(ctx context.Context, path string) (listing, error) {
 	tree := listing{}
 	wanted := []string{path}
@@ -163,7 +166,7 @@ func (r *Reader) around(ctx context.Context, path string) (listing, error) {
 	return tree, r.list(ctx, tree, parts, false)
 }
 
-// walk lists all nodes at root and below it, level by level, but contenders, which have no children.
+// walk lists all nodes at and below root, level by level, except for contenders, which have no children.
 func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
 	tree := listing{}
 	for level := []string{root}; len(level) > 0; {
@@ -184,7 +187,9 @@ func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
 }
 
 // queues reads the contenders of queues whose names are in tree.
-func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool) ([]*Queue, error) {
+func (r *Reader) queues(
+	ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool,
+) ([]*Queue, error) {
 	queues := make([]*Queue, 0, len(paths))
 	var parts []*part
 	var nodes []*Contender
@@ -230,7 +235,7 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 	return queues, nil
 }
 
-// read reads one contender. It takes the path away from one that has left, or turns out to be no contender.
+// read reads one contender. It clears the path of a contender that has left, or turns out not to be one.
 func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
 	data, stat, err := r.Client.Get(ctx, c.Node)
 	switch {
@@ -251,7 +256,7 @@ func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
 	return nil
 }
 
-// limit reads how many permits a semaphore of kazoo has: the data of its node.
+// limit reads the number of permits of a kazoo semaphore, which is the data of its node.
 func (r *Reader) limit(ctx context.Context, q *Queue, skip bool) error {
 	data, _, err := r.Client.Get(ctx, q.Path)
 	q.unread = r.skips(skip, q.Path, err)
@@ -262,7 +267,7 @@ func (r *Reader) limit(ctx context.Context, q *Queue, skip bool) error {
 	return nil
 }
 
-// each calls do for all items, with inFlight calls at once, up to the first error.
+// each calls do for all items, with up to inFlight concurrent calls, until the first error.
 func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -40,7 +40,7 @@ func counting(sent *atomic.Int64) conn.Option {
 	return conn.WithTracer(&zkrecipes.Tracer{Request: func(context.Context, zkrecipes.Request) { sent.Add(1) }})
 }
 
-// node makes an ephemeral sequential node, as a client of another library does.
+// node creates an ephemeral sequential node, as a client of another library does.
 func node(t *testing.T, c *conn.Client, path, data string) string {
 	t.Helper()
 	dir := parent(path)
@@ -57,13 +57,13 @@ const (
 	hex  = "0123456789abcdef0123456789abcdef"
 )
 
-// queuesUp waits until n nodes are below path.
+// queuesUp waits until path has n children.
 func queuesUp(t *testing.T, srv *zktest.Server, path string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(srv.Children(path)) == n }, time.Minute, time.Millisecond)
 }
 
-// line is a queue in short.
+// line summarizes a queue.
 func line(q *Queue) string {
 	names := func(list []*Contender) string {
 		var ids []string
@@ -75,7 +75,7 @@ func line(q *Queue) string {
 	return fmt.Sprintf("%s %s | %s | %s | %s", q.Kind, q.Layout, q.Verdict, names(q.Holders), names(q.Waiters))
 }
 
-// TestLayouts: contenders of the recipes, and nodes as Curator and kazoo make them.
+// TestLayouts covers contenders of the recipes, and nodes as Curator and kazoo create them.
 func TestLayouts(t *testing.T) {
 	wait := func(t *testing.T, acquire func(context.Context) error) {
 		t.Helper()
@@ -136,14 +136,17 @@ func TestLayouts(t *testing.T) {
 			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
 			queuesUp(t, srv, "/q/leases", 3)
 		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
-		{"semaphore with a waiter that has several leases, and the holder's session", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
-			a, err := semaphore.New(one, "/q", 3)
-			require.NoError(t, err)
-			_, err = a.Acquire(t.Context(), 2)
-			require.NoError(t, err)
-			wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
-			queuesUp(t, srv, "/q/leases", 4)
-		}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1"},
+		{
+			"semaphore with a waiter that has several leases, and the holder's session",
+			func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+				a, err := semaphore.New(one, "/q", 3)
+				require.NoError(t, err)
+				_, err = a.Acquire(t.Context(), 2)
+				require.NoError(t, err)
+				wait(t, func(ctx context.Context) error { _, err := a.Acquire(ctx, 2); return err })
+				queuesUp(t, srv, "/q/leases", 4)
+			}, "semaphore curator | held | permit one/1, permit one/1 | permit one/1",
+		},
 		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "one/1")
 			node(t, two, "/q/"+hex+"__lock__", "two")
@@ -262,7 +265,8 @@ func TestJSON(t *testing.T) {
 		return c
 	}
 	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
-	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")}, nil)
+	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")},
+		nil)
 	q.judge(at.Add(time.Minute), 0, nil)
 	got, err := json.MarshalIndent(q, "", "  ")
 	require.NoError(t, err)
@@ -280,7 +284,8 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 			node(t, c, "/q/"+guid+"lock-", "one")
 		}
 		release := make(chan struct{})
-		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData, Times: -1}, zktest.HoldReplyUntil(release))
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData, Times: -1},
+			zktest.HoldReplyUntil(release))
 		reader := &Reader{Client: eye}
 		done := make(chan error)
 		go func() {
@@ -295,8 +300,7 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 	})
 }
 
-// TestLive: a change costs one read of what is new. A lost connection is reported at once, even in the middle of a
-// view.
+// TestLive: a change costs one read per new node. A lost connection is reported at once, even in the middle of a view.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
@@ -348,14 +352,15 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestReader_TenThousandLocks logs what a view of 10,000 locks with 20,000 contenders costs.
+// TestReader_TenThousandLocks logs the cost of viewing 10,000 locks with 20,000 contenders.
 func TestReader_TenThousandLocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("30,000 nodes")
 	}
 	srv := zktest.Run(t)
 	var sent atomic.Int64
-	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close()
 	paths := make([]string, 10_000)
@@ -377,11 +382,12 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%d queues in %v", len(queues), time.Since(start).Round(time.Millisecond))
 	require.Len(t, queues, len(paths))
-	require.False(t, slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
+	require.False(t,
+		slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
 	require.EqualValues(t, 1+1+100+10_000+20_000, sent.Load()-before)
 }
 
-// One node that the client may not read hid all queues of the ensemble from operators.
+// TestBelow_LeavesOutWhatItMayNotRead: one unreadable node used to hide all queues of the ensemble from operators.
 func TestBelow_LeavesOutWhatItMayNotRead(t *testing.T) {
 	srv := zktest.Run(t)
 	c := dial(t, srv, "a")

@@ -12,29 +12,30 @@ import (
 // change is a change of holders that the page has seen.
 type change struct {
 	At      time.Time `json:"at"`
-	After   time.Time `json:"after,omitzero"` // if it happened without a connection: between the two
-	Path    string    `json:"path,omitempty"` // none if it is not of one queue
+	After   time.Time `json:"after,omitzero"` // set if it happened without a connection: between After and At
+	Path    string    `json:"path,omitempty"` // empty if it does not concern a single queue
 	Words   string    `json:"words"`
-	Held    []string  `json:"held,omitempty"`    // who holds since then
-	Lost    bool      `json:"lost,omitempty"`    // a loss of the candidate of this zkr
-	Started bool      `json:"started,omitempty"` // zkr was started: what was before, and its end, was not seen
+	Held    []string  `json:"held,omitempty"`    // the holders since then
+	Lost    bool      `json:"lost,omitempty"`    // this zkr's candidate lost its term
+	Started bool      `json:"started,omitempty"` // zkr was started, and did not see what came before
 
-	number int // of all that there were
+	number int // sequence number among all changes
 }
 
-// keptChanges bounds how many changes are kept, and keptOfPath how many of one path: a busy queue does not hide the others.
+// keptChanges bounds how many changes are kept, and keptOfPath how many of one path, so that a busy queue does not hide
+// the others.
 const (
 	keptChanges = 500
 	keptOfPath  = 40
 )
 
-// changes are the newest ones, the oldest of them first. A value is never changed, so that views can share it.
+// changes are the most recent changes, oldest first. A value is immutable, so that views can share it.
 type changes struct {
 	kept  []change
-	count int // of all that there were
+	count int // of all changes so far
 }
 
-// with is c and more.
+// with returns c with more changes appended.
 func (c changes) with(more ...change) changes {
 	if len(more) == 0 {
 		return c
@@ -53,13 +54,14 @@ func (c changes) with(more ...change) changes {
 	return changes{kept, c.count + len(more)}
 }
 
-// since are those of c that are not in an older value.
+// since returns the changes in c that an older value lacks.
 func (c changes) since(before changes) []change {
-	i, _ := slices.BinarySearchFunc(c.kept, before.count+1, func(one change, number int) int { return one.number - number })
+	i, _ := slices.BinarySearchFunc(c.kept, before.count+1,
+		func(one change, number int) int { return one.number - number })
 	return c.kept[i:]
 }
 
-// succession says in words how the holders of a queue have changed; nothing if they have not.
+// succession describes how the holders of a queue have changed; it returns "" if they have not.
 func succession(before, after []*survey.Contender) string {
 	left, came := without(before, after), without(after, before)
 	switch {
@@ -78,17 +80,17 @@ func succession(before, after []*survey.Contender) string {
 	}
 }
 
-// without lists those of list that others do not have.
+// without returns the contenders of list that others lacks.
 func without(list, others []*survey.Contender) []*survey.Contender {
 	return slices.DeleteFunc(slices.Clone(list), func(c *survey.Contender) bool {
 		return slices.ContainsFunc(others, func(o *survey.Contender) bool { return o.Node == c.Node && o.Token == c.Token })
 	})
 }
 
-// names are the names of a few contenders.
+// names returns the names of a few contenders.
 func names(list []*survey.Contender) string { return strings.Join(few(list), ", ") }
 
-// few are the names of the first contenders, and how many there are more.
+// few returns the names of the first contenders, and how many more there are.
 func few(list []*survey.Contender) (all []string) {
 	const most = 3
 	for _, c := range list[:min(most, len(list))] {

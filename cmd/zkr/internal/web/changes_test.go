@@ -33,7 +33,7 @@ func TestSuccession_InWords(t *testing.T) {
 		{list("a", "b"), list("a"), "b leaves"},
 		{list("a"), list("b", "a", "c"), "b, c joins"},
 		{list("a", "b", "c", "d", "e"), nil, "a, b, c, 2 more → free"},
-		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and created again
+		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted and created again
 	} {
 		require.Equal(t, c.want, succession(c.before, c.after))
 	}
@@ -53,7 +53,7 @@ func TestChanges_AreBounded(t *testing.T) {
 	require.Empty(t, c.since(c))
 }
 
-// TestChanges_ABusyQueueHidesNoOther: the changes of others stay, and none is reported twice.
+// TestChanges_ABusyQueueHidesNoOther: the changes of other queues are kept, and none is reported twice.
 func TestChanges_ABusyQueueHidesNoOther(t *testing.T) {
 	c := changes{}.with(change{Path: "/rare"})
 	before := c
@@ -68,7 +68,7 @@ func TestChanges_ABusyQueueHidesNoOther(t *testing.T) {
 	}
 }
 
-// The page named options of the library, which an operator of zkr cannot give.
+// TestPage_SaysWhyInWordsOfZkr: the page used to name options of the library, which an operator of zkr cannot set.
 func TestPage_SaysWhyInWordsOfZkr(t *testing.T) {
 	explain := func(err error) string { return "for zkr: " + err.Error() }
 	now := time.Now()

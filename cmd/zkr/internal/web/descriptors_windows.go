@@ -2,5 +2,5 @@ package web
 
 import "math"
 
-// descriptors is how many files and connections this process may have open: Windows sets no limit.
+// descriptors returns how many files and connections this process may have open, which Windows does not limit.
 func descriptors() uint64 { return math.MaxUint64 }

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// Certificates are PEM files. They are read again for each connection, since certificates may live for hours.
+// Certificates are PEM files. They are read again for each connection, since certificates may be valid for mere hours.
 type Certificates struct {
 	Cert, Key string
-	ClientCA  string // of the clients that are admitted; empty: all are
+	ClientCA  string // authority of admitted clients; if empty, all are admitted
 }
 
-// Encrypt makes listeners on ports serve TLS.
+// Encrypt makes listeners on TCP ports serve TLS.
 func (s *Site) Encrypt(files Certificates) error {
 	e := &encryption{files: files, log: s.log}
 	if err := e.read(); err != nil {
@@ -31,10 +31,11 @@ type encryption struct {
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	last *tls.Config // that was read without an error
+	last *tls.Config // the last one read without an error
 }
 
-// next returns what the files have now. If they cannot be read, as between the writes of two of them, what was before counts.
+// next returns the current contents of the files. If they cannot be read, as between the writes of two of them, it
+// returns the previous ones.
 func (e *encryption) next(*tls.ClientHelloInfo) (*tls.Config, error) {
 	if err := e.read(); err != nil {
 		e.log.Warn("cannot read the certificate of --http-cert, the one before is used", "error", err)

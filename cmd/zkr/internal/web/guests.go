@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// guests are the HTTP connections of a site. They share a process with a session of ZooKeeper, which needs a descriptor whenever it
-// reconnects: so they get a part of the descriptors, and one that no request occupies makes way for a new one.
+// guests are the HTTP connections of a site. They share a process with a ZooKeeper session, which needs a descriptor
+// whenever it reconnects. They therefore get only a part of the descriptors, and a connection without a request in
+// progress gives way to a new one.
 type guests struct {
 	most int
 	log  *slog.Logger
@@ -31,14 +32,14 @@ func newGuests(most int, log *slog.Logger) *guests {
 	return &guests{most: most, log: log, all: map[net.Conn]guest{}}
 }
 
-// mostGuests is how many connections a process with so many descriptors takes: a quarter of them, and the rest stays for ZooKeeper, for files
-// and for pipes.
+// mostGuests returns how many connections a process with the given number of descriptors accepts: a quarter of them,
+// which leaves the rest to ZooKeeper, files and pipes.
 func mostGuests(descriptors uint64) int {
 	const enough = 512
 	return int(max(1, min(enough, descriptors/4)))
 }
 
-// admit is the ConnState of a server.
+// admit is the ConnState hook of a server.
 func (g *guests) admit(c net.Conn, state http.ConnState) {
 	c = bare(c)
 	switch state {
@@ -48,11 +49,12 @@ func (g *guests) admit(c net.Conn, state http.ConnState) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.all, c)
-	case http.StateActive, http.StateIdle: // a handler says more: a byte of a request makes a connection active
+	case http.StateActive, http.StateIdle: // handlers know better: a single byte of a request makes a connection active
 	}
 }
 
-// enter takes a new connection in. If there are too many, the one goes that no handler has answered for longest; if all are busy, the new one.
+// enter adds a new connection. If there are too many, it closes the one that no handler has answered for longest or, if
+// all others are busy, the new one.
 func (g *guests) enter(c net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,11 +72,12 @@ func (g *guests) enter(c net.Conn) {
 	_ = leaves.Close() // the server notices
 	if time.Since(g.since) > time.Minute {
 		g.since = time.Now()
-		g.log.Warn("too many HTTP connections: those that have been idle for longest are closed", "limit", g.most, "from", c.RemoteAddr().String())
+		g.log.Warn("too many HTTP connections: those that have been idle for longest are closed", "limit", g.most,
+			"from", c.RemoteAddr().String())
 	}
 }
 
-// answering notes while next answers a request on a connection.
+// answering marks a connection as busy while next answers a request on it.
 func (g *guests) answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, is := r.Context().Value(guestKey{}).(net.Conn); is {
@@ -93,14 +96,14 @@ func (g *guests) mark(c net.Conn, busy bool) {
 	}
 }
 
-// guestKey is where the context of a request has its connection.
+// guestKey is the context key of a request's connection.
 type guestKey struct{}
 
 func withGuest(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, guestKey{}, bare(c))
 }
 
-// bare is the connection below TLS. To close it never waits for the peer.
+// bare returns the connection below TLS. Closing it never waits for the peer.
 func bare(c net.Conn) net.Conn {
 	if secure, is := c.(*tls.Conn); is {
 		return secure.NetConn()

@@ -14,15 +14,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
-// history keeps the changes in a file, one to a line, so that the next zkr has them.
+// history keeps the changes in a file, one per line, so that the next zkr has them.
 type history struct {
 	path  string
-	file  *os.File // nil: the next change creates it again
+	file  *os.File // if nil, the next change creates the file again
 	lines int
 }
 
-// openHistory reads the changes that a file has, and rewrites it with them: the last line may be broken. A missing
-// file has none.
+// openHistory reads the changes in a file and rewrites the file, since its last line may be broken. A missing file
+// contains none.
 func openHistory(path string) (*history, changes, error) {
 	var c changes
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -47,7 +47,8 @@ func openHistory(path string) (*history, changes, error) {
 	return h, c, h.add(c, nil)
 }
 
-// add writes fresh changes. It rewrites the file with all changes if that failed before, or if it has grown large.
+// add appends fresh changes. It rewrites the file with all changes if that failed before, or if the file has grown too
+// large.
 func (h *history) add(all changes, fresh []change) error {
 	if h.file != nil && h.lines+len(fresh) <= 4*keptChanges {
 		return h.write(h.file, fresh)
@@ -62,14 +63,14 @@ func (h *history) add(all changes, fresh []change) error {
 		err = os.Rename(file.Name(), h.path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // it is of no use
+		_ = os.Remove(file.Name()) // the incomplete file is useless
 		return err
 	}
 	h.file, err = os.OpenFile(h.path, os.O_APPEND|os.O_WRONLY, 0)
 	return err
 }
 
-// write writes changes to the end of a file. After an error the file is rewritten.
+// write appends changes to a file. After an error, the file will be rewritten.
 func (h *history) write(file io.Writer, list []change) error {
 	out := bufio.NewWriter(file)
 	for _, one := range list {
@@ -77,7 +78,7 @@ func (h *history) write(file io.Writer, list []change) error {
 		if err != nil {
 			return err
 		}
-		_, _ = out.Write(append(text, '\n')) // Flush has the error
+		_, _ = out.Write(append(text, '\n')) // Flush returns the error
 	}
 	err := out.Flush()
 	if err != nil {
@@ -89,7 +90,7 @@ func (h *history) write(file io.Writer, list []change) error {
 
 func (h *history) close() {
 	if h.file != nil {
-		_ = h.file.Close() // what was written is there
+		_ = h.file.Close() // what was written is in the file
 		h.file = nil
 	}
 }

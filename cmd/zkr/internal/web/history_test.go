@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept are the words in a file of changes.
+// kept returns the words in a file of changes.
 func kept(t *testing.T, path string) (words []string) {
 	t.Helper()
 	h, c, err := openHistory(path)
@@ -45,7 +45,7 @@ func TestHistory_IsBounded(t *testing.T) {
 	require.Empty(t, left, "no file stays beside it")
 }
 
-// TestHistory_IsWrittenAgainAfterAFailure: what could not be written comes with the next change.
+// TestHistory_IsWrittenAgainAfterAFailure: changes that could not be written are written with the next change.
 func TestHistory_IsWrittenAgainAfterAFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "changes")
 	h, c, err := openHistory(path)
@@ -56,13 +56,13 @@ func TestHistory_IsWrittenAgainAfterAFailure(t *testing.T) {
 		return h.add(c, c.since(before))
 	}
 	require.NoError(t, add("one"))
-	require.NoError(t, h.file.Close()) // as a disk that fails
+	require.NoError(t, h.file.Close()) // simulates a failing disk
 	require.Error(t, add("two"))
 	require.NoError(t, add("three"))
 	require.Equal(t, []string{"one", "two", "three"}, kept(t, path))
 }
 
-// TestHistory_TakesNoOtherFile: a wrong name destroys nothing.
+// TestHistory_TakesNoOtherFile: a wrong file name destroys nothing.
 func TestHistory_TakesNoOtherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "passwd")
 	require.NoError(t, os.WriteFile(path, []byte("root:x:0\n"), 0o600))

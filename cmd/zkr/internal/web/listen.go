@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// CheckAddress refuses what is not an address to listen at.
+// CheckAddress rejects a string that is not an address to listen on.
 func CheckAddress(address string) error {
 	if path, is := strings.CutPrefix(address, "unix:"); is {
 		if path == "" {
@@ -32,7 +32,8 @@ func CheckAddress(address string) error {
 	return err
 }
 
-// Listen serves at the addresses until ctx ends, or one of them fails. It replaces sockets that killed processes have left.
+// Listen serves on the addresses until ctx ends or one of them fails. It replaces sockets left behind by killed
+// processes.
 func (s *Site) Listen(ctx context.Context, addresses []string) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -55,34 +56,36 @@ func (s *Site) Listen(ctx context.Context, addresses []string) error {
 	return context.Cause(ctx)
 }
 
-// removeStale removes a socket that refuses connections: the process has gone that made it, and nobody else could listen there.
+// removeStale removes a socket that refuses connections: the process that created it is gone, and no other process
+// could listen there.
 func removeStale(ctx context.Context, path string) {
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSocket == 0 {
 		return
 	}
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 	if err == nil {
-		_ = c.Close() // it was a question
+		_ = c.Close() // only probing
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path) // Listen reports if that fails
+		_ = os.Remove(path) // if this fails, Listen reports it
 	}
 }
 
-// serveAt serves at one address until ctx ends.
+// serveAt serves on one address until ctx ends.
 func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.guests.answering(s.ours(l.Addr(), s.known(l.Addr(), s.mux))),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
-		WriteTimeout: 90 * time.Second, // to delete a contender takes a minute at most; a stream has separate limits
+		WriteTimeout: 90 * time.Second, // deleting a contender takes at most a minute; streams have separate limits
 		ConnState:    s.guests.admit, ConnContext: withGuest, MaxHeaderBytes: 16 << 10,
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // a scanner that speaks no TLS, and the like
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // scanners that do not speak TLS, and the like
 		BaseContext: func(net.Listener) context.Context { return ctx },   // streams end with it
 	}
 	s.log.Info("listening", "address", l.Addr().String())
 	if at, tcp := l.Addr().(*net.TCPAddr); tcp && s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	} else if tcp && s.login != nil && !at.IP.IsLoopback() {
-		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key", "address", at.String())
+		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key",
+			"address", at.String())
 	}
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
@@ -91,7 +94,7 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if server.Shutdown(last) != nil {
-			_ = server.Close() // what has not ended by now is cut
+			_ = server.Close() // cut off what has not ended by now
 		}
 	})
 	stopping.Add(1)
@@ -105,7 +108,7 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// CheckHost refuses what cannot be the name in a request.
+// CheckHost rejects what cannot be the host name of a request.
 func CheckHost(name string) error {
 	if name == "" || strings.ContainsAny(name, ":/ ") {
 		return errors.New("want a name without a port")
@@ -113,11 +116,12 @@ func CheckHost(name string) error {
 	return nil
 }
 
-// AllowHosts lets requests name these hosts. Listeners that are not at the loopback then answer no others, but addresses.
+// AllowHosts sets the host names that requests may use. Listeners that are not on the loopback then answer only these
+// names, and IP addresses.
 func (s *Site) AllowHosts(names []string) { s.hosts = names }
 
-// ours makes a listener only answer requests for it by name. Otherwise a web page of another site could have its own
-// name resolved to our address, and read the answers in the browser of an operator. A name that is an address is not
+// ours makes a listener answer only requests that name it. Otherwise a web page of another site could have its own name
+// resolved to our address, and read the answers in the browser of an operator. A name that is an IP address is not
 // resolved.
 func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 	at, tcp := address.(*net.TCPAddr)
@@ -131,8 +135,10 @@ func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
 		known := ip != nil && (ip.IsLoopback() || !at.IP.IsLoopback())
-		if !known && !slices.ContainsFunc(slices.Concat(s.hosts, []string{"localhost"}), func(name string) bool { return strings.EqualFold(name, host) }) {
-			Reply(w, http.StatusForbidden, Failure("Host "+r.Host+": want localhost, 127.0.0.1, or a name that --allow-host allows"))
+		if !known && !slices.ContainsFunc(slices.Concat(s.hosts, []string{"localhost"}),
+			func(name string) bool { return strings.EqualFold(name, host) }) {
+			Reply(w, http.StatusForbidden,
+				Failure("Host "+r.Host+": want localhost, 127.0.0.1, or a name that --allow-host allows"))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -12,23 +12,24 @@ import (
 	"time"
 )
 
-// login lets those in who have the token of a file. The file may change.
+// login admits clients that have the token in a file. The file may change.
 type login struct {
 	file string
 
 	mu     sync.Mutex
 	hashed [sha256.Size]byte // of the token that was read last
-	told   time.Time         // when a wrong token was logged last
+	told   time.Time         // when a wrong token was last logged
 }
 
-// shortest is how many characters a token must have. So many random ones cannot be guessed, at any speed.
+// shortest is the minimum length of a token, in characters. That many random ones cannot be guessed at any rate.
 const shortest = 20
 
-// wrongTokenPause is for how long a wrong token gets no answer. It holds nobody else up.
+// wrongTokenPause delays the answer to a wrong token. It delays no other request.
 const wrongTokenPause = time.Second
 
-// RequireToken lets a listener on a port answer only requests with the token in the file. A socket has an owner and a mode in its place.
-// The probes of Kubernetes have no token, so /healthz and /readyz answer everyone, but without it they say no more than yes or no.
+// RequireToken makes listeners on TCP ports answer only requests that carry the token in the file. Unix sockets are
+// protected by owner and mode instead. Since Kubernetes probes have no token, /healthz and /readyz answer everyone, but
+// without the token they only answer yes or no.
 func (s *Site) RequireToken(file string) error {
 	l := &login{file: file}
 	if err := l.read(); err != nil {
@@ -38,7 +39,7 @@ func (s *Site) RequireToken(file string) error {
 	return nil
 }
 
-// read reads the file. If that fails, the token before stays.
+// read reads the file. If that fails, the previous token stays valid.
 func (l *login) read() error {
 	text, err := os.ReadFile(l.file)
 	if err != nil {
@@ -54,16 +55,16 @@ func (l *login) read() error {
 	return nil
 }
 
-// has reports whether the token is the one of the file. Hashes have one length, so the comparison takes the same time for all.
+// has reports whether the token is that of the file. Hashes have equal lengths, so the comparison takes constant time.
 func (l *login) has(token string) bool {
-	_ = l.read() // while the file cannot be read, the token before counts
+	_ = l.read() // while the file cannot be read, the previous token is valid
 	hashed := sha256.Sum256([]byte(token))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return subtle.ConstantTimeCompare(hashed[:], l.hashed[:]) == 1
 }
 
-// isNews reports whether a wrong token is to be logged: one a second is.
+// isNews reports whether to log a wrong token, which happens at most once per second.
 func (l *login) isNews() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +75,8 @@ func (l *login) isNews() bool {
 	return true
 }
 
-// tersely answers with only the status of next: its words name servers, and why they do not answer.
+// tersely answers with only the status of next, because its text contains the names of servers and why they do not
+// answer.
 func tersely(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	answer := &capture{header: http.Header{}, status: http.StatusOK}
 	next.ServeHTTP(answer, r)
@@ -85,7 +87,8 @@ func tersely(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	Reply(w, answer.status, Failure("not ready: the token of --http-token-file shows why"))
 }
 
-// known lets only requests through that have the token: as a bearer of it or, as browsers ask their users, as a password.
+// known admits only requests that carry the token, either as a bearer token or, for the login dialog of browsers, as a
+// password.
 func (s *Site) known(address net.Addr, next http.Handler) http.Handler {
 	if s.login == nil || address.Network() != "tcp" {
 		return next

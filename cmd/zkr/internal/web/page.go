@@ -27,16 +27,16 @@ import (
 //go:embed ui
 var assets embed.FS
 
-// Queues are what the page shows.
+// Queues configures what the page shows.
 type Queues struct {
 	Live     *survey.Live
-	Root     string        // the page shows nothing above it
-	Stuck    time.Duration // after such a wait of its first waiter, a queue is marked
-	Break    http.Handler  // deletes a contender, or says why not
+	Root     string        // the page shows nothing above this path
+	Stuck    time.Duration // a queue whose first waiter has waited this long is marked
+	Break    http.Handler  // deletes a contender, or answers why not
 	MayBreak bool
-	Explain  func(error) string // words for an error
+	Explain  func(error) string // text for an error
 	Status   func() conn.Status
-	History  string // the file that keeps the changes; empty for none
+	History  string // file that keeps the changes; may be empty
 	// Shards reads the shards at a path.
 	Shards func(ctx context.Context, path string) (Shards, error)
 }
@@ -45,7 +45,7 @@ type Queues struct {
 type page struct {
 	queues  Queues
 	log     *slog.Logger
-	history *history // nil: the changes are only kept in memory
+	history *history // if nil, changes are only kept in memory
 
 	beginStream func() (end func(), full error)
 
@@ -53,32 +53,33 @@ type page struct {
 	now     pageView
 	changed chan struct{} // closed when now is replaced
 
-	term   atomic.Pointer[election.Term] // of the candidate of this zkr
+	term   atomic.Pointer[election.Term] // of this zkr's candidate
 	groups map[string]group              // of shards, by path; only used by look
 }
 
-// pageView is one state of the page: it is replaced, and never changed.
+// pageView is one state of the page. It is replaced, never changed.
 type pageView struct {
 	queues  map[string]*pageQueue // by path
 	changes changes
 	asOf    time.Time
-	lost    time.Time // since when zkr has no connection
-	cause   string    // why
+	lost    time.Time // since when zkr has had no connection
+	cause   string    // of the lost connection
 	current bool
-	begun   bool // it was current once: what existed then is not a change
+	begun   bool // it has been current once; what existed then is not a change
 	err     string
-	hidden  string   // what the page cannot show, in words
+	hidden  string   // description of what the page cannot show
 	unread  []string // its paths
 }
 
-// pageQueue is a queue in a view. Views share those that have not changed, and all readers share their text.
+// pageQueue is a queue in a view. Views share unchanged ones, and all readers share their text.
 type pageQueue struct {
-	text    string // JSON of a shownQueue, or of shownShards; empty for a queue that a group of shards represents
+	// text is JSON of a shownQueue or of shownShards; it is empty for a queue that a group of shards represents.
+	text    string
 	holders []*survey.Contender
 	granted map[string]time.Time
 }
 
-// orNone is a queue without holders for nil.
+// orNone returns a queue without holders for nil.
 func (q *pageQueue) orNone() pageQueue {
 	if q == nil {
 		return pageQueue{}
@@ -92,7 +93,7 @@ type shownQueue struct {
 	Granted map[string]time.Time `json:"granted,omitempty"` // the nodes of holders whose grant zkr has seen
 }
 
-// ownTerm is how long the candidate of this zkr leads at least. Others only know that of themselves.
+// ownTerm is until when at least this zkr's candidate leads. Other candidates know that only of themselves.
 type ownTerm struct {
 	Node       string    `json:"node"`
 	ValidUntil time.Time `json:"valid_until"`
@@ -106,8 +107,8 @@ type message struct {
 	AsOf    time.Time `json:"as_of,omitzero"`
 	Current bool      `json:"current"`
 	Server  string    `json:"server,omitempty"` // that zkr is connected to
-	Lost    time.Time `json:"lost,omitzero"`    // since when it has no connection
-	Cause   string    `json:"cause,omitempty"`  // why
+	Lost    time.Time `json:"lost,omitzero"`    // since when it has had no connection
+	Cause   string    `json:"cause,omitempty"`  // of the lost connection
 	Error   string    `json:"error,omitempty"`
 	Hidden  string    `json:"hidden,omitempty"`
 	Unread  []string  `json:"unread,omitempty"`  // the first paths of what is hidden
@@ -115,7 +116,7 @@ type message struct {
 	Gone    []string  `json:"gone,omitempty"`
 	Changes []change  `json:"changes,omitempty"`
 	Own     *ownTerm  `json:"own,omitempty"`
-	Break   bool      `json:"break,omitempty"` // the page may ask to delete contenders
+	Break   bool      `json:"break,omitempty"` // the page may offer to delete contenders
 	Full    string    `json:"full,omitempty"`  // why this event is the last
 }
 
@@ -136,14 +137,15 @@ func (s *Site) ShowQueues(q Queues) error {
 	s.mux.Handle("POST /ui/break", q.Break)
 	s.mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
 	s.mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		static.ServeHTTP(w, r)
 	})
 	return nil
 }
 
-// Follow replaces what the page shows when the queues change, until ctx ends. It keeps the changes.
+// Follow updates the page when the queues change, until ctx ends. It keeps the changes.
 func (s *Site) Follow(ctx context.Context) {
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
@@ -154,7 +156,7 @@ func (s *Site) Follow(ctx context.Context) {
 	s.page.follow(ctx)
 }
 
-// remember takes over the changes that an earlier zkr has kept.
+// remember loads the changes that an earlier zkr has kept.
 func (p *page) remember() error {
 	h, c, err := openHistory(p.queues.History)
 	if err != nil {
@@ -164,7 +166,7 @@ func (p *page) remember() error {
 	return h.add(p.now.changes, p.now.changes.since(c))
 }
 
-// keep writes each change, until ctx ends. What cannot be written comes with the next one.
+// keep writes each change, until ctx ends. Changes that cannot be written are written together with the next one.
 func (p *page) keep(ctx context.Context) {
 	defer p.history.close()
 	view, changed := p.next()
@@ -188,13 +190,14 @@ func (p *page) keep(ctx context.Context) {
 	}
 }
 
-// mostUnread is how many paths that may not be read the page lists.
+// mostUnread bounds the list of unreadable paths on the page.
 const mostUnread = 100
 
-// patience is how long servers are asked. What hangs is worth a line, not a minute.
+// patience bounds queries of the servers. A hanging server is worth a line of output, not a minute of waiting.
 const patience = 5 * time.Second
 
-// How often the page looks: at most once in a breath after changes, and now and then without, as ages are part of verdicts.
+// How often the page is updated: at most once per breath after changes, and at least once per beat, because verdicts
+// depend on ages.
 const (
 	pageBreath = 200 * time.Millisecond
 	pageBeat   = 2 * time.Second
@@ -219,7 +222,8 @@ func (p *page) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		p.look(ctx)
-		// A large subtree takes a fifth of a core. A machine that is busy, or a subtree that is huge, waits no longer than a beat.
+		// Updates of a large subtree take a fifth of a core, except that on a busy machine, or for a huge subtree, the pause
+		// is no longer than a beat.
 		pause := time.NewTimer(min(max(pageBreath, 4*time.Since(start)), pageBeat))
 		select {
 		case <-pause.C:
@@ -252,7 +256,7 @@ func (p *page) look(ctx context.Context) {
 		p.replace(func(v *pageView) {
 			v.current, v.err = false, ""
 			v.note(p.queues.Status(), p.queues.Explain)
-			if errors.Is(err, zk.ErrNoAuth) { // it lasts until the access list, or the node, is another one
+			if errors.Is(err, zk.ErrNoAuth) { // lasts until the ACL or the node changes
 				v.err = p.queues.Explain(err)
 			}
 		})
@@ -265,7 +269,7 @@ func (p *page) look(ctx context.Context) {
 		granted := before.grants(q, view.Current)
 		text, err := survey.JSON(shownQueue{q, granted})
 		if err != nil {
-			continue // it has no field that fails
+			continue // no field of it can fail
 		}
 		if known := before.queues[q.Path]; known != nil && known.text == string(text) {
 			queues[q.Path] = known
@@ -283,7 +287,8 @@ func (p *page) look(ctx context.Context) {
 	})
 }
 
-// note records when the connection was lost, and why. When it is back, it adds the outage to the list of changes.
+// note records when the connection was lost, and why. Once the connection is back, note adds the outage to the list of
+// changes.
 func (v *pageView) note(status conn.Status, explain func(error) string) {
 	if status.State != zkrecipes.Connected {
 		if v.lost.IsZero() {
@@ -295,12 +300,15 @@ func (v *pageView) note(status conn.Status, explain func(error) string) {
 		return
 	}
 	if v.begun && !v.lost.IsZero() {
-		v.changes = v.changes.with(change{At: time.Now(), After: v.lost, Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": ")})
+		v.changes = v.changes.with(change{
+			At: time.Now(), After: v.lost,
+			Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": "),
+		})
 	}
 	v.lost, v.cause = time.Time{}, ""
 }
 
-// notShown says in words which nodes may not be read; nothing if all may.
+// notShown describes which nodes may not be read; it returns "" if all may.
 func notShown(nodes []string) string {
 	switch n := len(nodes); n {
 	case 0:
@@ -308,12 +316,13 @@ func notShown(nodes []string) string {
 	case 1:
 		return fmt.Sprintf("1 node is not shown, %s, as the access list forbids to read it: see --auth-file", nodes[0])
 	default:
-		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, nodes[0])
+		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n,
+			nodes[0])
 	}
 }
 
-// grants determines when the holders of a queue were granted, as far as that was seen: v was before. Nodes only show
-// when they came.
+// grants returns when the holders of a queue were granted, as far as that was observed; v is the previous view. Nodes
+// only show when their contenders joined.
 func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
 	before, granted := v.queues[q.Path].orNone(), map[string]time.Time{}
 	fresh := without(q.Holders, before.holders)
@@ -330,7 +339,7 @@ func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
 	return granted
 }
 
-// successions are the changes of holders that lead from v to other queues.
+// successions returns the changes of holders that lead from v to other queues.
 func (v *pageView) successions(queues map[string]*pageQueue) (list []change) {
 	if !v.begun {
 		return nil
@@ -355,14 +364,14 @@ func (v *pageView) successions(queues map[string]*pageQueue) (list []change) {
 	return list
 }
 
-// lost keeps a loss of the candidate of this zkr.
+// lost records a loss of this zkr's candidate.
 func (p *page) lost(path, words string) {
 	p.replace(func(v *pageView) {
 		v.changes = v.changes.with(change{At: time.Now(), Path: path, Words: words, Lost: true})
 	})
 }
 
-// replace changes a copy of the view, and notifies those that wait for another one.
+// replace changes a copy of the view, and wakes those that wait for the next one.
 func (p *page) replace(edit func(*pageView)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -371,17 +380,19 @@ func (p *page) replace(edit func(*pageView)) {
 	p.changed = make(chan struct{})
 }
 
-// next returns the view, and what is closed when there is another.
+// next returns the view, and a channel that is closed when there is another one.
 func (p *page) next() (pageView, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now, p.changed
 }
 
-// difference is the event that leads from one view to another, in parts. The texts of queues are those of the view.
+// difference returns, in parts, the event that leads from one view to another. The texts of queues are those of the
+// view.
 func (p *page) difference(before, after pageView, first bool) (iter.Seq[string], error) {
 	m := message{
-		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
+		Root: p.queues.Root, First: first, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err,
+		Hidden: after.hidden,
 		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
 		Unread: after.unread[:min(len(after.unread), mostUnread)], Unreads: len(after.unread),
@@ -414,14 +425,14 @@ func (p *page) difference(before, after pageView, first bool) (iter.Seq[string],
 	}, err
 }
 
-// events streams the view and its changes, and a sign of life with each beat.
+// events streams the view and its changes, with a heartbeat every beat.
 func (p *page) events(w http.ResponseWriter, r *http.Request) {
 	out, err := newStream(w)
 	if err != nil {
 		return
 	}
 	end, full := p.beginStream()
-	if full != nil { // a browser does not show a page the status of a stream, but its events
+	if full != nil { // browsers do not expose the status of a stream to a page, only its events
 		if text, err := survey.JSON(message{Root: p.queues.Root, Now: time.Now(), Full: full.Error()}); err == nil {
 			_ = out.send("", slices.Values([]string{string(text)})) // it was the last
 		}
@@ -439,7 +450,7 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 		before, first = view, false
 		select {
 		case <-changed:
-		case <-time.After(pageBeat): // nobody follows the queues any more, or servers hang
+		case <-time.After(pageBeat): // the queues are no longer followed, or servers hang
 		case <-r.Context().Done():
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
-// Reply answers with a body as JSON.
+// Reply answers with a JSON body.
 func Reply(w http.ResponseWriter, status int, body any) {
 	text, err := survey.JSON(body)
 	if err != nil {
@@ -16,8 +16,8 @@ func Reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the caller may have gone
+	_, _ = w.Write(append(text, '\n')) // the client may have gone
 }
 
-// Failure is the body of an answer that is not a success.
+// Failure returns the body of an unsuccessful answer.
 func Failure(text string) map[string]string { return map[string]string{"error": text} }

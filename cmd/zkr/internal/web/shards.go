@@ -7,11 +7,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
-// Shards are those at one path, for the page.
+// Shards are the shards at one path, as shown by the page.
 type Shards struct {
-	View           any // of the table
+	View           any // the table
 	Verdict, Words string
-	StandsFor      func(*survey.Queue) bool // the page does not show these queues beside the table
+	StandsFor      func(*survey.Queue) bool // reports queues that the page does not list in addition to the table
 }
 
 // shownShards is a group of shards as the page shows it, in the list of queues.
@@ -28,13 +28,13 @@ type shownShards struct {
 // group is a group of shards as it was read.
 type group struct {
 	version uint64    // see survey.View
-	again   time.Time // when it may be read again: it takes a twentieth of the time at most
+	again   time.Time // when it may be read again, so that reading takes at most a twentieth of the time
 	shards  Shards
 	text    string
 }
 
-// lookAtShards puts a group of shards in the place of its queues. One that cannot be read leaves them as they are. Holders change
-// in the queues all the same.
+// lookAtShards replaces the queues of each group of shards by the group. The queues of a group that cannot be read stay
+// as they are. Changes of holders are still derived from the queues.
 func (p *page) lookAtShards(ctx context.Context, view survey.View, queues map[string]*pageQueue) {
 	groups := make(map[string]group, len(view.Shards))
 	for path, version := range view.Shards {
@@ -44,9 +44,14 @@ func (p *page) lookAtShards(ctx context.Context, view survey.View, queues map[st
 			if err != nil {
 				continue
 			}
-			text, err := survey.JSON(shownShards{path, "shards", shards.Verdict, shards.Words, []string{}, []string{}, shards.View})
+			text, err := survey.JSON(shownShards{
+				path, "shards", shards.Verdict, shards.Words,
+				[]string{},
+				[]string{},
+				shards.View,
+			})
 			if err != nil {
-				continue // it has no field that fails
+				continue // no field of it can fail
 			}
 			g = group{version, time.Now().Add(20 * time.Since(start)), shards, string(text)}
 		}

@@ -1,4 +1,4 @@
-// Package web answers HTTP requests: which candidate leads, and a page that shows all queues.
+// Package web serves over HTTP which candidate leads, and a page that shows all queues.
 package web
 
 import (
@@ -19,23 +19,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
-// Site is what zkr serve answers. It may report an election, campaign in it, and show all queues.
+// Site is the HTTP site of zkr serve. It may report an election, campaign in it, and show all queues.
 type Site struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
-	page      *page                      // nil without one
+	page      *page                      // nil if there is none
 	hosts     []string                   // that requests may name
-	login     *login                     // nil: everyone may read
-	tls       *tls.Config                // nil: as it is
-	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and sends its name there
+	login     *login                     // if nil, everyone may read
+	tls       *tls.Config                // nil means plain text
+	resigning chan chan<- *election.Term // a term that receives a channel ends, and is sent to that channel
 	guests    *guests
-	streams   chan struct{} // has an element for each stream of events
+	streams   chan struct{} // holds one element per event stream
 }
 
-// mostStreams bounds the streams of events, which stay: half of the connections at most.
+// mostStreams bounds the event streams, which are long-lived, together with half the number of connections.
 const mostStreams = 64
 
-// New makes a site that says that it is alive.
+// New returns a site that answers /healthz.
 func New(log *slog.Logger) *Site {
 	most := mostGuests(descriptors())
 	s := &Site{
@@ -49,12 +49,12 @@ func New(log *slog.Logger) *Site {
 // Handle adds a handler.
 func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// Stand is a candidate in an election until ctx ends. Requests may ask it to resign.
+// Stand campaigns in an election until ctx ends. Requests may ask the candidate to resign.
 func (s *Site) Stand(ctx context.Context, e *election.Election, path string) error {
 	return e.Run(ctx, func(ctx context.Context, t *election.Term) error { return s.lead(ctx, t, path) })
 }
 
-// lead is a term: other programs ask for it.
+// lead serves a term, which other programs query.
 func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
 	s.log.Info("elected", "path", path, "token", t.Token().String())
 	if s.page != nil {
@@ -75,21 +75,21 @@ func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
 	return nil
 }
 
-// resignPatience is how long a request to resign waits for a term.
+// resignPatience bounds how long a request to resign waits for a term.
 const resignPatience = time.Second
 
-// TakeResignations lets a program on this machine end the term of this candidate.
+// TakeResignations allows programs on this machine to end the term of this candidate.
 func (s *Site) TakeResignations() { s.mux.HandleFunc("POST /resign", s.resign) }
 
-// resign ends the term of this candidate, and answers when it has ended. A socket has an owner and a mode, so its clients are
-// of this machine, and no web page is among them.
+// resign ends the term of this candidate, and answers once the term has ended. It requires a Unix socket, which has an
+// owner and a mode: its clients are on this machine, and none of them is a web page.
 func (s *Site) resign(w http.ResponseWriter, r *http.Request) {
 	if at, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !is || at.Network() != "unix" {
 		Reply(w, http.StatusForbidden, Failure("only on a unix socket: start zkr serve with --http unix:/path as well"))
 		return
 	}
 	ending := make(chan *election.Term, 1)
-	// The term shows in /self a moment before lead is called for it.
+	// /self shows the term shortly before lead is called for it.
 	patience := time.NewTimer(resignPatience)
 	defer patience.Stop()
 	select {
@@ -126,7 +126,7 @@ func (s *Site) TellLeader(e *election.Election) {
 	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { nameOfLeader(w, r, leader) })
 }
 
-// nameOfLeader answers as the leader-elector sidecar of Kubernetes did, but never from memory.
+// nameOfLeader answers like the leader-elector sidecar of Kubernetes, but never from memory.
 func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	answer := &capture{header: http.Header{}, status: http.StatusOK}
 	leader.ServeHTTP(answer, r)
@@ -144,7 +144,7 @@ func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	}
 }
 
-// capture keeps the answer of another handler.
+// capture records the answer of another handler.
 type capture struct {
 	header http.Header
 	status int
@@ -155,7 +155,7 @@ func (c *capture) Header() http.Header            { return c.header }
 func (c *capture) WriteHeader(status int)         { c.status = status }
 func (c *capture) Write(text []byte) (int, error) { return c.body.Write(text) }
 
-// leaderEvent is one view of the election. It names a leader only while that is known.
+// leaderEvent is one view of the election. It names a leader only while the leader is known.
 type leaderEvent struct {
 	Known  bool      `json:"known"`
 	Leader string    `json:"leader,omitempty"`
@@ -164,7 +164,7 @@ type leaderEvent struct {
 	AsOf   time.Time `json:"as_of"`
 }
 
-// leaderEvents streams the views. A reader that reconnects gets the present one: changes in between are not kept.
+// leaderEvents streams the views. A client that reconnects gets the current one, since changes in between are not kept.
 func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) {
 	out, err := newStream(w)
 	if err != nil {
@@ -180,7 +180,7 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 		}
 		text, err := survey.JSON(event)
 		if err != nil || out.send(event.Token, slices.Values([]string{string(text)})) != nil {
-			return // the reader has gone
+			return // the client has gone
 		}
 	}
 }

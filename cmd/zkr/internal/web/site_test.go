@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// TestServe_ResignNeedsASocket: over TCP, any page in a browser could ask.
+// TestServe_ResignNeedsASocket: over TCP, any page in a browser could send the request.
 func TestServe_ResignNeedsASocket(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/resign", nil)
@@ -24,7 +24,7 @@ func TestServe_ResignNeedsASocket(t *testing.T) {
 	require.Contains(t, w.Body.String(), "unix socket")
 }
 
-// TestServe_ResignWaitsForTheTerm: a request may come before the term is ready to end.
+// TestServe_ResignWaitsForTheTerm: a request may arrive before the term is ready to end.
 func TestServe_ResignWaitsForTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := httptest.NewRecorder()
@@ -37,8 +37,8 @@ func TestServe_ResignWaitsForTheTerm(t *testing.T) {
 	})
 }
 
-// TestServe_Host: a page of another site, whose name leads to us, gets no answer at the loopback. Elsewhere it gets none if the
-// names are known that lead here.
+// TestServe_Host: a page of another site whose name resolves to us gets no answer on the loopback. Elsewhere it gets
+// none if the allowed host names are set.
 func TestServe_Host(t *testing.T) {
 	loopback, allowed := net.IPv4(127, 0, 0, 1), []string{"zkr.example", "locks"}
 	for _, c := range []struct {

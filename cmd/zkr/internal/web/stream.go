@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// beginStream admits one more stream of events, until end is called.
+// beginStream admits another event stream, until end is called.
 func (s *Site) beginStream() (end func(), full error) {
 	select {
 	case s.streams <- struct{}{}:
@@ -24,18 +24,19 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// streamPatience is how long a reader may take nothing. Then it is dropped, so that it keeps no memory and no connection.
+// streamPatience is how long a reader may accept nothing before it is dropped, so that it occupies neither memory nor a
+// connection.
 const streamPatience = 10 * time.Second
 
 func newStream(w http.ResponseWriter) (*stream, error) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	// The limit of the server for a request would end the context of a stream.
+	// The server's read timeout for a request would end the context of a stream.
 	return &stream{bufio.NewWriterSize(patient{w, control}, 32<<10), control}, control.SetReadDeadline(time.Time{})
 }
 
-// patient gives each write its time.
+// patient sets a deadline for each write.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -48,10 +49,10 @@ func (p patient) Write(text []byte) (int, error) {
 	return p.ResponseWriter.Write(text)
 }
 
-// send writes one event. Its parts are written as they are: readers share their bytes.
+// send writes one event. The parts are not copied, as readers share their bytes.
 func (s *stream) send(id string, parts iter.Seq[string]) error {
 	if id != "" {
-		_, _ = fmt.Fprintf(s.out, "id: %s\n", id) // Flush has the error
+		_, _ = fmt.Fprintf(s.out, "id: %s\n", id) // Flush returns the error
 	}
 	_, _ = s.out.WriteString("data: ")
 	for part := range parts {

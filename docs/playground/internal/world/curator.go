@@ -2,21 +2,22 @@ package world
 
 import "github.com/zkrecipes/zkrecipes"
 
-// curator is the rule by which Curator reports LOST: a session timeout after it has reported SUSPENDED. It reports
-// SUSPENDED when the connection ends, or when nothing was received for two thirds of the session timeout. It reports
-// LOST at once if a server reports that the session has expired.
+// curator is Curator's rule for LOST. Curator reports SUSPENDED when the connection ends, or when nothing has been
+// received for two thirds of the session timeout, and LOST one session timeout after that. It reports LOST at once if a
+// server reports that the session has expired.
 //
-// The rule is worked out from the history of our process, so both meet the same faults. What it does not know is what a program on
-// Curator would have done in our place: if our process gives up its node, the rule has no say any more.
+// The rule is computed from the history of our process, so both meet the same faults. It cannot know what a program on
+// Curator would have done in our place: once our process gives up its node, the rule says nothing more.
 //
-// Sources: org.apache.zookeeper.ClientCnxn (readTimeout), and ConnectionStateManager.checkSessionExpiration of Curator 5.
+// Sources: org.apache.zookeeper.ClientCnxn (readTimeout), and ConnectionStateManager.checkSessionExpiration of Curator
+// 5.
 type curator struct {
-	heard     Moment // when a byte came from the server most lately
-	suspended Moment // Open if it is not
+	heard     Moment // when the last byte came from the server
+	suspended Moment // Open while it is not suspended
 	holds     []ruled
 }
 
-// ruled is a hold as the rule has it.
+// ruled is a hold according to the rule.
 type ruled struct {
 	Span
 	path string
@@ -34,7 +35,7 @@ func (c *curator) granted(now Moment, path string, token zkrecipes.Token) {
 	c.holds = append(c.holds, ruled{Span{Kind: "rule", From: now, To: Open, Token: token}, path})
 }
 
-// ends ends the present hold for another reason than the rule.
+// ends ends the present hold for a reason other than the rule.
 func (c *curator) ends(now Moment) {
 	c.settle(now)
 	if h := c.present(); h != nil {
@@ -42,7 +43,7 @@ func (c *curator) ends(now Moment) {
 	}
 }
 
-// present returns the hold that has not ended, if there is one.
+// present returns the hold that has not ended, or nil.
 func (c *curator) present() *ruled {
 	if n := len(c.holds); n > 0 && c.holds[n-1].To == Open {
 		return &c.holds[n-1]
@@ -50,20 +51,20 @@ func (c *curator) present() *ruled {
 	return nil
 }
 
-// removed says that the client itself, or an operator, has removed a node.
+// removed records that the client itself, or an operator, removed a node.
 func (c *curator) removed(now Moment, path string) {
 	if h := c.present(); h != nil && h.path == path {
 		c.ends(now)
 	}
 }
 
-// hears says that bytes came in.
+// hears records that bytes were received.
 func (c *curator) hears(now Moment) {
 	c.settle(now)
 	c.heard, c.suspended = now, Open
 }
 
-// hangsUp says that the server has ended the connection.
+// hangsUp records that the server closed the connection.
 func (c *curator) hangsUp(now Moment) {
 	c.settle(now)
 	if c.suspended == Open {
@@ -71,7 +72,7 @@ func (c *curator) hangsUp(now Moment) {
 	}
 }
 
-// settle applies what the rule says up to now.
+// settle applies the rule up to now.
 func (c *curator) settle(now Moment) {
 	if c.suspended == Open && now >= c.heard+silenceMs {
 		c.suspended = c.heard + silenceMs
@@ -81,7 +82,7 @@ func (c *curator) settle(now Moment) {
 	}
 }
 
-// deadline is when the rule says LOST if nothing more is heard.
+// deadline returns when the rule reports LOST if nothing more is received.
 func (c *curator) deadline() Moment {
 	if c.suspended != Open {
 		return c.suspended + timeoutMs

@@ -16,16 +16,16 @@ import (
 // Moment is a time in milliseconds since the start of the world.
 type Moment float64
 
-// Open is the end of what has not ended.
+// Open is the end of a span that has not ended.
 const Open Moment = -1
 
-// Span is something that lasts.
+// Span is something with a duration.
 type Span struct {
 	Kind  string // of a lane: "waits", "holds", "reads"; of a fault: "cut", "frozen"; of a server: "session"
 	From  Moment
-	To    Moment // Open if it has not ended
+	To    Moment // Open while it lasts
 	Token zkrecipes.Token
-	Why   string // why it has ended
+	Why   string // why it ended
 }
 
 // Mark is something that happens at a moment.
@@ -51,12 +51,12 @@ type Line struct {
 	Text string
 }
 
-// history is what has happened. Its lock is held for moments only, because tracers and connections write to it.
+// history records what has happened. Tracers and connections write to it, so its lock is held only for moments.
 type history struct {
 	mu      sync.Mutex
 	begin   time.Time
 	version int   // grows with each entry
-	seen    int64 // the newest transaction of the server that is in it
+	seen    int64 // the newest transaction of the server that it covers
 	lanes   []*lane
 	story   []Line
 }
@@ -69,7 +69,7 @@ type lane struct {
 	faults   []Span
 	sessions []session
 	requests []Request
-	dropped  int // requests that were removed from the front: a tap knows requests by their number
+	dropped  int // requests removed from the front: a tap identifies requests by number
 	marks    []Mark
 	closing  bool // the client has asked to end a session
 	up       bool
@@ -78,13 +78,11 @@ type lane struct {
 	curator  *curator         // nil if the recipe is not exclusive
 }
 
-// session is one session, as the server has it.
+// session is one session as the server sees it.
 type session struct {
 	Span
 	id int64
 }
-
-func newHistory() *history { return &history{begin: time.Now()} }
 
 func (h *history) lane(name string, exclusive bool) *lane {
 	l := &lane{history: h, name: name}
@@ -110,13 +108,13 @@ func (h *history) say(who, text string) {
 func (h *history) tell(at Moment, who, text string) {
 	h.version++
 	i := len(h.story)
-	for i > 0 && h.story[i-1].At > at { // what the server has done is read late
+	for i > 0 && h.story[i-1].At > at { // the server's transactions are read late
 		i--
 	}
 	h.story = slices.Insert(h.story, i, Line{at, who, text})
 }
 
-// forget drops what ended before the moment. The caller holds the lock.
+// forget drops what ended before the given moment. The caller holds the lock.
 func (h *history) forget(before Moment) {
 	over := func(s Span) bool { return s.To != Open && s.To < before }
 	h.story = slices.DeleteFunc(h.story, func(l Line) bool { return l.At < before })
@@ -135,7 +133,7 @@ func (h *history) forget(before Moment) {
 	}
 }
 
-// last returns the newest span of a kind that has not ended; nil if there is none.
+// last returns the newest span of a kind that has not ended, or nil.
 func last(spans []Span, kind string) *Span {
 	for i := len(spans) - 1; i >= 0; i-- {
 		if spans[i].To == Open && (kind == "" || spans[i].Kind == kind) {
@@ -147,7 +145,7 @@ func last(spans []Span, kind string) *Span {
 
 func (l *lane) say(text string) { l.history.say(l.name, text) }
 
-// mark adds a mark, and its text to the story. The caller holds the lock.
+// mark adds a mark, and adds its text to the story. The caller holds the lock.
 func (l *lane) mark(kind, text string) {
 	l.version++
 	l.marks = append(l.marks, Mark{kind, l.now(), text})
@@ -156,7 +154,7 @@ func (l *lane) mark(kind, text string) {
 	}
 }
 
-// unanswered notes a write that the server has done, and whose reply is lost.
+// unanswered records a write that the server applied and whose reply is lost.
 func (l *lane) unanswered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +209,7 @@ func (l *lane) fault(kind string, begins bool) {
 	l.tell(l.now(), l.name, words[0])
 }
 
-// wrote notes a write under the lock, with the answer of the fence.
+// wrote records a write under the lock, with the answer of the fence.
 func (l *lane) wrote(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +218,8 @@ func (l *lane) wrote(err error) {
 	case err == nil:
 		l.mark("write", "")
 	case errors.As(err, &stale):
-		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", stale.Presented, stale.Highest))
+		l.mark("refused", fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it",
+			stale.Presented, stale.Highest))
 	}
 }
 
@@ -288,7 +287,7 @@ func (l *lane) holds(h zkrecipes.HoldStart) {
 	l.tell(l.now(), l.name, fmt.Sprintf("%s, with token %d", kind, h.Token))
 }
 
-// held ends the hold. One that ran out has ended at its deadline, however late that was noticed.
+// held ends the hold. A hold that ran out ended at its deadline, however late that was noticed.
 func (l *lane) held(h zkrecipes.HoldEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,11 +311,11 @@ func (l *lane) held(h zkrecipes.HoldEnd) {
 	}
 }
 
-// lostFor is what the story says of a hold that was lost.
+// lostFor returns the line of the story for a hold that was lost.
 func lostFor(why string) string { return "has lost its hold: " + strings.ReplaceAll(why, "-", " ") }
 
-// nameLosses says of holds that the end of a session took which node was deleted: the client may have heard of the deletion first. The caller
-// holds the lock.
+// nameLosses names the lost session as the reason of each hold that ended because its node was deleted along with the
+// session: the client may have learned of the deletion first. The caller holds the lock.
 func (l *lane) nameLosses() {
 	deleted := zkrecipes.LossNodeDeleted.String()
 	for i := range l.spans {

@@ -20,7 +20,7 @@ import (
 // Verb is something that can happen to a process.
 type Verb string
 
-// verbs says what each verb does.
+// verbs maps each verb to its effect.
 var verbs = map[Verb]func(*process) error{
 	"take":    func(p *process) error { return p.take(false) },
 	"read":    func(p *process) error { return p.take(true) },
@@ -43,9 +43,9 @@ type process struct {
 	name  string
 	lane  *lane
 
-	mu     sync.Mutex // not held while the client or a hold is called, which may call the tracer
+	mu     sync.Mutex // not held during calls to the client or a hold, which may call the tracer
 	starts int
-	// label is new at each start: the client of the last one may still be closing.
+	// label is new at each start, because the previous client may still be closing.
 	label   string
 	client  *conn.Client // nil while the process is stopped
 	acquire func(ctx context.Context, shared bool) (*zkrecipes.Hold, error)
@@ -77,7 +77,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// acquireOn makes the recipe, and returns how to take it.
+// acquireOn creates the recipe, and returns a function that acquires it.
 func acquireOn(c *conn.Client, s Setting) (func(context.Context, bool) (*zkrecipes.Hold, error), error) {
 	switch s.Recipe {
 	case RWLock:
@@ -111,7 +111,7 @@ var (
 	errFrozen  = errors.New("is frozen: wake it first")
 )
 
-// ready reports why the process cannot do anything now. The caller holds the lock.
+// ready returns an error that explains why the process cannot act now, or nil. The caller holds the lock.
 func (p *process) ready() error {
 	switch {
 	case p.client == nil:
@@ -141,7 +141,7 @@ func (p *process) take(shared bool) error {
 		defer giveUp()
 		hold, err := acquire(ctx, shared)
 		p.mu.Lock()
-		if p.client == client { // else it was stopped, and perhaps started again
+		if p.client == client { // otherwise it was stopped, and perhaps started again
 			p.giveUp, p.hold = nil, hold
 		}
 		p.mu.Unlock()
@@ -157,8 +157,8 @@ func (p *process) take(shared bool) error {
 	return nil
 }
 
-// work is what the process does while it holds. It looks at the hold, and then writes. A process that is frozen is so between the
-// two: nothing that runs in it can help that.
+// work is what the process does while it holds: it checks the hold, and then writes. Freezing a process freezes it
+// between the two, and nothing that runs in the process can prevent that.
 func (p *process) work(h *zkrecipes.Hold, writes bool) {
 	p.mu.Lock()
 	label := p.label
@@ -185,8 +185,8 @@ func (p *process) work(h *zkrecipes.Hold, writes bool) {
 	}
 }
 
-// sleep returns when the process resumes, and reports whether it does. If it was stopped in the meantime, it does
-// not.
+// sleep blocks until the process resumes, and returns true. It returns false if the process was stopped in the
+// meantime.
 func (p *process) sleep(label string) bool {
 	p.mu.Lock()
 	woken := p.woken
@@ -212,14 +212,14 @@ func (p *process) release() error {
 	case giveUp != nil:
 		giveUp()
 	case hold != nil:
-		p.world.running.Go(func() { _ = hold.Release(p.world.ctx) }) // it continues in the background if it fails
+		p.world.running.Go(func() { _ = hold.Release(p.world.ctx) }) // if it fails, it continues in the background
 	default:
 		return errors.New("has nothing to release")
 	}
 	return nil
 }
 
-// cutOff cuts the process off from the servers, or ends that.
+// cutOff cuts the process off from the servers, or reconnects it.
 func (p *process) cutOff(cut bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,7 +237,7 @@ func (p *process) cutOff(cut bool) error {
 	return nil
 }
 
-// stall lets bytes through, or not. The caller holds the lock.
+// stall stalls or resumes the connection, as the state of the process requires. The caller holds the lock.
 func (p *process) stall() {
 	if p.cut || p.woken != nil {
 		p.world.server.Stall(zktest.Label(p.label), zktest.Both)
@@ -246,7 +246,7 @@ func (p *process) stall() {
 	}
 }
 
-// freeze stops the work of the process, and all that it sends and receives.
+// freeze suspends the work of the process, and all that it sends and receives.
 func (p *process) freeze() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +280,7 @@ func (p *process) thaw() {
 	}
 }
 
-// loseReply loses the reply to the next write below the path. The server applies the write, and the connection ends.
+// loseReply loses the reply to the next write below the path: the server applies the write, and the connection ends.
 func (p *process) loseReply() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -348,7 +348,7 @@ func (p *process) deleteNode() error {
 	return p.world.server.Delete(nodes[0])
 }
 
-// end stops the process. One that is killed sends nothing to the server, so its session lives on there.
+// end stops the process. A killed process sends nothing to the server, so its session lives on there.
 func (p *process) end(kill bool) error {
 	p.mu.Lock()
 	client, giveUp, label := p.client, p.giveUp, zktest.Label(p.label)
@@ -372,7 +372,7 @@ func (p *process) end(kill bool) error {
 	}
 	p.world.running.Go(func() {
 		_ = client.Close() // it never fails
-		// The label is not used again. What was in flight is lost, as with a process that is gone.
+		// The label is not used again. Whatever was in flight is lost, as it is when a real process dies.
 		p.world.server.Cut(label)
 		p.world.server.Heal(label)
 		p.world.server.Accept(label)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Names are the processes that a world may have, in the order of their lanes.
+// Names are the names that processes may have, in the order of their lanes.
 var Names = []string{"anna", "ben", "cleo", "dora", "emil", "finn", "gina", "hugo"}
 
-// Recipe says what the processes of a world contend for.
+// Recipe is what the processes of a world contend for.
 type Recipe string
 
 // The recipes.
@@ -24,7 +24,7 @@ const (
 	Election  Recipe = "election"
 )
 
-// Setting is how a world begins, and what happens in it by itself.
+// Setting is the initial state of a world, and what happens in it by itself.
 type Setting struct {
 	Recipe    Recipe
 	Processes int // 3 to 8
@@ -32,7 +32,7 @@ type Setting struct {
 	Steps     []Step
 }
 
-// Step is an action at a moment after the start.
+// Step is an action at a time after the start.
 type Step struct {
 	At  time.Duration
 	Do  Verb
@@ -40,9 +40,9 @@ type Step struct {
 }
 
 // Parse reads a setting from the fragment of a link, such as "recipe=mutex&n=4&do=300.take.anna,600.take.ben". The
-// number of a step is in milliseconds. Names that only the page knows are skipped.
+// number of a step is in milliseconds. Names that only the page uses are ignored.
 //
-// Errors: a value that is unknown or out of range.
+// It returns an error if a value is unknown or out of range.
 func Parse(fragment string) (Setting, error) {
 	values, err := url.ParseQuery(fragment)
 	if err != nil {
@@ -68,7 +68,7 @@ func Parse(fragment string) (Setting, error) {
 	return s, err
 }
 
-// number reads a number in a range; into keeps what it has if there is none.
+// number parses a number within a range. If there is none, into keeps its value.
 func number(values url.Values, name string, from, to int, into *int) error {
 	text := values.Get(name)
 	if text == "" {

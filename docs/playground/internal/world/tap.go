@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// tap is a connection that notes the requests and answers which pass it. It changes nothing.
+// tap is a connection that records the requests and answers passing through it, unchanged.
 type tap struct {
 	net.Conn
 	lane    *lane
@@ -18,7 +18,7 @@ type tap struct {
 	closed  bool          // by either side
 }
 
-// tapped puts a tap on all connections.
+// tapped returns a dial function whose connections are tapped.
 func (l *lane) tapped(dial conn.DialFunc) conn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -29,7 +29,7 @@ func (l *lane) tapped(dial conn.DialFunc) conn.DialFunc {
 	}
 }
 
-// Write notes the requests before they leave.
+// Write records requests before they are sent.
 func (t *tap) Write(b []byte) (int, error) {
 	t.lane.mu.Lock()
 	for frame := range t.out.add(b) {
@@ -39,7 +39,7 @@ func (t *tap) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// Read notes what came.
+// Read records what was received.
 func (t *tap) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	t.lane.mu.Lock()
@@ -60,7 +60,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close comes from the client.
+// Close is called by the client.
 func (t *tap) Close() error {
 	t.lane.mu.Lock()
 	t.over()
@@ -69,8 +69,8 @@ func (t *tap) Close() error {
 	return t.Conn.Close()
 }
 
-// asks records a request, but not a ping: all pings have one number, so it is unknown which one is answered. A
-// request on a connection that is over will not be answered.
+// asks records a request, except a ping: all pings share one number, so an answer could not be matched. A request on a
+// connection that has ended stays unanswered.
 func (t *tap) asks(frame []byte) {
 	if t.closed {
 		return
@@ -95,7 +95,7 @@ func (t *tap) asks(frame []byte) {
 	t.lane.version++
 }
 
-// answers notes an answer or an event.
+// answers records an answer or an event.
 func (t *tap) answers(frame []byte) {
 	if t.in.count == 1 {
 		granted, err := wire.ConnectReply(frame)
@@ -116,7 +116,7 @@ func (t *tap) answers(frame []byte) {
 	t.done(header.Xid, false)
 }
 
-// over says that nothing will be answered any more.
+// over marks everything in flight as unanswered.
 func (t *tap) over() {
 	for xid := range t.pending {
 		t.done(xid, true)
@@ -135,13 +135,13 @@ func (t *tap) done(xid int32, lost bool) {
 	}
 }
 
-// frames cuts a stream into frames.
+// frames splits a stream into frames.
 type frames struct {
 	rest  []byte
-	count int // of the frames so far
+	count int // of complete frames so far
 }
 
-// add yields the frames that are whole now. Each is valid until the next call.
+// add yields the frames that are complete now. Each is valid until the next call.
 func (f *frames) add(b []byte) func(yield func([]byte) bool) {
 	f.rest = append(f.rest, b...)
 	return func(yield func([]byte) bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// View is all that a page draws of one moment. It is plain data for encoding/json.
+// View is everything that a page draws of one moment, as plain data for encoding/json.
 type View struct {
 	Now     Moment
 	Timeout Moment
@@ -21,7 +21,7 @@ type View struct {
 	Lanes   []Lane
 	Queue   []Contender
 	Story   []Line // the newest lines
-	// Fault is what the server has found wrong in itself or in the library: it is empty, or there is a bug.
+	// Fault is what the server found wrong in itself or in the library. It is empty unless there is a bug.
 	Fault string
 }
 
@@ -33,12 +33,12 @@ type Lane struct {
 	Cut, Frozen, Losing bool
 	Token               zkrecipes.Token // of the present hold
 	Deadline            Moment          // of the present hold; 0 without one
-	Expires             Moment          // when the server will end the session if it hears no more; 0 without one
-	RuleDeadline        Moment          // when Curator's rule says LOST if nothing more is heard; 0 without a hold
+	Expires             Moment          // when the server ends the session if it hears nothing more; 0 without one
+	RuleDeadline        Moment          // when Curator's rule reports LOST if nothing more is heard; 0 without a hold
 	Spans, Faults       []Span
 	Sessions, Rule      []Span
-	Overlaps            []Span // when the rule has this process for a holder, and another one holds
-	Both                []Span // when this process and a later one hold what excludes each other; see [history.overlaps]
+	Overlaps            []Span // when this process holds by the rule while another one holds
+	Both                []Span // when this process and a later one hold against the rules; see [history.overlaps]
 	Requests            []Request
 	Marks               []Mark
 }
@@ -47,12 +47,12 @@ type Lane struct {
 type Contender struct {
 	Name    string // of the process
 	Node    string // the end of the node's name, such as "lock-0000000003"
-	Kind    string // "waits", "holds", "reads"; "left" if the process knows of no hold and does not wait
+	Kind    string // "waits", "holds", "reads"; "left" if the process knows of no hold and is not waiting
 	Token   zkrecipes.Token
 	Watches []string // names of the processes that watch the node
 }
 
-// View returns what there is since a moment. It forgets what is older than a minute and a half.
+// View returns what has happened since the given moment, and drops what is older than a minute and a half.
 func (w *World) View(since Moment) View {
 	v := View{Timeout: timeoutMs, Recipe: w.setting.Recipe, Limit: w.setting.Limit}
 	sessions := w.server.Sessions()
@@ -90,24 +90,24 @@ func (w *World) View(since Moment) View {
 }
 
 const (
-	memory     = 90_000 // how long the history goes back, in milliseconds
+	memory     = 90_000 // how far back the history goes, in milliseconds
 	storyLines = 60
 )
 
-// Version grows with every entry of the history.
+// Version increases with every entry of the history.
 func (w *World) Version() int {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return w.history.version
 }
 
-// nameOf returns the process that has a label.
+// nameOf returns the name of the process with a label.
 func nameOf(label string) string {
 	name, _, _ := strings.Cut(label, "-")
 	return name
 }
 
-// view says how the process is, and when its newest session will end. Sessions come oldest first.
+// view returns the state of the process, and when its newest session will end. The sessions are sorted, oldest first.
 func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,15 +123,15 @@ func (p *process) view(sessions []zktest.SessionInfo) Lane {
 	return l
 }
 
-// deadline returns the function that returns the deadline of the present hold; nil without one. It is called without
-// the lock.
+// deadline returns the function that yields the deadline of the present hold, or nil without one. That function must be
+// called without the lock.
 func (l *lane) deadline() func() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until
 }
 
-// read takes in what the server has done since the last call. The caller holds the lock.
+// read records what the server has done since the last call. The caller holds the lock.
 func (h *history) read(txns []zktest.Txn) {
 	for _, t := range txns {
 		if t.Zxid <= h.seen || t.Err != zktest.CodeOK {
@@ -209,8 +209,9 @@ func (l *lane) view(v *Lane, since, now Moment) {
 	}
 }
 
-// overlaps works out where the rule has a process for a holder, and another one holds. It also works out where two processes hold: that
-// takes a hand that deletes the node, or ends the session, of a process that is cut off and cannot learn of it. The caller holds the lock.
+// overlaps computes when a process holds by the rule while another one holds. It also computes when two processes hold:
+// that happens only if someone deletes the node or ends the session of a process that is cut off and cannot learn of
+// it. The caller holds the lock.
 func (h *history) overlaps(lanes []Lane) {
 	now := h.now()
 	end := func(s Span) Moment {
@@ -272,7 +273,7 @@ func queue(tree []zktest.Node, owners map[int64]string, watchers map[string][]in
 		}
 		found = append(found, c)
 	}
-	// The server counts up below each parent. Of a semaphore, leases come before the callers at its door.
+	// The server counts separately below each parent. In a semaphore, leases precede the callers at its door.
 	slices.SortStableFunc(found, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(place(a.Node), place(b.Node)), cmp.Compare(number10(a.Node), number10(b.Node)))
 	})
@@ -286,7 +287,7 @@ func place(node string) int {
 	return 1
 }
 
-// number10 is the number at the end of a node's name.
+// number10 returns the number at the end of a node's name.
 func number10(node string) int {
 	if len(node) < 10 {
 		return math.MaxInt

@@ -1,7 +1,8 @@
-// Package world is the model behind the playground. Its processes use the real recipes on a server of zktest, break on command, and
-// leave a history of what happened. It draws nothing and asks no browser, so its tests are ordinary ones.
+// Package world is the model behind the playground. Its processes use the real recipes against a zktest server, break
+// on command, and leave a history of what happened. The package draws nothing and needs no browser, so its tests are
+// ordinary tests.
 //
-// It takes the time from package time. In a page that is a clock which the page moves, and in a test the clock of a bubble.
+// Time comes from package time: in a page that is a clock which the page moves, and in a test the clock of a bubble.
 package world
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The times are chosen for the eye: a session lasts long enough to watch its end come, and a request long enough to be seen.
+// The times are chosen for the eye: a session lasts long enough to watch it end, and a request long enough to be seen.
 const (
 	Timeout    = 6 * time.Second
 	tick       = time.Second
@@ -24,14 +25,14 @@ const (
 	writeEvery = 900 * time.Millisecond
 )
 
-// path is the node that all contend for.
+// path is the node that all processes contend for.
 const path = "/lock"
 
 // World is a server and the processes that use it. It is safe for concurrent use.
 type World struct {
 	setting   Setting
 	server    *zktest.Server
-	gate      *fence.Gate // of the one resource that exclusive holders write to
+	gate      *fence.Gate // guards the one resource that exclusive holders write to
 	history   *history
 	processes []*process
 	ctx       context.Context
@@ -39,13 +40,15 @@ type World struct {
 	running   sync.WaitGroup
 }
 
-// New starts a world, with all its processes running. Its steps happen by themselves, until ctx ends or the world is closed.
+// New starts a world with all its processes running. Its steps happen by themselves until ctx ends or the world is
+// closed.
 func New(ctx context.Context, s Setting) (*World, error) {
-	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency), zktest.WithHistory(1<<10))
+	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithLatency(latency),
+		zktest.WithHistory(1<<10))
 	if err != nil {
 		return nil, err
 	}
-	w := &World{setting: s, server: server, gate: fence.New(fence.NewMemory()), history: newHistory()}
+	w := &World{setting: s, server: server, gate: fence.New(fence.NewMemory()), history: &history{begin: time.Now()}}
 	w.ctx, w.stop = context.WithCancel(ctx)
 	if err := w.furnish(); err != nil {
 		w.Close()
@@ -63,8 +66,8 @@ func New(ctx context.Context, s Setting) (*World, error) {
 	return w, nil
 }
 
-// furnish creates the nodes above the contenders, as on an ensemble where the recipe was used before. Otherwise the
-// first contender would create them, and be late because of that.
+// furnish creates the nodes above the contenders, as if the recipe had been used before. Otherwise the first contender
+// would have to create them, and be late.
 func (w *World) furnish() error {
 	for _, node := range []string{path, path + "/leases", path + "/locks"} {
 		if _, err := w.server.Create(node, nil, zktest.Persistent); err != nil {
@@ -77,7 +80,7 @@ func (w *World) furnish() error {
 	return nil
 }
 
-// play does the steps of the setting.
+// play performs the steps of the setting.
 func (w *World) play() {
 	begin := time.Now()
 	for _, step := range w.setting.Steps {
@@ -92,9 +95,9 @@ func (w *World) play() {
 	}
 }
 
-// Do makes something happen to a process.
+// Do performs an action on a process.
 //
-// Errors: an unknown verb or process, or something that makes no sense now; nothing has happened then.
+// It returns an error, and does nothing, if the verb or process is unknown or the action makes no sense now.
 func (w *World) Do(verb Verb, who string) error {
 	do, known := verbs[verb]
 	if !known {
@@ -108,7 +111,7 @@ func (w *World) Do(verb Verb, who string) error {
 	return fmt.Errorf("no such process: %s", who)
 }
 
-// Close ends all processes, then the server.
+// Close stops all processes, then the server.
 func (w *World) Close() {
 	w.stop()
 	for _, p := range w.processes {
@@ -118,7 +121,7 @@ func (w *World) Close() {
 	w.server.Close()
 }
 
-// dial makes the client of a process.
+// dial creates the client of a process.
 func (w *World) dial(p *process) (*conn.Client, error) {
 	return conn.New(w.server.Addr(),
 		conn.WithSessionTimeout(Timeout), conn.WithIdentity(p.name), conn.WithTracer(p.lane.tracer()),

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run plays a setting in virtual time, and shows each view to see, ten times a second.
+// run plays a setting in virtual time, and passes each view to see, ten times a second.
 func run(t *testing.T, link string, length time.Duration, see func(View)) (last View) {
 	t.Helper()
 	s, err := Parse(link)
@@ -37,8 +37,8 @@ func run(t *testing.T, link string, length time.Duration, see func(View)) (last 
 	return last
 }
 
-// sound checks what must hold in every view: no two holds that exclude each other at one moment, each deadline before the end of
-// its session, and no fault of the server.
+// sound checks what must be true in every view: no two holds that exclude each other overlap, each deadline precedes
+// the end of its session, and the server has found no fault.
 func sound(t *testing.T, v View) {
 	t.Helper()
 	require.Empty(t, v.Fault)
@@ -71,7 +71,7 @@ func sound(t *testing.T, v View) {
 	}
 }
 
-// holds returns the spans of a lane in which it held.
+// holds returns the spans of a lane during which it held.
 func holds(v View, name string) (found []Span) {
 	for _, l := range v.Lanes {
 		for _, s := range l.Spans {
@@ -83,7 +83,7 @@ func holds(v View, name string) (found []Span) {
 	return found
 }
 
-// scenes are the links of the page.
+// scenes returns the links on the page.
 func scenes(t *testing.T) (links []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../index.html")
@@ -95,8 +95,8 @@ func scenes(t *testing.T) (links []string) {
 	return links
 }
 
-// TestScenes: each scene of the page can be played, and nothing in it excludes itself. What a scene promises is tested where it is
-// drawn, in integration/playground.
+// TestScenes: each scene of the page can be played, and no two holds that exclude each other overlap. What a scene
+// promises is tested where it is drawn, in integration/playground.
 func TestScenes(t *testing.T) {
 	for _, link := range scenes(t) {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,8 @@ func TestPartition(t *testing.T) {
 	})
 }
 
-// TestRule: Curator's rule says LOST two thirds of a timeout and a whole one after the last byte, and another process holds by then.
+// TestRule: Curator's rule reports LOST two thirds of a timeout plus a whole one after the last byte, when another
+// process already holds.
 func TestRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := Moment(0)
@@ -156,7 +157,7 @@ func TestRule(t *testing.T) {
 	})
 }
 
-// TestRule_Reset: from the end of a connection the rule counts one timeout, and a new connection ends that.
+// TestRule_Reset: once a connection ends, the rule counts one timeout, which a new connection cancels.
 func TestRule_Reset(t *testing.T) {
 	c := curator{suspended: Open}
 	c.begins(0)
@@ -185,10 +186,11 @@ func TestFrozen(t *testing.T) {
 	})
 }
 
-// TestFrozen_Killed: a process that is killed in its sleep writes nothing.
+// TestFrozen_Killed: a process that is killed while frozen writes nothing.
 func TestFrozen_Killed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=300.take.anna,2000.freeze.anna,3000.kill.anna,3500.start.anna,4000.take.anna", 15*time.Second, nil)
+		v := run(t, "n=3&do=300.take.anna,2000.freeze.anna,3000.kill.anna,3500.start.anna,4000.take.anna",
+			15*time.Second, nil)
 		for _, m := range v.Lanes[0].Marks {
 			if m.Kind == "write" {
 				require.True(t, m.At < 2000 || m.At > 8000, "at %v", m.At)
@@ -198,7 +200,7 @@ func TestFrozen_Killed(t *testing.T) {
 	})
 }
 
-// TestEnd_LeavesNothing: a connection that is stalled for ever would stay on the server.
+// TestEnd_LeavesNothing: a connection that is stalled forever would stay on the server.
 func TestEnd_LeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(t.Context(), Setting{Recipe: Mutex, Processes: 3, Limit: 1})
@@ -218,7 +220,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 	})
 }
 
-// TestEnd_LeavesNoClient: a client is closed while the answer to its last request is on the way. Nothing keeps it in memory.
+// TestEnd_LeavesNoClient: a client that is closed while the answer to its last request is in flight can be garbage
+// collected.
 func TestEnd_LeavesNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(t.Context(), Setting{Recipe: Mutex, Processes: 3, Limit: 1})
@@ -243,7 +246,8 @@ func TestEnd_LeavesNoClient(t *testing.T) {
 
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second, func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
+		v := run(t, "n=3&do=200.lose.anna,600.take.anna", 5*time.Second,
+			func(v View) { require.LessOrEqual(t, len(v.Queue), 1) })
 		require.Len(t, holds(v, "anna"), 1)
 		require.False(t, v.Lanes[0].Losing)
 		i := slices.IndexFunc(v.Lanes[0].Requests, func(r Request) bool { return r.Op == "create" && r.Lost })
@@ -255,7 +259,7 @@ func TestLostReply(t *testing.T) {
 	})
 }
 
-// TestElection_SaysWhatWasLost: the end of a session also deletes the node, and that is not by hand.
+// TestElection_SaysWhatWasLost: when a session ends, its node is deleted too, and the story blames the session.
 func TestElection_SaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := run(t, "recipe=election&n=3&do=300.take.anna,600.take.ben,3000.expire.anna,6000.delete.ben", 8*time.Second, nil)
@@ -270,7 +274,7 @@ func TestElection_SaysWhatWasLost(t *testing.T) {
 	})
 }
 
-// TestView_Forgets: the history does not grow for ever.
+// TestView_Forgets: the history does not grow forever.
 func TestView_Forgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Parse("n=3&do=300.take.anna,1000.take.ben")
@@ -291,11 +295,11 @@ func TestView_Forgets(t *testing.T) {
 
 var seeds = flag.Int("seeds", 3, "how many random stories TestRandom plays of each recipe")
 
-// byHand says that an operator does to the servers what no deadline foresees.
+// byHand reports whether an operator does this to the servers, which no deadline can foresee.
 func (v Verb) byHand() bool { return v == "delete" || v == "expire" }
 
-// TestByHand: a process that is cut off cannot learn that its node was deleted. Then two hold, and the page says so. The fence refuses
-// the first.
+// TestByHand: a process that is cut off cannot learn that its node was deleted. Then two processes hold, and the page
+// reports it. The fence rejects the first.
 func TestByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Parse("n=3&do=300.take.anna,1000.take.ben,2000.cut.anna,2500.delete.anna")
@@ -308,11 +312,12 @@ func TestByHand(t *testing.T) {
 		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
 		require.Less(t, ben.From, anna.To)
 		require.Equal(t, []Span{{Kind: "both", From: ben.From, To: anna.To, Why: "ben"}}, v.Lanes[0].Both)
-		require.Contains(t, v.Lanes[0].Marks, Mark{"refused", v.Lanes[0].refused(), fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token)})
+		require.Contains(t, v.Lanes[0].Marks, Mark{"refused", v.Lanes[0].refused(),
+			fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token)})
 	})
 }
 
-// refused is when the last write was refused.
+// refused returns when the last write was refused.
 func (l Lane) refused() (at Moment) {
 	for _, m := range l.Marks {
 		if m.Kind == "refused" {
@@ -322,7 +327,7 @@ func (l Lane) refused() (at Moment) {
 	return at
 }
 
-// TestRandom: whatever is done to the processes, no two hold at a moment.
+// TestRandom: whatever happens to the processes, no two holds overlap.
 func TestRandom(t *testing.T) {
 	for _, recipe := range []Recipe{Mutex, RWLock, Semaphore, Election} {
 		for seed := range uint64(*seeds) {
@@ -360,7 +365,8 @@ func TestRandom(t *testing.T) {
 func TestParse(t *testing.T) {
 	s, err := Parse("recipe=semaphore&n=5&limit=3&rule=1&end=9&do=600.take.ben,300.cut.anna")
 	require.NoError(t, err)
-	require.Equal(t, Setting{Semaphore, 5, 3, []Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
+	require.Equal(t, Setting{Semaphore, 5, 3,
+		[]Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
 	s, err = Parse("")
 	require.NoError(t, err)
 	require.Equal(t, Setting{Mutex, 4, 2, nil}, s)
@@ -382,7 +388,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestDo_SaysWhyNot: what makes no sense changes nothing.
+// TestDo_SaysWhyNot: an action that makes no sense changes nothing.
 func TestDo_SaysWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(t.Context(), Setting{Recipe: Mutex, Processes: 3, Limit: 1})
@@ -390,10 +396,13 @@ func TestDo_SaysWhyNot(t *testing.T) {
 		defer w.Close()
 		time.Sleep(time.Second)
 		for _, c := range []string{
-			"steal anna: no such action", "take eve: no such process", "start anna: runs already", "read anna: only a read-write lock",
+			"steal anna: no such action", "take eve: no such process", "start anna: runs already",
+			"read anna: only a read-write lock",
 			"release anna: has nothing", "heal anna: is not cut off", "wake anna: is not frozen", "delete anna: has no node",
-			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped", "expire anna: has no session",
-			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already", "freeze ben: ", "freeze ben: is frozen", "release ben: is frozen",
+			"stop anna: ", "stop anna: is stopped", "take anna: is stopped", "cut anna: is stopped", "lose anna: is stopped",
+			"expire anna: has no session",
+			"take ben: ", "take ben: already", "cut ben: ", "cut ben: already", "lose ben: ", "lose ben: already",
+			"freeze ben: ", "freeze ben: is frozen", "release ben: is frozen",
 		} {
 			what, says, _ := strings.Cut(c, ": ")
 			verb, who, _ := strings.Cut(what, " ")

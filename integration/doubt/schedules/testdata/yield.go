@@ -10,9 +10,9 @@ var (
 	yieldOps  atomic.Uint64
 )
 
-// yieldAtRandom sometimes lets other goroutines run first, if the caller is in a testing/synctest bubble. Virtual time
-// stands still meanwhile. For some thousand operations at a time, it delays one goroutine in six a lot: in many races
-// the same goroutine must be late twice.
+// yieldAtRandom sometimes lets other goroutines run first, if the caller is in a testing/synctest bubble, where virtual
+// time does not advance meanwhile. For some thousand operations at a time, it delays one goroutine in six a lot: in
+// many races the same goroutine must be late twice.
 func yieldAtRandom() {
 	gp := getg()
 	if gp != gp.m.curg || gp.m.locks != 0 || gp.m.mallocing != 0 || gp.bubble == nil {

@@ -1,6 +1,6 @@
 // Command service is one process of the services that the guides build. With -job leader it campaigns in an election
-// and prints what it observes. With -job nightly it runs a short job for one night after another. Both serve
-// /healthz, /leader, /self and /metrics.
+// and prints what it observes. With -job nightly it runs a short job for one night after another. Both serve /healthz,
+// /leader, /self and /metrics.
 package main
 
 import (
@@ -46,7 +46,8 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 		return err
 	}
 	prometheus.MustRegister(metrics)
-	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout), conn.WithTracer(metrics.Tracer()))
+	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout),
+		conn.WithTracer(metrics.Tracer()))
 	if err != nil {
 		return err
 	}
@@ -87,10 +88,10 @@ func observe(ctx context.Context, e *election.Election) {
 	}
 }
 
-// night is how nights are written. Here each millisecond is one, so that the processes contend.
+// night is the format of nights. Here each millisecond is a night, so that the processes contend.
 const night = "2006-01-02T15:04:05.000"
 
-// everyNight runs the job for one night after the other, until ctx ends.
+// everyNight runs the job for one night after another, until ctx ends.
 func everyNight(ctx context.Context, client *conn.Client) error {
 	for ctx.Err() == nil {
 		err := nightly.Once(ctx, client, time.Now().Format(night), func(ctx context.Context, _ *zkrecipes.Hold) error {

@@ -19,10 +19,10 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * Does one piece of work for every line on its input, "work address clients milliseconds". It prints how many sections it got
- * through in a second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client got. The address
- * is the place of a server among the arguments. Every client has a session and a thread of its own. In the work "shared", the
- * threads share one session.
+ * Does one piece of work for every line of input, "work address clients milliseconds". It prints how many sections it ran per
+ * second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client ran. The address is the
+ * index of a server among the arguments. Every client has its own session and thread. In the work "shared", the threads share
+ * one session.
  */
 public class CuratorBench {
     interface Section {
@@ -59,7 +59,7 @@ public class CuratorBench {
             case "counter":
             case "promoted": {
                 RetryNTimes always = new RetryNTimes(100_000, 0);
-                // The lock's path and its retries. The counter itself tries once before it takes the lock, which is Curator's advice.
+                // The lock's path and its retries. As Curator advises, the counter itself tries once before it acquires the lock.
                 PromotedToLock lock = PromotedToLock.builder().lockPath("/bench/curator/counter-lock").retryPolicy(always).build();
                 DistributedAtomicLong counter = work.equals("counter")
                         ? new DistributedAtomicLong(client, "/bench/curator/counter", always)

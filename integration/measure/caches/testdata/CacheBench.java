@@ -14,7 +14,7 @@ import org.apache.curator.framework.recipes.cache.CuratorCacheListener;
 import org.apache.curator.retry.RetryForever;
 
 /**
- * Keeps a CuratorCache of a tree. It answers each line on its input with one line:
+ * Keeps a CuratorCache of a tree. It answers each line of input with one line:
  *
  * <pre>
  * open ADDRESS PATH   milliseconds until initialized, and bytes of heap that the cache takes

@@ -1,5 +1,5 @@
-# Members of a SetPartitioner, by order of the input: "join m" and "leave m". Each has a thread and a client. The output says "start m shard",
-# "stop m shard" and "gone m".
+# Runs members of a SetPartitioner, which join and leave by the lines of input "join m" and "leave m". Each has its own
+# thread and client. It prints "start m shard", "stop m shard" and "gone m".
 import sys
 import threading
 

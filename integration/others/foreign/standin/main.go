@@ -1,7 +1,7 @@
-// Command standin is started in place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start
-// servers of their own. It requests a server with the same configuration file from the ensembles of the test process,
-// and passes its clients on to that. It writes where it listens. If it is killed, its clients see what they see of a
-// server that is killed.
+// Command standin replaces zkServer.sh, or the java that runs a ZooKeeper, for suites that start servers of their own.
+// It requests a server with the same configuration file from the ensembles of the test process, and forwards its
+// clients to it. It prints the address that it listens on. If it is killed, its clients see the same as if a server is
+// killed.
 package main
 
 import (
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// request is what it requests.
+// request is the request to the ensembles.
 type request struct {
 	Config string // path of zoo.cfg
-	Flags  string // of the command line, each on a separate line, and of SERVER_JVMFLAGS
+	Flags  string // of the command line, each on its own line, and of SERVER_JVMFLAGS
 }
 
-// answer is what it must do, or why it cannot.
+// answer is the answer, or the reason why there is no server.
 type answer struct {
 	Listen, Server string
 	Error          string
@@ -58,11 +58,11 @@ func run() error {
 	}
 	fmt.Println("listening", l.Addr())
 	go relay(l, a.Server)
-	_, _ = ensembles.Read(make([]byte, 1)) // the connection is what keeps the server; without the ensembles there is none
+	_, _ = ensembles.Read(make([]byte, 1)) // the connection keeps the server alive; without the ensembles there is none
 	return nil
 }
 
-// relay connects the clients that come in to the server.
+// relay connects incoming clients to the server.
 func relay(l net.Listener, addr string) {
 	for {
 		client, err := l.Accept()
@@ -78,7 +78,7 @@ func relay(l net.Listener, addr string) {
 	}
 }
 
-// pass carries bytes both ways. If the client has only said all, it still gets the answer.
+// pass copies bytes in both directions. A client that has only closed its sending side still gets the answer.
 func pass(client, server net.Conn) {
 	go func() {
 		_, err := io.Copy(server, client)

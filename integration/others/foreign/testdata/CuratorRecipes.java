@@ -23,9 +23,9 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.retry.RetryOneTime;
 
-/** Runs Curator's recipes against the server named on the command line; ends with an error on the first that misbehaves. */
+/** Runs Curator's recipes against the server given on the command line, and fails at the first that misbehaves. */
 public class CuratorRecipes {
-    static final int LIMIT = 20; // seconds that any wait may take
+    static final int LIMIT = 20; // in seconds, of any wait
     static String servers;
 
     interface Body {

@@ -17,10 +17,10 @@ import org.apache.helix.participant.statemachine.StateModelInfo;
 import org.apache.helix.participant.statemachine.Transition;
 
 /**
- * A controller or a participant of Helix on the line protocol of integration/others/curator/Peer.java. The controller makes the
- * cluster, and a resource with a master and a slave.
+ * A Helix controller or participant behind the line protocol of integration/others/curator/Peer.java. The controller creates
+ * the cluster, and a resource with a master and a slave.
  *
- *   view wanted    waits until the participants are in these states: "{a=MASTER, b=SLAVE}" without blanks
+ *   view wanted    waits until the participants are in these states: "{a=MASTER, b=SLAVE}" without spaces
  */
 public class HelixPeer {
     private static final String CLUSTER = "cluster";

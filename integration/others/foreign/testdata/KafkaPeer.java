@@ -15,13 +15,13 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * A client of Kafka on the line protocol of integration/others/curator/Peer.java, which answers requests in order.
+ * A Kafka client behind the line protocol of integration/others/curator/Peer.java, which answers requests in order.
  *
- *   brokers n        waits until n brokers are there
- *   topic            makes a topic with a replica on each of two brokers
+ *   brokers n        waits until there are n brokers
+ *   topic            creates a topic with a replica on each of two brokers
  *   isr n            waits until n replicas of every partition are in sync
  *   produce from to  writes these numbers, each of them to all replicas in sync
- *   consume n        reads in a new group, and waits until it has the numbers below n and no other
+ *   consume n        reads in a new group, and waits until it has exactly the numbers below n
  */
 public class KafkaPeer {
     private static final String TOPIC = "numbers";

@@ -1,4 +1,4 @@
-"""Runs kazoo's recipes against the server named on the command line; fails on the first that misbehaves."""
+"""Runs kazoo's recipes against the server given on the command line, and fails at the first that misbehaves."""
 import faulthandler
 import logging
 import sys
@@ -9,7 +9,7 @@ from kazoo.exceptions import BadVersionError, LockTimeout, NoNodeError, NodeExis
 from kazoo.security import make_digest_acl
 
 logging.basicConfig(level=logging.ERROR)
-LIMIT = 20  # seconds that any wait may take
+LIMIT = 20  # in seconds, of any wait
 faulthandler.dump_traceback_later(5 * LIMIT, exit=True)  # where it hangs, before the caller gives up
 
 
@@ -233,7 +233,7 @@ def barrier():
         begun.append(i)
         double.enter()
         assert len(begun) == 3, begun
-        # kazoo's enter waits for ever, on any server, if another has entered and left between its create and its list.
+        # kazoo's enter waits forever, on any server, if another client enters and leaves between its create and its list.
         entered.wait(LIMIT)
         left.append(i)
         double.leave()

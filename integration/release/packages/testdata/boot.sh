@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs systemd as process 1 of the Debian in the directory $1, in namespaces of its own, but for the network. It ends with this process.
+# Runs systemd as process 1 of the Debian in directory $1, in namespaces of its own except for the network, until this
+# process ends.
 set -euo pipefail
 
 mounted=$(findmnt -n -t cgroup2 -o TARGET | sed -n 1p)

@@ -1,6 +1,6 @@
-// Command beat is the program that zkr runs on Windows. It starts itself once more, as far from zkr as possible. Both
-// send a sign of life to an address every few milliseconds. The first byte of the answer is the status that the
-// process ends with.
+// Command beat is the program that zkr runs on Windows. It starts itself again, as detached from zkr as possible. Both
+// send a sign of life to an address every few milliseconds. The first byte of the answer is the status that the process
+// exits with.
 package main
 
 import (
@@ -34,9 +34,9 @@ func run(address, role string) error {
 		}
 	}
 	status := make(chan byte)
-	go func() { // ends with the process
+	go func() { // until the process ends
 		order := []byte{1}
-		_, _ = io.ReadFull(link, order) // it stays 1 if there will be no order
+		_, _ = io.ReadFull(link, order) // it stays 1 if no order comes
 		status <- order[0]
 	}()
 	for next := time.Tick(2 * time.Millisecond); ; {

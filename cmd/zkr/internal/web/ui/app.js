@@ -1,4 +1,4 @@
-// The page keeps all queues in memory, and draws those that the filters let through. An event carries what has changed.
+// The page keeps all queues in memory and draws those that pass the filters. Events only carry changes.
 import { $, age, aged, at, clock, counted, element, left, names, own, shown, span } from './text.js';
 import { follow } from './stream.js';
 import { rank, Row } from './queue.js';
@@ -7,10 +7,10 @@ import { ask } from './break.js';
 import { drawHistory, forget, tell } from './history.js';
 
 const queues = new Map(); // by path
-const rows = new Map(); // those that are drawn, by path
-const limit = 400; // queues drawn at once: a person reads no more, and a browser draws them in a moment
+const rows = new Map(); // drawn queues, by path
+const limit = 400; // queues drawn at once: nobody reads more, and a browser draws this many quickly
 let view = {}; // the newest message
-let breaks = false; // zkr deletes contenders if it is asked with the key
+let breaks = false; // zkr deletes contenders for requests with the key
 
 function lets(q) {
   if (!picks(q)) return false;
@@ -22,7 +22,7 @@ function lets(q) {
   return all.join(' ').toLowerCase().includes(text);
 }
 
-// closed are rows for nodes that zkr may not read.
+// closed returns rows for nodes that zkr may not read.
 const closed = () => (view.unread || []).map((path) => ({
   path, unreadable: true, kind: '', verdict: 'unreadable', words: 'the access list forbids zkr to read it: give --auth-file', holders: [], waiters: [],
 }));
@@ -48,14 +48,14 @@ function show() {
   $('heads').hidden = wanted.length === 0;
 }
 
-// invite says what to run where there is nothing to see.
+// invite shows what to run when there is nothing to see.
 function invite() {
   const root = view.root === '/' ? '' : view.root;
   $('nothing').replaceChildren('No locks below ', ...names([view.root]));
   $('try').textContent = shown(`zkr lock ${view.server ? '--servers ' + view.server + ' ' : ''}${root}/demo -- sleep 60`);
 }
 
-// standing is what is to be said of the connections: a word, and what explains it.
+// standing describes the state of the connections: a word, and its explanation.
 function standing() {
   if (link.lost && view.full) return ['not shown', names([view.full])];
   if (link.lost && !view.now) return ['connecting', []];
@@ -76,7 +76,7 @@ function state() {
   const [word, detail] = standing();
   const live = word === 'live';
   $('state').className = document.body.className = live ? '' : 'stale';
-  if ($('state').textContent !== word) $('state').textContent = word; // a screen reader speaks each change
+  if ($('state').textContent !== word) $('state').textContent = word; // a screen reader announces each change
   $('detail').replaceChildren(...detail);
   for (const e of document.querySelectorAll('.left')) e.textContent = left();
   for (const e of document.querySelectorAll('[data-since]')) e.textContent = age(e.dataset.since);
@@ -111,7 +111,7 @@ function hear(m) {
 
 const link = follow('events', hear, () => state());
 
-// The arrows lead from queue to queue, and the slash to the filter.
+// The arrow keys move from queue to queue, and the slash to the filter.
 document.onkeydown = (e) => {
   if (e.key === '/' && !e.target.matches('input:not([type=checkbox])') && !$('break').open) {
     e.preventDefault();

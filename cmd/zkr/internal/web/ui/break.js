@@ -1,11 +1,11 @@
-// The dialog first asks zkr what the servers say of a contender now. Then its button deletes.
+// The dialog first asks zkr for the current state of a contender on the servers. Only then does its button delete.
 import { $, age, element, name, names } from './text.js';
 
-let asked = null; // what the request names
-let holders = []; // of its queue
-let looked = false; // the dialog shows the answer
+let asked = null; // the contender in the request
+let holders = []; // of the queue
+let looked = false; // the dialog shows the current state
 let key = '';
-let resting = 0; // the timer that enables the button again
+let resting = 0; // the timer that re-enables the button
 
 async function post(body) {
   const answer = await fetch('break', {
@@ -45,17 +45,17 @@ export function ask(queue, c) {
   step();
   $('break').showModal();
   $(key ? 'reason' : 'key').focus();
-  $('break').scrollTop = 0; // the focus is at its end
+  $('break').scrollTop = 0; // focusing has scrolled to the end
 }
 
 $('cancel').onclick = () => $('break').close();
 
-// The button that the keyboard came from may have been drawn anew meanwhile.
+// The button that had the focus may have been redrawn in the meantime.
 $('break').onclose = () => {
   if (document.activeElement === document.body) document.querySelector(`.card [data-token="${asked.token}"]`)?.focus();
 };
 
-// Enter asks the servers. It neither cancels nor deletes.
+// Enter asks the servers; it neither cancels nor deletes.
 $('break').onkeydown = (e) => {
   if (e.key !== 'Enter' || !e.target.matches('input')) return;
   e.preventDefault();
@@ -73,7 +73,7 @@ $('really').onclick = async () => {
       return;
     }
     const now = await post(what);
-    if (what !== asked) return; // it was closed, and opened for another one
+    if (what !== asked) return; // the dialog was closed, and reopened for another contender
     looked = true;
     $('really').disabled = true; // the second half of a double click must not delete
     clearTimeout(resting);

@@ -1,11 +1,11 @@
 // What zkr has seen: time lines of holders, and a list of changes.
 import { $, aged, at, clock, element, names, shown, span } from './text.js';
 
-const most = 500; // changes kept, as many as zkr keeps
-const listed = 200; // of them in the list
+const most = 500; // changes kept, the same number as in zkr
+const listed = 200; // of those, shown in the list
 const periods = 12; // of a queue, in its list
 const busiest = 8; // queues with a time line below the list
-let changes = []; // the oldest first
+let changes = []; // oldest first
 
 export function forget() {
   changes = [];
@@ -25,7 +25,7 @@ export function tell(c) {
 
 const now = () => Date.now() + clock.skew;
 
-// holds lists who held a queue, the oldest first. Whether a holder has left while no zkr ran is not known.
+// holds lists who held a queue, oldest first. Whether a holder left while no zkr was running is not known.
 function holds(path) {
   const list = [];
   let open;
@@ -44,14 +44,14 @@ function holds(path) {
   return list;
 }
 
-// hue is the colour of a holder: the same in all time lines.
+// hue returns the colour of a holder, which is the same in all time lines.
 function hue(who) {
   let sum = 0;
   for (const letter of who.join()) sum = (sum * 31 + letter.codePointAt(0)) % 997;
   return 'h' + sum % 6;
 }
 
-// lane draws holds between two times. Each is as wide as it took; what is blank was free, or not seen.
+// lane draws holds between two times. The width of a hold is its duration; blank stretches were free, or were not seen.
 function lane(list, from, to) {
   const e = element('div', 'lane');
   for (const h of list) {
@@ -82,9 +82,9 @@ export function timeLine(path) {
   return element('section', 'held', element('h3', '', 'Who held it'), lane(list, from, to), axis(from, to), ol);
 }
 
-let drawn = ''; // the lanes that are there, so that a pointer over one stays there
+let drawn = ''; // the lanes currently shown, so that a lane under the pointer is not replaced
 
-// drawHistory draws the time lines of the queues that changed last, on one axis.
+// drawHistory draws the time lines of the queues that changed last, on a common axis.
 export function drawHistory() {
   const paths = [...new Set([...changes].reverse().map((c) => c.path).filter(Boolean))].slice(0, busiest);
   const lists = paths.map((path) => [path, holds(path)]).filter(([, list]) => list.length > 0);

@@ -1,9 +1,9 @@
-// One queue: a row that says how it is, and, if it is open, the queue itself.
+// One queue: a row with its state and, if the row is open, the queue itself.
 import { timeLine } from './history.js';
 import { shardTable } from './shards.js';
 import { aged, element, last, left, name, names, own, shown } from './text.js';
 
-// verdicts are those of queues, and of groups of shards, the worst first.
+// verdicts are those of queues and of groups of shards, from worst to best.
 export const verdicts = {
   mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad', 'no plan': 'bad', nobody: 'bad',
   'stuck behind': 'warn', 'revoke asked': 'warn', unreadable: 'warn', away: 'warn', waiting: 'warn', moving: 'warn',
@@ -12,16 +12,16 @@ export const verdicts = {
 const order = Object.keys(verdicts);
 const calm = order.indexOf('held');
 
-// rank puts trouble first. What is well stays in the order of its paths.
+// rank puts trouble first. Healthy queues stay sorted by path.
 export const rank = (q) => Math.min(calm, order.indexOf(q.verdict));
 
-const opened = new Set(); // paths: a queue that was empty for a while is open as it was
-const most = 100; // contenders drawn in a queue: a person reads no more
+const opened = new Set(); // paths; a queue that was empty for a while stays open
+const most = 100; // contenders drawn in a queue: nobody reads more
 
-// Row draws a queue into one item of a list, again and again, so that the keyboard stays where it is.
+// Row redraws a queue in the same list item, so that the focus is kept.
 export class Row {
   constructor(queue, ask) {
-    this.ask = ask; // called with queue and contender to delete one; undefined if that is not allowed
+    this.ask = ask; // called with a queue and a contender to delete; undefined if deleting is not allowed
     this.item = element('li', 'queue');
     this.details = element('details');
     this.summary = element('summary');
@@ -62,7 +62,7 @@ export class Row {
     if (focused) this.line.querySelector(`[data-token="${focused}"]`)?.focus();
   }
 
-  // The bar of a hold that lasts grows beside its words.
+  // The bar of a current hold grows along with its text.
   grow() {
     if (this.details.open && this.time?.querySelector('.now')) this.time.replaceChildren(timeLine(this.queue.path));
   }
@@ -77,7 +77,7 @@ function holding({ holders, group, words }) {
   return [element('b', '', ...names(few)), times];
 }
 
-// A node tells when it joined the queue. When it was granted is known only if zkr has seen that.
+// A node shows when its contender joined the queue. When it was granted is known only if zkr has seen that.
 function since(c, granted) {
   if (!c) return [];
   if (granted?.[c.node]) return [aged(granted[c.node])];
@@ -86,7 +86,7 @@ function since(c, granted) {
   return [e];
 }
 
-// line is the queue: its holders, and behind them those who wait.
+// line returns the queue: its holders, followed by the waiters.
 function line(queue, ask) {
   const all = [...queue.holders, ...queue.waiters, ...(queue.foreign || [])];
   const byNode = new Map(all.map((c) => [c.node, c]));

@@ -1,4 +1,4 @@
-// The table of a group of shards: who has which, and the members.
+// The table of a group of shards: who owns which shard, and the members.
 import { aged, element, names } from './text.js';
 
 const tones = { owned: 'good', moving: 'warn', away: 'warn', waiting: 'warn', nobody: 'bad' };

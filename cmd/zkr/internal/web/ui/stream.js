@@ -1,10 +1,10 @@
-// The stream of events. A browser opens one again after some failures only, and waits for ever on a peer that has vanished. So
-// this one is opened anew if it fails, or is silent.
-const beat = 6000; // zkr sends an event every two seconds at least
-const first = 30000; // the first event has all queues: on a busy machine it takes as long as it takes, so each try has twice as much
-const longest = 10000; // between two tries
+// The event stream. A browser reconnects only after some failures, and waits forever for a peer that has vanished. This
+// stream therefore reconnects whenever it fails or is silent.
+const beat = 6000; // zkr sends an event at least every two seconds
+const first = 30000; // the first event has all queues, which may take long on a busy machine, so the limit doubles with each attempt
+const longest = 10000; // between two attempts
 
-// follow calls hear with each message. It returns what is known of the connection: lost since when, and when it is tried again.
+// follow calls hear with each message. It returns the state of the connection: since when it is lost, and when the next attempt is.
 export function follow(url, hear, changed) {
   const link = { lost: Date.now(), next: 0 };
   let source, timer, tries = 0;

@@ -1,10 +1,10 @@
-// The strip of counts: how many queues are in which state. Each count is a button that shows those alone.
+// The strip of counts: how many queues are in each state. Each count is a button that shows only those queues.
 import { $, element } from './text.js';
 import { verdicts } from './queue.js';
 
 const found = (verdict) => (q) => q.verdict === verdict || (q.findings || []).some((f) => f.verdict === verdict);
 
-// always are the counts that are there with 0 as well. The other verdicts have one while there are such queues.
+// always are the counts that are shown even if they are 0. Other verdicts have a count only while there are such queues.
 const always = {
   held: (q) => q.holders.length > 0 || (q.group?.shards || []).some((s) => s.holder),
   waiting: (q) => q.waiters.length > 0 || q.group && ['waiting', 'nobody', 'away'].includes(q.verdict),
@@ -12,9 +12,9 @@ const always = {
   ghost: found('ghost'),
 };
 const rare = ['mixed', 'foreign node', 'exhausted', 'revoke asked'];
-let chosen = ''; // the state that is shown alone
+let chosen = ''; // the only state that is shown
 
-// picks reports whether the strip lets a queue through.
+// picks reports whether a queue is shown according to the strip.
 export const picks = (q) => !chosen || (q.unreadable ? chosen === 'unreadable' : chosen !== 'unreadable' && (always[chosen] || found(chosen))(q));
 
 const buttons = new Map();
@@ -40,7 +40,7 @@ function press() {
   for (const [name, b] of buttons) b.ariaPressed = String(name === chosen);
 }
 
-// draw counts the queues anew, and calls changed when another state is chosen.
+// draw updates the counts, and calls changed when another state is chosen.
 export function draw(queues, unreadable, changed) {
   const counts = { held: 0, waiting: 0, stuck: 0, ghost: 0 };
   for (const q of queues) {

@@ -1,11 +1,11 @@
-// What the page puts on the screen: names that others have written, counts and times.
+// What the page displays: names written by others, counts and times.
 export const $ = (id) => document.getElementById(id);
-export const clock = { skew: 0 }; // of zkr minus ours, in milliseconds
+export const clock = { skew: 0 }; // clock of zkr minus ours, in milliseconds
 
-// shown is text without characters that turn around what follows, or that are invisible. Emoji and Persian need the two joiners.
+// shown escapes characters that reverse the text that follows or that are invisible. Emoji and Persian need the two joiners.
 export const shown = (text) => String(text).replace(/(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'));
 
-// element never takes HTML: names are what any client of ZooKeeper has written.
+// element never accepts HTML, because any client of ZooKeeper can write names.
 export function element(tag, className, ...children) {
   const e = document.createElement(tag);
   if (className) e.className = className;
@@ -13,7 +13,7 @@ export function element(tag, className, ...children) {
   return e;
 }
 
-// names are isolated: letters that are written from right to left do not reorder their neighbours.
+// names are isolated, so that right-to-left letters do not reorder their neighbours.
 export const names = (list, between = ', ') => list.flatMap((text, i) => [i ? between : '', element('bdi', '', text)]);
 
 export const last = (path) => path.slice(path.lastIndexOf('/') + 1);
@@ -30,7 +30,7 @@ export function span(milliseconds) {
 
 export const age = (since) => span(Date.now() + clock.skew - Date.parse(since));
 
-// aged is an age that goes on.
+// aged returns an age that keeps counting.
 export function aged(since) {
   const e = element('time', '', age(since));
   e.dateTime = since;
@@ -39,7 +39,7 @@ export function aged(since) {
   return e;
 }
 
-// own is the contender of this zkr while it leads. Of no other one zkr knows the deadline.
+// own is the contender of this zkr while it leads. zkr knows the deadline of no other contender.
 export const own = { node: '', until: 0 };
 export const left = () => span(own.until - Date.now() - clock.skew);
 

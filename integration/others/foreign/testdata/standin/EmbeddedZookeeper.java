@@ -7,8 +7,7 @@ import java.util.Properties;
 import zkrecipes.StandIn;
 
 /**
- * Takes the place of Kafka's class of this name, which runs a ZooKeeper inside the process of the tests. Instead, it
- * starts the stand-in.
+ * Replaces Kafka's class of this name, which runs a ZooKeeper inside the test process. It starts the stand-in instead.
  */
 public class EmbeddedZookeeper implements Closeable {
     private final StandIn server;

@@ -5,8 +5,8 @@ import java.util.Set;
 import javax.management.ObjectName;
 
 /**
- * Takes the place of the class of this name in ZooKeeper's tests, which looks for the beans of a server in the process of
- * the tests. The stand-in has none there.
+ * Replaces the class of this name in ZooKeeper's tests, which looks for the beans of a server in the test process. The
+ * stand-in has none there.
  */
 public class JMXEnv {
     public static void setUp() {}

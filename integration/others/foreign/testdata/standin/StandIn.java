@@ -17,7 +17,7 @@ public final class StandIn {
     private final Process process;
     private final int port;
 
-    /** Starts a server with the properties of a zoo.cfg. It sees the system properties that ZooKeeper would look at. */
+    /** Starts a server with the properties of a zoo.cfg. It gets the system properties that ZooKeeper would use. */
     public StandIn(Properties properties) throws IOException {
         Path config = Files.createDirectories(Paths.get(properties.getProperty("dataDir"))).resolve("zoo.cfg");
         Files.write(config, properties.entrySet().stream()

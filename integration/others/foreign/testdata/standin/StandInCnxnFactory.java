@@ -16,7 +16,7 @@ import org.apache.zookeeper.server.ZooKeeperServer;
 import org.apache.zookeeper.server.ZooKeeperSaslServer;
 
 /**
- * Accepts the connections of a ZooKeeperServer in a process of tests, if the system property zookeeper.serverCnxnFactory
+ * Accepts the connections of a ZooKeeperServer in a test process, if the system property zookeeper.serverCnxnFactory
  * names it. It starts the stand-in, and the ZooKeeperServer gets no connection.
  */
 public class StandInCnxnFactory extends ServerCnxnFactory {
@@ -31,7 +31,7 @@ public class StandInCnxnFactory extends ServerCnxnFactory {
         }
         this.address = address;
         this.perHost = perHost;
-        configureSaslLogin(); // fails as it fails for ZooKeeper
+        configureSaslLogin(); // fails as it does for ZooKeeper
     }
 
     @Override
@@ -53,7 +53,7 @@ public class StandInCnxnFactory extends ServerCnxnFactory {
         server = new StandIn(properties);
     }
 
-    /** The users of SASL that a server would find, and their passwords. */
+    /** The SASL users that a server would find, and their passwords. */
     private static Map<String, String> users() {
         AppConfigurationEntry[] entries = null;
         try {

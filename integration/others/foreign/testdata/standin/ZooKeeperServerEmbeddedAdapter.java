@@ -5,8 +5,7 @@ import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 import zkrecipes.StandIn;
 
 /**
- * Takes the place of Curator's class of this name, which runs a ZooKeeper inside the process of the tests. Instead, it
- * starts the stand-in.
+ * Replaces Curator's class of this name, which runs a ZooKeeper inside the test process. It starts the stand-in instead.
  */
 public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
     private StandIn server;

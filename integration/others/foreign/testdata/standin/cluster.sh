@@ -1,6 +1,6 @@
 #!/bin/bash
-# Takes the place of the java that runs the cluster of the tests of the crate zookeeper: java -jar main.jar SERVERS.
-# It writes where the servers listen. The letter k stops the next of them, q ends them all.
+# Replaces the java that runs the cluster for the tests of the crate zookeeper: java -jar main.jar SERVERS.
+# It prints the addresses of the servers. The letter k stops the next one, q stops them all.
 set -euo pipefail
 coproc zktestd { exec "$ZKTESTD" -fronts "$3"; }
 read -r _ addresses <&"${zktestd[0]}"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Takes the place of the stand-in, and runs a real ZooKeeper in a process of its own, with the jars of FOREIGN_JARS.
+# Replaces the stand-in, and runs a real ZooKeeper in a process of its own, with the jars in FOREIGN_JARS.
 set -euo pipefail
 config=${*: -1}
 flags=()

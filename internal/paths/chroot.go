@@ -1,4 +1,4 @@
-package session
+package paths
 
 import "strings"
 
@@ -13,7 +13,7 @@ func (r Chroot) Abs(path string) string {
 	return string(r) + path
 }
 
-// Rel translates a path on the server to the client's, or "" if it is not below the chroot.
+// Rel translates a path on the server to the client's. It returns "" if the path is not below the chroot.
 func (r Chroot) Rel(path string) string {
 	rest, below := strings.CutPrefix(path, string(r))
 	switch {

@@ -1,4 +1,5 @@
-package session
+// Package outcome tells from the error of a request whether it was executed.
+package outcome
 
 import (
 	"errors"
@@ -11,39 +12,41 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// OpError is the error of an operation.
-type OpError = zkrecipes.OpError
+// Outcome is what an error implies about the execution of a request.
+type Outcome int
 
-// outcome is what an error implies about the execution of a request.
-type outcome int
-
+// The outcomes.
 const (
-	refused outcome = iota // the server answered: not executed
-	unsent                 // never reached the server
-	unknown                // may have been executed
-	expired                // not executed: the session has ended
+	Refused Outcome = iota // the server answered: not executed
+	Unsent                 // never reached the server
+	Unknown                // may have been executed
+	Expired                // not executed: the session has ended
 )
 
-func outcomeOf(err error) outcome {
+// ErrNotDeleted means that a node to be deleted together with a create did not exist, so nothing was created.
+var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
+
+// Of returns the outcome of a request with an error.
+func Of(err error) Outcome {
 	var code zkrecipes.Code
 	switch {
 	case errors.As(err, &code):
 		switch {
 		case code == -4, code == -7, code == zkrecipes.CodeRequestTimeout, wire.ServerFault(code):
-			return unknown
+			return Unknown
 		case code == zkrecipes.CodeThrottled:
-			return unsent
+			return Unsent
 		default:
-			return refused
+			return Refused
 		}
 	case errors.Is(err, zk.ErrSessionExpired):
-		return expired
+		return Expired
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return unsent
+		return Unsent
 	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }):
-		return refused
+		return Refused
 	default: // connection loss, or an unreadable reply
-		return unknown
+		return Unknown
 	}
 }
 
@@ -53,7 +56,7 @@ var refusals = []error{
 	ErrNotDeleted,
 }
 
-// unknownOutcome returns an error that the outcome of a write is unknown because of err.
-func unknownOutcome(err error) error {
+// InDoubt returns an error that the outcome of a write is unknown because of err.
+func InDoubt(err error) error {
 	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
 }

@@ -1,4 +1,4 @@
-package session
+package paths
 
 import (
 	"testing"
@@ -6,24 +6,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestValidatePath(t *testing.T) {
+func TestValidate(t *testing.T) {
 	for _, good := range []string{
 		"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a/..b", "/ä", "/世界", "/\uf900", "/\uffef", "/a b",
 		"/_c_x-lock-0000000000",
 	} {
-		require.NoError(t, ValidatePath(good), good)
+		require.NoError(t, Validate(good), good)
 	}
 	for _, bad := range []string{
 		"", "a", "a/b", "/a/", "//", "//a", "/a//b", "/.", "/..", "/a/.", "/a/./b", "/a/../b",
 		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\uf8ff", "/a\ufff0", "/a\uffff", "/a\xff", "/a😀",
 		"/a\U00010000", "/a\U0010ffff",
 	} {
-		require.Error(t, ValidatePath(bad), "%q", bad)
+		require.Error(t, Validate(bad), "%q", bad)
 	}
 }
 
 // The path that the message suggests is a valid one.
-func TestValidatePath_SaysWhatIsWanted(t *testing.T) {
+func TestValidate_SaysWhatIsWanted(t *testing.T) {
 	for bad, want := range map[string]string{
 		"":       `path is empty: want an absolute path such as /app/lock`,
 		"foo":    `path "foo" is relative: want /foo`,
@@ -34,6 +34,6 @@ func TestValidatePath_SaysWhatIsWanted(t *testing.T) {
 		"../a/b": `path "../a/b" is relative: want /a/b`,
 		"a\x00b": `path "a\x00b" is relative: want an absolute path such as /app/lock`,
 	} {
-		require.EqualError(t, ValidatePath(bad), want)
+		require.EqualError(t, Validate(bad), want)
 	}
 }

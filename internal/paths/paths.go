@@ -1,4 +1,5 @@
-package session
+// Package paths validates paths and translates them between a client and its servers.
+package paths
 
 import (
 	"errors"
@@ -7,24 +8,23 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
-// RequireRoot returns an error if of, the root of whatever guards or versions a write, is not the root of the write. A
-// different connection has a different session, which cannot guard the write. With a different root, a path is a
-// different node. The caller puts a subject before the error.
-func RequireRoot(of, write zkrecipes.Root) error {
-	if of == write {
-		return nil
+// Parent returns the parent of a path, which must be absolute and not the root.
+func Parent(p string) string { return p[:max(strings.LastIndexByte(p, '/'), 1)] }
+
+// Check returns the error of an operation on an invalid path.
+func Check(op, p string) error {
+	if err := Validate(p); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
 	}
-	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
+	return nil
 }
 
-// ValidatePath implements package conn.
+// Validate implements conn.ValidatePath.
 //
 // Source: ZooKeeper's PathUtils.validatePath, which examines UTF-16 units.
-func ValidatePath(p string) error {
+func Validate(p string) error {
 	switch {
 	case p == "":
 		return errors.New("path is empty: want " + want(p))
@@ -53,7 +53,7 @@ func ValidateName(what, name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("the %s is empty: want the name of a node", what)
-	case strings.Contains(name, "/"), !utf8.ValidString(name), ValidatePath("/"+name) != nil:
+	case strings.Contains(name, "/"), !utf8.ValidString(name), Validate("/"+name) != nil:
 		return fmt.Errorf(
 			"%s %q: want the name of a node, which is valid UTF-8 without a slash or control characters, and neither \".\" nor \"..\"",
 			what, name,
@@ -64,7 +64,7 @@ func ValidateName(what, name string) error {
 
 // want returns the valid path closest to p, or what a path looks like.
 func want(p string) string {
-	if clean := path.Clean("/" + p); clean != "/" && ValidatePath(clean) == nil {
+	if clean := path.Clean("/" + p); clean != "/" && Validate(clean) == nil {
 		return clean
 	}
 	return "an absolute path such as /app/lock"

@@ -1,0 +1,35 @@
+package znode
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// sections records whether the sections of a queue are so short that a round trip saved in each hand-over is worth
+// three more requests, as the waiters of one session find out by waiting. Both ways to wait are safe, so a wrong
+// estimate costs no more than either.
+type sections struct{ short atomic.Bool }
+
+// shortSection is the length of a section, in creations of a contender, up to which it is short. A creation takes a
+// round trip and so does each of the two steps of a lazy hand-over, so an eager one saves an eighth or more.
+const shortSection = 8
+
+// looksEarly reports whether a waiter that joins now should look early.
+func (s *sections) looksEarly(when zkrecipes.HandOver) bool {
+	return when == zkrecipes.HandOverEager || when == zkrecipes.HandOverAuto && s.short.Load()
+}
+
+// wait is one wait behind several contenders. Behind one, there is nothing to choose.
+type wait struct {
+	begun time.Time
+	ahead int // contenders then
+}
+
+// granted records a wait, which may be nil, that has ended with the grant.
+func (s *sections) granted(w *wait, creation time.Duration) {
+	if w != nil {
+		s.short.Store(time.Since(w.begun) <= time.Duration(w.ahead*shortSection)*creation)
+	}
+}
