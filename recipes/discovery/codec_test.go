@@ -377,8 +377,9 @@ func TestSpring_URI(t *testing.T) {
 
 // These are the limits of what is accepted.
 func TestCurator_Limits(t *testing.T) {
-	n, err := discovery.Curator().Encode(discovery.Instance{Service: "s", ID: "1", Port: 65535,
-		Metadata: map[string]string{"a": "\uffff"}})
+	n, err := discovery.Curator().Encode(discovery.Instance{
+		Service: "s", ID: "1", Port: 65535, Metadata: map[string]string{"a": "\uffff"},
+	})
 	require.NoError(t, err)
 	require.Contains(t, string(n.Data), "{\"a\":\"\uffff\"}", "the last character without a surrogate")
 	require.Contains(t, string(n.Data), `"address":null,"port":65535,"sslPort":null,`)

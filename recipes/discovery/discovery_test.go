@@ -476,7 +476,8 @@ func TestRegistration_Watch_OldNodeIsDisconnected(t *testing.T) {
 		watching := make(chan struct{})
 		go func() {
 			defer close(watching)
-			for s := range r.Watch(ctx) {
+			for s, err := range r.Watch(ctx) {
+				assert.NoError(t, err)
 				if s.Czxid == old && r.State().Czxid != old {
 					t.Error("a state of the old node was told")
 				}
