@@ -104,7 +104,11 @@ func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 		return nil
 	}
 	l.resuming(sent)
-	return c.Serve(func() error { return l.handshake(c, sent, who, a) })
+	err = c.Serve(func() error { return l.handshake(c, sent, who, a) })
+	if c.Lasted() {
+		l.pauses.Succeeded() // not in connectionDown: a goroutine that is late there would cut the next round short
+	}
+	return err
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.
@@ -221,9 +225,6 @@ func (l *Lifetime) upConnection() *link.Connection {
 
 // connectionDown is called for every connection that closes, possibly more than once.
 func (l *Lifetime) connectionDown(c *link.Connection) {
-	if c.Lasted() {
-		l.pauses.Succeeded()
-	}
 	l.mu.Lock()
 	if l.connection != c || !l.isUp() {
 		l.mu.Unlock()

@@ -70,7 +70,9 @@ func TestReconnect_MoreClientsThanTheServerTakesInTime(t *testing.T) {
 		for range many {
 			all = append(all, trial.Dial(t, srv, conn.WithDialer(crowd.dial(srv.DialAs(trial.Label)))))
 		}
+		crowd.mu.Lock()
 		crowd.takes = takes
+		crowd.mu.Unlock()
 		srv.Cut(trial.Ours)
 		synctest.Wait()
 		time.Sleep(time.Minute)
@@ -104,6 +106,7 @@ func TestConnect_SilentServers_GetMoreTime(t *testing.T) {
 			client, err := conn.New(c.servers, append(c.opts, conn.WithDialer(dial), told.option())...)
 			require.NoError(t, err)
 			time.Sleep(2 * time.Minute)
+			synctest.Wait()
 			var took []time.Duration
 			for _, a := range told.list {
 				if a.Outcome == "timeout" && len(took) < len(c.want) {

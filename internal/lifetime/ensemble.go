@@ -46,9 +46,9 @@ func (e *Ensemble) ConnectTimeout() time.Duration {
 }
 
 // attemptLimit is ConnectTimeout for the next round. It is longer after rounds in which every server accepted the
-// connection and gave no session in time: as after a restart, more clients may have come back than the servers take in
-// that time. A client that leaves and comes back is served twice, and has waited in vain once, so that the servers
-// would mostly serve clients that have left. A connection that is up may be as silent before it is given up.
+// connection and gave no session in time: after a restart, more clients may come back than the servers take in that
+// time. If each left after that and came back, the servers would mostly serve clients that have left. The longest limit
+// is how long a connection that is up may be silent.
 func (e *Ensemble) attemptLimit() time.Duration {
 	limit := e.ConnectTimeout()
 	if e.opts.ConnectTimeout > 0 {
