@@ -57,7 +57,8 @@ func everything(t *testing.T, c *conn.Client) []any {
 	return []any{
 		c, must(c.Session(ctx)), m, h, must(multilock.LockAll(ctx, other.Part())), e, must(e.Campaign(ctx)), d,
 		must(d.Enter(ctx)),
-		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)), must(barrier.New(c, "/barrier")),
+		must(rwlock.New(c, "/rwlock")), must(semaphore.New(c, "/semaphore", 1)),
+		must(mutex.New(c, "/reentrant", mutex.WithReentrance())), must(barrier.New(c, "/barrier")),
 		must(barrier.NewLatch(c, "/latch", 1)),
 		must(node.New(c, "/node", nil)), must(value.New(c, "/value", value.Text())),
 		must(value.NewCounter(c, "/counter", value.AtomicLong())),

@@ -78,6 +78,9 @@ func WithSessionTimeout(d time.Duration) Option {
 // WithConnectTimeout limits each attempt to connect to an address, until its server grants the session and accepts
 // the credentials; the default is 1 second or a sixth of the session timeout (of the granted one, once it is known),
 // whichever is larger. The same limit applies to resolving the names before each round over the addresses.
+//
+// The default doubles, up to two thirds of the session timeout, while all servers accept connections but grant no
+// session in time, as when thousands of clients return at once.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

@@ -611,6 +611,27 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 	}
 }
 
+// TestRelease_TellsTheTracer: once, and that it was not a loss.
+func TestRelease_TellsTheTracer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []zkrecipes.HoldEnd
+		tracer := &zkrecipes.Tracer{HoldEnd: func(_ context.Context, end zkrecipes.HoldEnd) { told = append(told, end) }}
+		n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a", conn.WithTracer(tracer)))
+		_, attempt := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{})
+		h, err := Give(t.Context(), Turn{Node: n, Token: 1}, attempt)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		for range 2 {
+			require.NoError(t, h.Release(t.Context()))
+		}
+		synctest.Wait() // the watch on the node reports the deletion
+		require.Len(t, told, 1)
+		require.Nil(t, told[0].Lost)
+		require.Equal(t, time.Minute, told[0].Held)
+		require.Equal(t, h.Path(), told[0].Path)
+	})
+}
+
 // TestLapse_EndsAllHoldsOfTheGrant: one hold checks the clock before the session does. The node is removed, so the
 // other holds on it end with the same deadline. The loss is logged once, and reported to the tracer once.
 func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
@@ -698,6 +719,20 @@ func TestOver_FirstAskedAfterTheEnd(t *testing.T) {
 		case <-g.over():
 		default:
 			t.Error("not over")
+		}
+	})
+}
+
+// TestRequireClient_HoldMadeForATest: it has no client, and its context may descend from a hold that has another one.
+func TestRequireClient_HoldMadeForATest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, outer, _ := give(t, bubble.Dial(t, srv, "a"))
+		other := (*client.Client)(bubble.Dial(t, srv, "b"))
+		require.ErrorContains(t, RequireClient(outer, other), "the hold "+outer.Path())
+		for _, parent := range []context.Context{t.Context(), outer.Context()} {
+			h, _ := zkrecipes.NewHold(parent, proven{time.Now().Add(time.Minute)})
+			require.NoError(t, RequireClient(h, other))
 		}
 	})
 }

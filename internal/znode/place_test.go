@@ -485,6 +485,32 @@ func TestPlace_CallersThatComeTogether_ReadBesideTheirList(t *testing.T) {
 	})
 }
 
+// The node of the last changes as it is read. It reads again, once the list has shown whom to wait for, and does not list
+// again.
+func TestPlace_OwnNodeChangedAsItIsReadBesideTheList_IsReadAgain(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := at(t, dial(t, srv, "a"), "")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		srv.SetLatency(10 * time.Millisecond)
+		changed := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Where: func(r zktest.Request) bool {
+			return len(srv.Children(path)) == 3 && r.Path == last(srv)
+		}}, zktest.After(func(r zktest.Request) { require.NoError(t, srv.Set(r.Path, []byte("x"))) }))
+		requireLists(t, srv, 2, func() {
+			waiting := []*bubble.Attempt{acquire(t.Context(), q), acquire(t.Context(), q)}
+			time.Sleep(time.Second)
+			require.Equal(t, 1, changed.Hits())
+			for range waiting {
+				release(t, holder)
+				next := slices.IndexFunc(waiting, (*bubble.Attempt).Over)
+				require.GreaterOrEqual(t, next, 0)
+				holder = waiting[next].Granted(t, 0)
+				waiting = slices.Delete(waiting, next, next+1)
+			}
+		})
+		release(t, holder)
+	})
+}
+
 // A caller that acquires again finds that its own contender handed its place over. The list that was sent with the
 // create shows more, and takes no extra round trip.
 func TestPlace_CallerThatComesAgain_WaitsForItsListAlone(t *testing.T) {

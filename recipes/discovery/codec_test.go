@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -325,6 +326,13 @@ func TestDubbo(t *testing.T) {
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})
 	require.NoError(t, err)
 	require.Equal(t, "a:1", user.HostPort())
+	require.Nil(t, user.Metadata)
+	timeless, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%2Fs%3Ftimestamp%3Dnow"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"timestamp": "now"}, timeless.Metadata)
+	require.Zero(t, timeless.Registered)
+	_, isService := discovery.Dubbo().Service("%")
+	require.False(t, isService)
 	enabled, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fa%3A1%2Fs%3Fdisabled%3Dfalse"})
 	require.NoError(t, err)
 	require.False(t, enabled.Disabled)
@@ -343,6 +351,9 @@ func TestFinagle(t *testing.T) {
 		`{"serviceEndpoint":{"host":"10.0.0.7","port":31943},"additionalEndpoints":{},"status":"DEAD"}`: {
 			Disabled: true, Metadata: map[string]string{"status": "DEAD"},
 		},
+		`{"serviceEndpoint":{"host":"10.0.0.7","port":31943},"additionalEndpoints":{},"status":"DEAD","shard":3}`: {
+			Disabled: true, Metadata: map[string]string{"status": "DEAD", "shard": "3"},
+		},
 	} {
 		want.Service, want.ID, want.Address, want.Port, want.Type = "orders", "0000000007", "10.0.0.7", 31943,
 			discovery.Dynamic
@@ -360,6 +371,28 @@ func TestFinagle(t *testing.T) {
 	require.Regexp(t, "^member_[0-9]{10}$", n.Name)
 	require.Greater(t, n.Name, "member_2147483647", "no server counts up to it")
 	require.Contains(t, string(n.Data), `"status":"STOPPING"`)
+}
+
+func TestSpring_URI(t *testing.T) {
+	n, err := discovery.Spring().Encode(discovery.Instance{Service: "s", ID: "1", URI: uri(t, "tcp://{address}")})
+	require.NoError(t, err)
+	i, err := discovery.Spring().Decode("s", n)
+	require.NoError(t, err)
+	require.Equal(t, uri(t, "tcp://{address}"), i.URI)
+}
+
+// These are the limits of what is accepted.
+func TestCurator_Limits(t *testing.T) {
+	n, err := discovery.Curator().Encode(discovery.Instance{
+		Service: "s", ID: "1", Port: 65535, Metadata: map[string]string{"a": "\uffff"},
+	})
+	require.NoError(t, err)
+	require.Contains(t, string(n.Data), "{\"a\":\"\uffff\"}", "the last character without a surrogate")
+	require.Contains(t, string(n.Data), `"address":null,"port":65535,"sslPort":null,`)
+	i, err := discovery.Curator().Decode("s", discovery.Node{Data: []byte(`{"port":-2147483648.0,"uriSpec":{}}`)})
+	require.NoError(t, err)
+	require.Equal(t, math.MinInt32, i.Port)
+	require.Equal(t, discovery.URISpec{}, i.URI)
 }
 
 // Metadata has the fields that a map of texts can hold.
@@ -413,8 +446,14 @@ func TestEncode_Refuses(t *testing.T) {
 		}},
 		{dubbo, `service ""`, func(i *discovery.Instance) { i.Service = "" }},
 		{dubbo, "is no URL", func(i *discovery.Instance) {}},
+		{dubbo, "the name of an interface", func(i *discovery.Instance) { i.ID, i.Service = "dubbo://a:1/s", "s?a=b" }},
+		{dubbo, "a payload", func(i *discovery.Instance) { i.TLSPort = 1 }},
+		{dubbo, "a payload", func(i *discovery.Instance) { i.URI = discovery.URISpec{} }},
 		{dubbo, "a payload", func(i *discovery.Instance) { i.Payload = json.RawMessage("1") }},
 		{dubbo, "with the address", func(i *discovery.Instance) { i.ID = "dubbo://b:1/s" }},
+		{dubbo, "the port 1", func(i *discovery.Instance) { i.ID = "dubbo://a:2/s" }},
+		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"a&b": "c"} }},
+		{dubbo, "does not escape", func(i *discovery.Instance) { i.ID, i.Metadata = "", map[string]string{"a=b": "c"} }},
 		{dubbo, "without parameters", func(i *discovery.Instance) { i.ID = "dubbo://a:1/s?a" }},
 		{dubbo, "missing port", func(i *discovery.Instance) { i.ID = "dubbo://a/s" }},
 		{dubbo, "want 0 to 65535", func(i *discovery.Instance) { i.ID = "dubbo://a:65536/s" }},
@@ -432,12 +471,20 @@ func TestEncode_Refuses(t *testing.T) {
 		_, err := c.codec.Encode(i)
 		require.ErrorContains(t, err, c.want)
 	}
-	for codec, node := range map[discovery.Codec]discovery.Node{
-		curator: {Name: "1"}, spring: {Name: "1", Data: []byte("{")}, dubbo: {Name: "%"},
-		finagle: {Name: "member_1", Data: []byte("{}")},
+	for _, c := range []struct {
+		codec      discovery.Codec
+		name, data string
+		want       string
+	}{
+		{curator, "1", " ", "empty: want a JSON object"},
+		{curator, "1", "[]", "want a JSON object: json: cannot unmarshal array"},
+		{spring, "1", "{", "want a JSON object: unexpected EOF"},
+		{dubbo, "%", "", `invalid URL escape "%"`},
+		{finagle, "member_1", "{}", "no serviceEndpoint"},
+		{finagle, "member_1", `{"serviceEndpoint":{"host":"a","port":"x"}}`, `field "port" is "x"`},
 	} {
-		_, err := codec.Decode("s", node)
-		require.Error(t, err)
+		_, err := c.codec.Decode("s", discovery.Node{Name: c.name, Data: []byte(c.data)})
+		require.ErrorContains(t, err, c.want)
 		require.NotErrorIs(t, err, discovery.ErrNoInstance)
 	}
 	_, err := discovery.ParseURISpec("{scheme")

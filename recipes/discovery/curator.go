@@ -150,7 +150,8 @@ func object(metadata map[string]string) string {
 // objectOf returns the fields of an object that metadata can have; nil if payload is not an object.
 func objectOf(payload json.RawMessage) map[string]string {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(payload, &fields) != nil || fields == nil {
+	_ = json.Unmarshal(payload, &fields) // after an error there are none
+	if fields == nil {
 		return nil
 	}
 	metadata := make(map[string]string, len(fields))

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -147,6 +148,47 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		v = watch(t, d, "orders", nil)
 		require.ErrorContains(t, v.err, "discovery: option 0 is nil")
 		bubble.Clean(t, srv, base)
+	})
+}
+
+// These are codecs of users.
+type (
+	noFolder   struct{ discovery.Codec } // a folder that cannot be
+	unreadable struct{ discovery.Codec } // nodes that do not decode
+	inName     struct{ discovery.Codec } // the payload is in the name
+)
+
+func (noFolder) Folder(string) (string, error) { return "a\x01", nil }
+
+func (unreadable) Decode(string, discovery.Node) (discovery.Instance, error) {
+	return discovery.Instance{}, errors.New("unreadable")
+}
+
+func (inName) Encode(i discovery.Instance) (discovery.Node, error) {
+	return discovery.Node{Name: i.ID + "-" + string(i.Payload)}, nil
+}
+
+func (inName) Decode(service string, n discovery.Node) (discovery.Instance, error) {
+	id, payload, _ := strings.Cut(n.Name, "-")
+	return discovery.Instance{Service: service, ID: id, Payload: []byte(payload)}, nil
+}
+
+func TestWithCodec_OfAUser(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		d := open(t, c, discovery.WithCodec(noFolder{discovery.Curator()}))
+		_, err := d.Register(t.Context(), orders("1", 1))
+		require.ErrorContains(t, err, "discovery: ")
+		_, err = d.Instances(t.Context(), "orders")
+		require.ErrorContains(t, err, "discovery: ")
+		_, err = open(t, c, discovery.WithCodec(unreadable{discovery.Curator()})).Register(t.Context(), orders("1", 1))
+		require.EqualError(t, err, "discovery: unreadable")
+		bubble.Clean(t, srv, base)
+
+		i := orders("1", 1)
+		i.Payload = []byte("7")
+		r := register(t, open(t, c, discovery.WithCodec(inName{discovery.Curator()})), i)
+		require.Equal(t, "7", string(r.Instance().Payload))
 	})
 }
 
@@ -793,6 +835,15 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 	}
 }
 
+func TestView_Instances(t *testing.T) {
+	disabled := orders("2", 2)
+	disabled.Disabled = true
+	v := discovery.View{Entries: []discovery.Entry{
+		{Instance: disabled}, {Instance: orders("1", 1)}, {Instance: orders("3", 3), Err: errors.New("no address")},
+	}}
+	require.Equal(t, []discovery.Instance{orders("1", 1)}, v.Instances())
+}
+
 // The caller may sort the entries of its view.
 func TestWatch_CallerChangesItsView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -857,9 +908,11 @@ func TestNames_AsksTheLeader(t *testing.T) {
 		require.Equal(t, zktest.OpSync, order[0])
 		require.Len(t, order, 2)
 		seen.Remove()
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: order[1]}, zktest.Fail(zktest.CodeNoAuth))
-		_, err = d.Names(t.Context())
-		require.ErrorIs(t, err, zk.ErrNoAuth)
+		for _, op := range order {
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: op}, zktest.Fail(zktest.CodeNoAuth))
+			_, err = d.Names(t.Context())
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+		}
 	})
 }
 

@@ -36,9 +36,6 @@ var javaEscapes = strings.NewReplacer("~", "%7E", "%2A", "*")
 func javaEscape(s string) string { return javaEscapes.Replace(url.QueryEscape(s)) }
 
 func (dubbo) Folder(service string) (string, error) {
-	if service == "" {
-		return "", errors.New("the service is empty: want the name of an interface")
-	}
 	escaped := javaEscape(service)
 	return escaped + "/providers", paths.ValidateName("service", escaped)
 }

@@ -101,15 +101,12 @@ func (r *reader) refuse(name, want string) {
 // scalar returns a text without surrounding space, or another value as it is written. For null, or a missing field, it
 // returns "" and false.
 func (r *reader) scalar(name string) (value string, isText bool) {
-	field := r.fields[name]
-	var text *string
-	switch err := json.Unmarshal(field, &text); {
-	case field == nil, err == nil && text == nil:
-		return "", false
-	case err == nil:
-		return strings.TrimFunc(*text, func(c rune) bool { return c <= ' ' }), true
+	field := raw(r.fields[name])
+	var text string
+	if json.Unmarshal(field, &text) != nil {
+		return string(field), false
 	}
-	return string(field), false
+	return strings.TrimFunc(text, func(c rune) bool { return c <= ' ' }), true
 }
 
 // text returns a text. Numbers and booleans are returned as they are written.

@@ -55,9 +55,6 @@ func WithWait() RegisterOption {
 // goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
-		if replace == nil {
-			return errors.New("WithReplace: the function is nil")
-		}
 		c.options = append(c.options, group.WithReplace(replace))
 		return nil
 	}

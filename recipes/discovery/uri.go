@@ -22,7 +22,7 @@ type URIPart struct {
 // Errors: an unbalanced brace.
 func ParseURISpec(text string) (URISpec, error) {
 	var spec URISpec
-	for rest := text; rest != ""; {
+	for rest := text; ; {
 		fixed, after, found := strings.Cut(rest, "{")
 		if strings.Contains(fixed, "}") {
 			return nil, fmt.Errorf("discovery: URI %q: a brace is not opened", text)
@@ -31,7 +31,7 @@ func ParseURISpec(text string) (URISpec, error) {
 			spec = append(spec, URIPart{Value: fixed})
 		}
 		if !found {
-			break
+			return spec, nil
 		}
 		name, after, closed := strings.Cut(after, "}")
 		if !closed || strings.Contains(name, "{") {
@@ -42,7 +42,6 @@ func ParseURISpec(text string) (URISpec, error) {
 		}
 		rest = after
 	}
-	return spec, nil
 }
 
 // URL returns the instance's URI, or "" if URI is nil. Variables that the instance has no value for are empty.

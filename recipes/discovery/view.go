@@ -64,8 +64,8 @@ type decoder struct {
 func (d *decoder) view(v group.View) View {
 	entries, known := make([]Entry, 0, len(v.Members)), make(map[string]Entry, len(v.Members))
 	for _, m := range v.Members {
-		e, ok := d.known[m.Path]
-		if !ok || e.Czxid != m.Czxid || !bytes.Equal(e.Data, m.Data) {
+		e := d.known[m.Path] // no node has the czxid 0
+		if e.Czxid != m.Czxid || !bytes.Equal(e.Data, m.Data) {
 			e = d.entry(m)
 		}
 		known[m.Path] = e

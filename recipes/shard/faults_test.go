@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -313,6 +314,27 @@ func TestPlan_AboveTheBufferOfTheServers(t *testing.T) {
 		f.requireServed(5*time.Second, map[string]int{"a": 10})
 		f.end()
 		f.judge()
+	})
+}
+
+// A set that fits a node is accepted, but the plan also has the ids of the owners. A plan that does not fit is not sent.
+func TestPlan_AboveTheLimitOfTheClient(t *testing.T) {
+	inFleet(t, 560, func(f *fleet) {
+		a := f.prepare("a")
+		require.NoError(f, a.client.Close())
+		var err error
+		a.client, err = conn.New(f.srv.Addr(), conn.WithDialer(f.srv.DialAs("a")), conn.WithMaxRequestSize(4<<10),
+			conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger("a")))
+		require.NoError(f, err)
+		a.shards, err = shard.New(a.client, path, shard.WithID(strings.Repeat("a", 200)))
+		require.NoError(f, err)
+		sent := f.srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "/plan$", Times: -1}, zktest.Proceed())
+		a.run(shard.List(f.shards...))
+		f.pass(time.Minute)
+		require.Zero(f, sent.Hits())
+		f.requireRunning(a)
+		f.requireLogged("a", "level=ERROR", "the plan is too large, the last one stays", "bytes=41",
+			"want fewer shards or shorter names")
 	})
 }
 
