@@ -178,6 +178,16 @@ func (a *attempt) requireNoUse() {
 	}
 }
 
+// holds reports whether the attempt was granted, and its hold has not ended.
+func (a *attempt) holds() bool {
+	select {
+	case <-a.returned:
+		return a.err == nil && a.hold.Err() == nil
+	default:
+		return false
+	}
+}
+
 // requireGranted waits for the grant, which must come within the given time from now. 0 means in this instant.
 func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 	a.w.Helper()
