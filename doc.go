@@ -1,5 +1,5 @@
-// Package zkrecipes defines what all recipes share: [Hold], [Token], [Participant], [Freshness] and the errors.
-// The recipes are locks, leader election, groups, caches and more on ZooKeeper, compatible with Apache Curator 5.
+// Package zkrecipes defines what all recipes share: [Hold], [Token], [Participant], [Freshness] and the errors. The
+// recipes are locks, leader election, groups, caches and more on ZooKeeper, compatible with Apache Curator 5.
 //
 // A program dials one client and uses any number of recipes on it:
 //
@@ -20,27 +20,25 @@
 //
 // # Packages
 //
-//   - conn is the client. It connects, reconnects, opens a new session when one has ended, and knows until when
-//     a session is proven alive.
-//   - recipes/mutex, recipes/rwlock, recipes/semaphore, recipes/election and the double barrier of
-//     recipes/barrier grant holds, each represented by a [Hold]. recipes/multilock acquires several of them together.
-//   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share
-//     data.
-//   - recipes/discovery lists the instances of services, together with Java programs. The module zkgrpc
-//     resolves gRPC servers with it.
-//   - recipes/shard divides work among members, with a fenced lock for each part.
+//   - conn is the client. It connects, reconnects, opens a new session when the old one ends, and knows until when a
+//     session is proven alive.
+//   - recipes/mutex, recipes/rwlock, recipes/semaphore, recipes/election and the double barrier of recipes/barrier
+//     grant holds, each represented by a [Hold]. recipes/multilock acquires several of them together.
+//   - recipes/node and recipes/group announce processes and list them. recipes/cache and recipes/value share data.
+//   - recipes/discovery registers and lists service instances, interoperating with Java programs. The module zkgrpc
+//     uses it to resolve gRPC targets.
+//   - recipes/shard divides work among members, with a fenced lock for each shard.
 //   - sasl authenticates a client with DIGEST-MD5, and the module zkkerberos with Kerberos.
 //   - fence rejects stale tokens at the resource that a hold protects.
 //   - layout is for tools: it finds out what kind of queue a node is, who holds, and what each waiter waits for.
 //   - zkhttp serves who leads and whether the client is healthy.
-//   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see
-//     [Tracer].
-//   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock
-//     observed. The program cmd/zktestd is the same server for tests in other languages.
+//   - zkprom exports Prometheus metrics and zkotel OpenTelemetry spans. Both are separate modules; see [Tracer].
+//   - zktest is a ZooKeeper server inside the test process, and zktest/check verifies the histories of locks under
+//     test. The program cmd/zktestd is the same server for tests in other languages.
 //   - cmd/zkr, a separate module, runs any program under a lock and shows which process holds what.
 //
-// The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and use
-// docs/guides/choosing.md to choose a recipe.
+// The guides are in the docs directory of the repository. Begin with docs/guides/first-steps.md;
+// docs/guides/choosing.md helps you choose a recipe.
 //
 // # Conventions
 //
@@ -50,10 +48,10 @@
 //     silently when ctx ends or the caller breaks. If it cannot continue, the final value is an error.
 //   - Queue lists the holders and the waiters.
 //   - Release ends a hold. Close ends what runs in the background.
-//   - A context bounds how long a call waits, not how long a hold lasts. A call returns soon after its context
-//     ends, connected or not, with an error that matches the cause of the context; an acquisition returns a
-//     [*WaitError]. If the cause is itself an answer of a server to another call, such as zk.ErrNoNode in an
-//     errgroup, the error prints it but does not match it.
+//   - To limit how long a call waits, pass a context with a deadline; the deadline does not limit the hold. A call
+//     returns soon after its context ends, connected or not, with an error that matches the context's cause; an
+//     acquisition returns a [*WaitError]. If that cause is itself a server's answer to another call, such as
+//     zk.ErrNoNode in an errgroup, the error prints it but does not match it.
 //
 // # Errors
 //
@@ -63,19 +61,18 @@
 //     [ErrUpgrade], [ErrDeadlock], [ErrNoLeader], [ErrUnknownOutcome], [ErrTooLarge], [ErrSessionFull],
 //     [ErrSequenceExhausted], [ErrForeignContender], [ErrUnsupportedServer], [ErrTaken], [ErrClosed] and
 //     [ErrAuthFailed]. [*BusyError], [*LostError], [*TakenError], [*WaitError] and [*OpError] carry details.
-//   - go-zookeeper has the answers of servers that it knows, such as zk.ErrNoNode, zk.ErrNodeExists,
-//     zk.ErrBadVersion, zk.ErrNotEmpty and zk.ErrNoAuth. The others are a [Code], such as [CodeThrottled].
-//   - A package has those of its own subject: cache.ErrTooMuch, discovery.ErrNoInstance,
+//   - go-zookeeper has the server errors that it knows, such as zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion,
+//     zk.ErrNotEmpty and zk.ErrNoAuth. All others are a [Code], such as [CodeThrottled].
+//   - Other packages have the errors that concern only them: cache.ErrTooMuch, discovery.ErrNoInstance,
 //     election.ErrNotStanding, node.ErrDeleted, shard.ErrMoved and value.ErrChanged; fence.ErrStale,
 //     fence.ErrInvalid, fence.ErrInUse and fence.ErrCorrupt; sasl.ErrUnproven.
 //
 // # What is guaranteed
 //
 // While [Hold.Err] returns nil, no other contender holds what the hold represents. A hold ends by itself before
-// another contender can be granted: its deadline is proven by requests that the leader of the ensemble has
-// answered, and does not count from the moment a connection was lost. In a partition the old holder therefore
-// learns of its loss before the next grant. A hold that has ended never comes back, and the next acquisition
-// has a larger [Token].
+// another contender can be granted: its deadline is proven by requests that the leader of the ensemble has answered,
+// rather than counted from the moment a connection was lost. In a partition the old holder therefore learns of its
+// loss before the next grant. A hold that has ended never comes back, and the next acquisition has a larger [Token].
 //
 // # What is not guaranteed
 //
@@ -90,30 +87,30 @@
 //
 // # Failures
 //
-//   - If the connection is lost, holds continue until their deadlines, and waiters keep their places. If a
-//     server answers for the same session in time, nothing else happens. The option WithLossOnSuspend of mutex,
-//     rwlock, semaphore and election ends holds at once instead.
-//   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as
-//     long as the session lives.
-//   - If the session ends, its holds end. Its waiters queue again in the next session, at the tail.
-//   - If a contender is deleted by hand, its hold ends, or its waiter queues again.
-//   - If the client is closed, all its holds and waiters end. Its nodes are gone when Close returns, provided
-//     that a server answers.
+//   - If the connection is lost, holds continue until their deadlines, and waiters keep their places. If a server
+//     resumes the session in time, nothing else happens. The option WithLossOnSuspend of mutex, rwlock, semaphore and
+//     election ends holds at once instead.
+//   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as long as
+//     the session lives.
+//   - If the session ends, its holds end, and its waiters rejoin the queue at the back in the next session.
+//   - If a contender is deleted by hand, its hold ends, or its waiter rejoins the queue at the back.
+//   - If the client is closed, all its holds and waiters end. Its nodes are gone when Close returns, provided that a
+//     server answers.
 //
 // # Working with Java
 //
-// Nodes have the names, order and data of Apache Curator 5, so Go and Java programs take turns on one lock.
-// Both need the same path below the same chroot or namespace. Their access lists must let each program create
-// and delete below that path, and read the nodes of the other; their identities need not match. On a read-write
-// lock, Java needs Curator 5.5 or later: older releases let a writer in during a downgrade.
+// Nodes have the names, order and data of Apache Curator 5, so Go and Java programs can share a lock. Both need the
+// same path below the same chroot or namespace. Their access lists must let each program create and delete below that
+// path, and read the other's nodes; their identities need not match. On a read-write lock, Java needs Curator 5.5 or
+// later, because older releases admit a writer during a downgrade.
 //
 //   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is recipes/multilock, and Revoker is Mutex.Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.
-//   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of
-//     1. For a SharedCount as the limit, use the option WithLimitNode.
+//   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of 1. For
+//     a SharedCount as the limit, use the option WithLimitNode.
 //   - LeaderLatch is recipes/election. LeaderSelector is recipes/election with WithLayout(Selector).
 //   - A namespace is a chroot, or conn.Client.Sub.
 //
-// Curator's locks are reentrant by thread. Here locks are exclusive by default, and the option WithReentrance
-// of mutex and rwlock lets calls nest by context, as package mutex explains.
+// Curator's locks are reentrant by thread. Here locks are exclusive by default, and the option WithReentrance of
+// mutex and rwlock lets calls nest by context, as package mutex explains.
 package zkrecipes

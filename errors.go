@@ -22,39 +22,38 @@ var (
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
 	// ErrUpgrade reports that a write lock was requested inside a read lock, which could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
-	// ErrDeadlock reports that a call would wait for a hold that its own context descends from: a lock inside a
-	// lock on the same path that is not reentrant, a term inside a term, or one path through two clients.
+	// ErrDeadlock reports that a call would wait for a hold that its own context descends from: a lock inside a lock
+	// on the same path that is not reentrant, a term inside a term, or one path through two clients.
 	ErrDeadlock = errors.New("would wait for itself")
 	// ErrNoLeader reports that an election currently has no leader.
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome reports that a write may or may not have been applied. Read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrTooLarge reports that a request or its reply is too large. A request above conn.WithMaxRequestSize was not
-	// sent. A reply above conn.WithMaxReplySize was not read. A request also counts as too large if two connections
-	// in a row ended under it, because servers hang up on what is above their jute.maxbuffer. If a write may have
-	// been applied, the error also matches ErrUnknownOutcome.
+	// sent, and a reply above conn.WithMaxReplySize was not read. A request also counts as too large if two
+	// connections in a row ended under it, because servers hang up on requests above their jute.maxbuffer. If a write
+	// may have been applied, the error also matches ErrUnknownOutcome.
 	ErrTooLarge = errors.New("too large")
-	// ErrSessionFull reports that a create was not sent, because the session of the client has so many ephemeral
-	// nodes that the servers might not survive its end. Spread them over several clients, or shorten their
-	// paths: see conn.WithMaxRequestSize.
+	// ErrSessionFull reports that a create was not sent, because the client's session has so many ephemeral nodes that
+	// the servers might not survive its end. Spread them over several clients, or shorten their paths; see
+	// conn.WithMaxRequestSize.
 	ErrSessionFull = errors.New("session full")
-	// ErrSequenceExhausted reports that the sequence counter of the queue's parent has run out, so that the
-	// order, and with it exclusion, can no longer be trusted. Delete the parent once it is unused: the counter
-	// then starts again at zero.
+	// ErrSequenceExhausted reports that the sequence counter of the queue's parent ran out, so that the order, and
+	// with it exclusion, can no longer be trusted. Delete the parent once nobody uses it, which resets the counter to
+	// zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
-	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another
-	// library or recipe. Neither would wait for the other, so nothing is granted while it is there.
+	// ErrForeignContender reports that the queue's parent has a child that looks like a contender of another library
+	// or recipe. The two would not wait for each other, so nothing is granted while that child exists.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrUnsupportedServer reports that the server differs from ZooKeeper in a way that recipes depend on. See
 	// docs/compatibility.md.
 	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
-	// ErrTaken reports that the path of a node is occupied by a node of another session. The error is a
-	// [*TakenError].
+	// ErrTaken reports that another session's node occupies the path. The error is a [*TakenError].
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed reports that the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL.
-	// The session has ended, and its holds with it: see [LossRefused]. The client retries with pauses.
+	// ErrAuthFailed reports that all servers refused the credentials given with conn.WithAuth or conn.WithSASL. The
+	// session has ended, and its holds with it; see [LossRefused]. The client keeps retrying, with pauses.
 	ErrAuthFailed = errors.New("credentials refused")
 )
 
@@ -65,10 +64,10 @@ type LossReason int
 const (
 	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
-	// LossDeadline: the time up to which the session was proven alive has passed.
+	// LossDeadline: the time up to which the session was proven alive passed.
 	LossDeadline
-	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends the
-	// session of a connected client may report the deletion first.
+	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends a connected
+	// client's session may report the deletion first.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed
@@ -103,7 +102,7 @@ type LostError struct {
 	Reason LossReason
 	// Path of the contender; empty if the session itself was lost.
 	Path string
-	// At is when the loss took effect. For LossDeadline this is the deadline, however late it was noticed.
+	// At is when the loss took effect. For LossDeadline this is the deadline, even if the loss was noticed later.
 	At time.Time
 	// Err is the underlying cause, if there is one beyond Reason.
 	Err error
@@ -133,7 +132,7 @@ type OpError struct {
 	Op string
 	// Path without the chroot.
 	Path string
-	// Err is what the server answered, such as zk.ErrNoNode.
+	// Err is the server's error, such as zk.ErrNoNode.
 	Err error
 }
 
@@ -166,12 +165,12 @@ func (e *OpError) Unwrap() error { return e.Err }
 type BusyError struct {
 	// Path of the queue.
 	Path string
-	// Holder is the contender at the head of the queue; its Path is empty if it left while it was being read.
-	// For a semaphore it is the first lease if too few are left, and otherwise the first caller that waits to take
-	// leases, at the semaphore's door.
+	// Holder is the contender at the head of the queue; its Path is empty if it left while it was being read. For a
+	// semaphore, Holder is the first lease if too few leases are left, and otherwise the first caller that waits to
+	// take leases, at the semaphore's door.
 	Holder Participant
-	// Queue is the number of contenders, including the holder; for a semaphore, the number of leases or of
-	// callers at the door. The caller may be one of them.
+	// Queue is the number of contenders, including the holder; for a semaphore, the number of leases or of callers at
+	// the door. The caller may be one of them.
 	Queue int
 }
 
@@ -186,8 +185,7 @@ func (e *BusyError) Error() string {
 // Is reports that every BusyError matches [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
-// TakenError reports which node occupies the path of a node that this client wants to keep. It matches
-// [ErrTaken].
+// TakenError reports which node occupies the path of a node that this client wants to keep. It matches [ErrTaken].
 type TakenError struct {
 	// Path of the node.
 	Path string
@@ -219,15 +217,15 @@ func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked, where the holder is at 1; 0 if it never saw the queue.
-	// If a semaphore has too few leases left, all lease holders together count as one place.
+	// Position is the caller's place in the queue when it last looked, counting the holder as 1; 0 if it never saw the
+	// queue. If a semaphore has too few leases left, all lease holders together count as one place.
 	Position int
-	// Of is the length of the queue at that time.
+	// Of is the length of the queue when the caller last looked.
 	Of int
-	// Holder is the contender at the head of the queue at that time; for a semaphore, as in [BusyError].
+	// Holder is the contender that was at the head of the queue; for a semaphore, as in [BusyError].
 	Holder Participant
-	// Err matches the cause of the context and describes what the caller was waiting for, such as a server that
-	// did not answer.
+	// Err matches the context's cause and describes what the caller was waiting for, such as a server that did not
+	// answer.
 	Err error
 }
 

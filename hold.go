@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends
-// once and for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its
-// contender is deleted, or the client is closed, whichever comes first. A Hold is safe for concurrent use.
+// Hold is one granted acquisition: a lock, one or more leases of a semaphore, or a term of leadership. It ends once
+// and for all when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is
+// deleted, or the client is closed, whichever comes first. A Hold is safe for concurrent use.
 //
-// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock. No
-// hold can guarantee that this is still true a moment later, because the process may be paused between the
-// check and a write. [Hold.Txn] protects writes to ZooKeeper against that, and [Hold.Token] lets any other
-// resource reject a stale holder.
+// If [Hold.Err] returns nil, the servers had granted no other contender at the moment Err read the clock. No hold can
+// guarantee that this is still true a moment later, because the process may be paused between the check and a write.
+// [Hold.Txn] protects writes to ZooKeeper against that, and [Hold.Token] lets any other resource reject a stale
+// holder.
 //
-// To test code that takes a Hold, make one without a server with package zktest/fakehold.
+// To test code that takes a Hold, create one without a server with package zktest/fakehold.
 type Hold struct {
 	backing Backing
 	ctx     holdContext // its cause is the only record of whether the hold has ended, and why
@@ -28,20 +28,20 @@ type Hold struct {
 	warnings map[time.Duration]warning // the newest of each lead
 }
 
-// Context returns the context of the hold. It is canceled when the hold ends, and [context.Cause] then returns
-// the same error as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the
-// context that was passed to the acquisition.
+// Context returns the hold's context, which is canceled when the hold ends; [context.Cause] then returns the same
+// error as [Hold.Err]. Pass it to work that must not outlive the hold. It carries the values of the context that was
+// passed to the acquisition.
 //
-// This context, and every context that a recipe passes to a function, checks the clock whenever it is used, and
-// so does a context derived from it with [context.WithValue]. A context derived with [context.WithCancel],
-// [context.WithTimeout] or by a library does not: if the process was paused past the deadline, it may report
-// that it is alive until a timer fires, and a channel that Done returned before the pause is closed just as
-// late. Before a step that matters, check the hold itself or the context that the recipe passed to you.
+// This context, and every context that a recipe passes to a function, checks the clock whenever it is used, and so
+// does a context derived from it with [context.WithValue]. A context derived with [context.WithCancel],
+// [context.WithTimeout] or by a library does not: if the process was paused past the deadline, it may report that it
+// is alive until a timer fires, and a channel that Done returned before the pause is closed just as late. Before a
+// step that matters, check the hold itself or the context that the recipe passed to you.
 func (h *Hold) Context() context.Context { return &h.ctx }
 
-// HoldFromContext returns the hold that ctx descends from, the innermost if there are several, and reports
-// whether there is one. With it, a function that runs under a lock can obtain the token, or write with
-// [Hold.Txn], without taking the hold as a parameter. The hold may have ended: check [Hold.Err].
+// HoldFromContext returns the innermost hold that ctx descends from, and whether there is one. It lets a function
+// that runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold
+// may have ended: check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
 	if ctx == nil {
 		return nil, false
@@ -53,10 +53,10 @@ func HoldFromContext(ctx context.Context) (*Hold, bool) {
 // holdKey is the key of the hold in its context.
 type holdKey struct{}
 
-// Done returns a channel that is closed when the hold has ended.
+// Done returns a channel that is closed when the hold ends.
 func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
 
-// String names the contender and its token, and says whether it is held, or why no longer.
+// String names the contender and its token, and says whether it is still held or why not.
 func (h *Hold) String() string {
 	state := fmt.Sprintf("held since %s", h.since.Format(time.RFC3339))
 	if err := h.Err(); err != nil {
@@ -65,9 +65,8 @@ func (h *Hold) String() string {
 	return fmt.Sprintf("%s (token %d): %s", h.Path(), h.Token(), strings.TrimPrefix(state, h.Path()+": "))
 }
 
-// Err returns nil while the hold is held. Afterwards it returns [ErrReleased] or a [*LostError]. Err checks the
-// clock itself, so a process that was paused past the deadline sees the loss on its first call, before any
-// timer has fired.
+// Err returns nil while the hold is held, and [ErrReleased] or a [*LostError] afterwards. Err checks the clock
+// itself, so a process that was paused past the deadline sees the loss on its first call, even before a timer fires.
 func (h *Hold) Err() error {
 	h.endIfDue()
 	return h.ended()
@@ -81,19 +80,18 @@ func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 // Since returns when the hold was granted, by the local clock.
 func (h *Hold) Since() time.Time { return h.since }
 
-// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the hold has
-// ended, so that the holder can stop in an orderly way. If lead is 0 or less there is no warning, and Expiring
-// returns the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still advance: check
-// ValidUntil, or call Expiring again, which re-evaluates it. Expiring may be called in every iteration of a loop; the
-// hold keeps one channel per lead until that channel is closed.
+// Expiring returns a channel that is closed when at most lead remains before [Hold.ValidUntil], or when the hold
+// ends, so that you can stop work in an orderly way. If lead is 0 or less there is no warning, and Expiring returns
+// the channel of [Hold.Done]. A closed channel stays closed, but the deadline may still advance: check ValidUntil, or
+// call Expiring again, which re-evaluates it. You may call Expiring in every iteration of a loop; the hold keeps one
+// channel per lead until that channel is closed.
 //
-// On a healthy connection more than a quarter of the session timeout remains, so a lead of up to a quarter
-// warns only of trouble, with two exceptions. With conn.WithTickTime and a tick below an eighth of the session
-// timeout, less may remain during the first sixth of the timeout. With conn.WithLeastTimeout, no more than that
-// least timeout remains while a server resumes the session.
+// On a healthy connection more than a quarter of the session timeout remains, so a lead of up to a quarter warns only
+// of trouble, with two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may
+// remain during the first sixth of the timeout. With conn.WithLeastTimeout, no more than that least timeout remains
+// while a server resumes the session.
 //
-// If the process was paused, the channel is closed late. Err checks the clock, and so does each call of
-// Expiring.
+// If the process was paused, the channel is closed late. Err checks the clock, and so does each call of Expiring.
 func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	if lead <= 0 || h.Err() != nil {
 		return h.Done()
@@ -137,17 +135,17 @@ func (h *Hold) forget(lead time.Duration, given warning) {
 	}
 }
 
-// Token returns the fencing token of the hold.
+// Token returns the hold's fencing token.
 func (h *Hold) Token() Token { return h.backing.Token() }
 
-// Path returns the path of the contender, without the chroot.
+// Path returns the contender's path, without the chroot.
 func (h *Hold) Path() string { return h.backing.Path() }
 
-// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may
-// still answer yes for up to 1.5 ticks; [Hold.Txn] needs a quorum.
+// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may still
+// answer yes for up to 1.5 ticks; [Hold.Txn] needs a quorum.
 //
-// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held. Any other error means that the
-// answer is unknown.
+// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held. After any other error, you do not know
+// whether it is.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -159,13 +157,13 @@ func (h *Hold) Check(ctx context.Context) error {
 	return err
 }
 
-// Txn applies all of ops or none, and only if the contender still exists when the leader applies them, so that
-// a stale holder changes nothing. The paths of ops are relative to the root of the client that the recipe was
-// created with, even if that client was made by conn.Client.Sub. Txn returns one result for each op.
+// Txn applies all of ops or none, and only if the contender still exists when the leader applies them, so that a
+// stale holder changes nothing. The paths of ops are relative to the root of the client that the recipe was created
+// with, even if that client came from conn.Client.Sub. Txn returns one result for each op.
 //
-// Errors: [ErrFenced] if the hold had ended, and nothing was written; [ErrUnknownOutcome] if the reply was
-// lost; before any request is sent, an op that is malformed or has another [Root]; otherwise the error of the
-// op that failed, with its path, and nothing was written.
+// Errors: [ErrFenced] if the hold had ended, and nothing was written; [ErrUnknownOutcome] if the reply was lost;
+// before any request is sent, an op that is malformed or has another [Root]; otherwise the error of the op that
+// failed, with its path, and nothing was written.
 //
 // Source: a version check on the contender as the first op of a ZooKeeper multi.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
@@ -175,19 +173,19 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return h.backing.Txn(ctx, ops...)
 }
 
-// Revoked returns a channel that is closed when another client has requested the release of the hold. This is only a
-// request: nothing else happens until the holder releases.
+// Revoked returns a channel that is closed when another client requests the release of the hold. It is only a
+// request: whether and when to release is up to the holder.
 //
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold and deletes its contender. ctx bounds only how long the caller waits for the deletion,
-// which continues in the background until the node is gone or the session is over: Release with a canceled
-// context still releases. Release is idempotent and can be called again to resume waiting.
+// Release ends the hold and deletes its contender. The deletion continues in the background until the node is gone or
+// the session is over, even if ctx ends first: Release with a canceled context still releases. Release is idempotent;
+// call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold had been lost before; the cause of ctx if that ended first.
+// Errors: a [*LostError] if the hold was lost before; ctx's cause if ctx ended before the deletion was confirmed.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.

@@ -6,9 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/root"
 )
 
-// Op is one operation of a transaction; see [Hold.Txn] and conn.Client.Multi. Create one with [OpCreate],
-// [OpSet], [OpDelete] or [OpCheck], or from a value or counter of recipes/value. An Op is plain data: creating
-// one sends nothing, and it can be used more than once.
+// Op is one operation of a transaction; see [Hold.Txn] and conn.Client.Multi. Create one with [OpCreate], [OpSet],
+// [OpDelete] or [OpCheck], or from a value or counter of recipes/value. An Op is plain data: creating one sends
+// nothing, and you can use it more than once.
 type Op struct {
 	Kind OpKind
 	// Path of the node, relative to the root of the client that sends the transaction.
@@ -17,15 +17,15 @@ type Op struct {
 	Data []byte
 	// Version is the data version that a set, delete or check requires; -1 matches any version.
 	Version int32
-	// Exact means that Version was read from the node, so that -1 is a version like any other instead of a
-	// wildcard: versions wrap, so a node may have it. Servers cannot check for that version, so a check of it is
-	// rejected before any request.
+	// Exact means that Version was read from the node, so that -1 is a version like any other instead of a wildcard:
+	// versions wrap, so a node may have it. Servers cannot check for version -1, so a check for it is rejected before
+	// any request.
 	Exact bool
 	// Flags and ACL apply to a create. If ACL is empty, the node gets the client's access list.
 	Flags int32
 	ACL   []zk.ACL
-	// Root, unless it is zero, is the only root under which Path means this node: a client with another root
-	// rejects the transaction. An Op made by a recipe has the root of the recipe's client.
+	// Root, unless it is zero, is the only root under which Path means this node: a client with another root rejects
+	// the transaction. An Op created by a recipe has the root of the recipe's client.
 	Root Root
 }
 
@@ -40,8 +40,8 @@ const (
 	KindCheck  OpKind = "check"
 )
 
-// Root is where the paths of a client begin: its connection, and the node that it calls "/". Only recipes create
-// one. The roots of two clients are equal if both use the same connection and the same node.
+// Root is where a client's paths begin: its connection, and the node that it calls "/". Only recipes create one. The
+// roots of two clients are equal if both use the same connection and the same node.
 type Root root.Root
 
 // String names the servers, the node and the session, as errors do; empty for the zero Root.
@@ -54,7 +54,7 @@ func OpCreate(path string, data []byte, flags int32, acl ...zk.ACL) Op {
 	return Op{Kind: KindCreate, Path: path, Data: data, Flags: flags, ACL: acl}
 }
 
-// OpSet replaces the data of a node if the node has the given version; -1 matches any version.
+// OpSet replaces a node's data if the node has the given version; -1 matches any version.
 func OpSet(path string, data []byte, version int32) Op {
 	return Op{Kind: KindSet, Path: path, Data: data, Version: version}
 }

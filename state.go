@@ -13,7 +13,7 @@ const (
 	Connected
 	// Suspended: the connection is lost, but the session may still be alive; holds last until their deadlines.
 	Suspended
-	// Lost: the session is over, and every hold with it; the client opens a new one.
+	// Lost: the session is over, and every hold with it; the client is opening a new one.
 	Lost
 	// Closed: the client was closed.
 	Closed

@@ -6,45 +6,43 @@ import (
 	"time"
 )
 
-// Tracer observes a client, its recipes and their holds. Pass one or more to the option conn.WithTracer. Nil
-// hooks are not called. The modules zkprom (metrics) and zkotel (traces) provide ready-made tracers.
+// Tracer observes a client, its recipes and their holds. Pass one or more to the option conn.WithTracer. Nil hooks
+// are not called. The modules zkprom (metrics) and zkotel (traces) provide ready-made tracers.
 //
-// Hooks are called while the library works: on the goroutine of a caller, and on the goroutines that read
-// answers and report losses. A hook must therefore return quickly, must not panic, and must not call the
-// client, a recipe or a hold. While it blocks, answers are not read, and a lock may be lost. The library holds
-// none of its own locks during a call. Hooks for different acquisitions, holds and requests run concurrently,
-// so they must be safe for concurrent use.
+// Hooks are called while the library works, on callers' goroutines and on the goroutines that read answers and report
+// losses. A hook must therefore return quickly, must not panic, and must not call the client, a recipe or a hold.
+// While it blocks, answers are not read, and a lock may be lost. The library holds none of its own locks during a
+// call. Hooks for different acquisitions, holds and requests run concurrently, so they must be safe for concurrent
+// use.
 //
-// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It
-// remains one acquisition however many sessions it spans. A nested call, which gets another hold on the
-// contender of its context, is not an acquisition. Nested holds on one contender count as one hold, which ends
-// with the last of them.
+// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It remains
+// one acquisition however many sessions it spans. A nested call, which gets another hold on the contender of its
+// context, is not an acquisition. Nested holds on one contender count as one hold, which ends with the last of them.
 type Tracer struct {
-	// AcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition
-	// continues with the returned context, which must descend from ctx, and so do its requests and the hold.
+	// AcquireStart is called when an acquisition begins, on its caller's goroutine. The acquisition continues with the
+	// returned context, which must descend from ctx, and so do its requests and the hold.
 	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
 	// AcquireEnd is called once for each AcquireStart, on the same goroutine, with the context that AcquireStart
 	// returned. If the acquisition is granted, HoldStart is called first.
 	AcquireEnd func(ctx context.Context, a AcquireEnd)
-	// HoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its
-	// caller. ctx is the context of the acquisition. The hold's context carries the values of the returned
-	// context, which must descend from ctx.
+	// HoldStart is called when a hold is granted, before the acquisition returns, on its caller's goroutine. ctx is
+	// the acquisition's context. The hold's context carries the values of the returned context, which must descend
+	// from ctx.
 	HoldStart func(ctx context.Context, h HoldStart) context.Context
-	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold has
-	// ended. If the holder or the library still can, it deletes the contender afterwards, so a slow hook delays
-	// the next holder.
+	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold ends. If the
+	// contender can still be deleted, that happens afterwards, so a slow hook delays the next holder.
 	HoldEnd func(ctx context.Context, h HoldEnd)
 	// State is called after every change of the client's state, in order. No change is skipped. It runs on a separate
 	// goroutine, so a change may be over by the time it is reported. Client.Close waits for it.
 	State func(c StateChange)
-	// Connect is called when an attempt to connect to a server has succeeded or failed, on a goroutine of the
-	// client, which makes one attempt after the other. An attempt that the client gives up, because it is closed
-	// or its session has timed out, is not reported.
+	// Connect is called when an attempt to connect to a server succeeds or fails, on a goroutine of the client, which
+	// makes one attempt at a time. Attempts that the client abandons, because it is closed or its session has timed
+	// out, are not reported.
 	Connect func(c Connect)
 	// Request is called when a request is answered, or when its connection ends without an answer. This includes
-	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a
-	// separate request. ctx comes from the call or the acquisition that sent the request. If the library sent it for
-	// itself or for several callers, ctx carries the values of the context passed to Dial.
+	// requests that the library sends for itself, but neither pings nor connect requests. A retry counts as a separate
+	// request. ctx comes from the call or the acquisition that sent the request. If the library sent it for itself or
+	// for several callers, ctx carries the values of the context passed to Dial.
 	Request func(ctx context.Context, r Request)
 }
 
@@ -53,7 +51,7 @@ type AcquireStart struct {
 	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double
 	// barrier).
 	Recipe string
-	// Name is the name set by the recipe's WithTracerName option; empty by default.
+	// Name is set by the recipe's WithTracerName option; empty by default.
 	Name string
 	// Path of the queue, without the chroot.
 	Path string
@@ -66,8 +64,8 @@ type AcquireEnd struct {
 	AcquireStart
 	// Waited is how long the acquisition took.
 	Waited time.Duration
-	// Position is the place in the queue at which the caller first saw itself, counted as in [WaitError]: 1 if
-	// there was no contender ahead, 0 if the caller never saw the queue.
+	// Position is the place in the queue at which the caller first saw itself, counted as in [WaitError]: 1 if there
+	// was no contender ahead, 0 if the caller never saw the queue.
 	Position int
 	// Token of the hold; 0 if none was granted.
 	Token Token
@@ -76,7 +74,7 @@ type AcquireEnd struct {
 }
 
 // Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the
-// context of the caller ended; "closed" if the client was closed; "failed" for all other errors.
+// caller's context ended; "closed" if the client was closed; "failed" for all other errors.
 func (e AcquireEnd) Outcome() string {
 	var gaveUp *WaitError
 	switch {
@@ -97,13 +95,12 @@ func (e AcquireEnd) Outcome() string {
 type HoldStart struct {
 	// Recipe and Name are those of [AcquireStart].
 	Recipe, Name string
-	// Queue is the path of the queue and Path that of the contender, both without the chroot. If there are
-	// several leases, Path is that of the first.
+	// Queue is the queue's path and Path the contender's, both without the chroot. If there are several leases, Path
+	// is that of the first.
 	Queue, Path string
 	// Token of the hold.
 	Token Token
-	// ValidUntil returns the time up to which the hold is proven, like [Hold.ValidUntil]. It may be called at
-	// any time.
+	// ValidUntil returns the time up to which the hold is proven, like [Hold.ValidUntil]. You may call it at any time.
 	ValidUntil func() time.Time
 }
 
@@ -116,7 +113,7 @@ type HoldEnd struct {
 	Lost *LostError
 }
 
-// StateChange is one change of the state of a client.
+// StateChange is one change of a client's state.
 type StateChange struct {
 	// From and To are the states before and after. A client starts as Connecting.
 	From, To State
@@ -137,17 +134,17 @@ type StateChange struct {
 
 // Connect is one attempt to connect to a server.
 type Connect struct {
-	// Server is the server as in the connect string, together with the address that its name resolved to, such
-	// as "zk1:2181 (10.0.0.1)".
+	// Server is the server as in the connect string, together with the address that its name resolved to, such as
+	// "zk1:2181 (10.0.0.1)".
 	Server string
-	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if
-	// configured, to get the session, and to authenticate. Resolving names comes before and is not included.
+	// Began is when the attempt began, and Took is how long it took: to open the connection, with TLS if configured,
+	// to get the session, and to authenticate. Resolving names comes before and is not included.
 	Began time.Time
 	Took  time.Duration
-	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if
-	// conn.WithConnectTimeout has passed; "refused" if the server rejected the credentials; "expired" if it
-	// answered that the session is over; "failed" for all others, such as a server that hangs up because it has
-	// no quorum.
+	// Outcome is one of six words: "connected"; "unreachable" if no connection could be opened; "timeout" if the
+	// attempt exceeded conn.WithConnectTimeout; "refused" if the server rejected the credentials; "expired" if it
+	// answered that the session is over; "failed" for all others, such as a server that hangs up because it has no
+	// quorum.
 	Outcome string
 	// Err is why the attempt failed; nil if it succeeded.
 	Err error

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Client is a client of one ensemble. It lives through many sessions and is safe for concurrent use. One client
-// per process and ensemble is enough, and any number of recipes can share it.
+// Client is a client of one ensemble. It lives through many sessions and is safe for concurrent use. One client per
+// process and ensemble is enough, and any number of recipes can share it.
 type Client client.Client
 
 func (c *Client) inner() *client.Client {
@@ -28,19 +28,18 @@ func (c *Client) inner() *client.Client {
 // bounded returns the context of one call of the program; see [WithMaxInFlight].
 func (c *Client) bounded(ctx context.Context) context.Context { return c.inner().Bounded(ctx) }
 
-// New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as
-// the default port. It returns at once and connects in the background for as long as it takes, so a service can
-// start, and report its health, while ZooKeeper is unavailable. Calls and recipes wait for the connection by
-// themselves; [Client.Ready] waits for the first session. The client must be closed even if it never connects.
+// New returns a client of the ensemble named by connect, in the form "host:port,host:port/chroot" with 2181 as the
+// default port. It returns at once and keeps trying to connect in the background, so a service can start, and report
+// its health, while ZooKeeper is unavailable. Calls and recipes wait for the connection by themselves; to wait for
+// the first session, call [Client.Ready]. The client must be closed even if it never connects.
 //
-// A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the
-// client resolves the names and tries all their addresses in random order. A name that no longer resolves keeps
-// its previous addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change,
-// [WithServers].
+// A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client
+// resolves the names and tries all their addresses in random order. A name that no longer resolves keeps its previous
+// addresses. For a dialer that resolves names itself, see [WithDialer]; for servers that change, [WithServers].
 //
-// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as
-// in the Java client 3.10. The records are looked up again before each round, even with WithDialer; if that fails,
-// the client keeps the last servers. Priorities and weights are ignored. TLS verifies the server name found in the
+// "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as in
+// the Java client 3.10. The records are looked up again before each round, even with WithDialer; if that fails, the
+// client keeps the last servers. Priorities and weights are ignored. TLS verifies the server name found in the
 // record, so whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
@@ -52,12 +51,13 @@ func New(connect string, opts ...Option) (*Client, error) {
 	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // New does not wait
 }
 
-// Dial is like [New], but waits for the first session, like [Client.Ready]. ctx bounds only this wait. If Dial
-// fails, nothing is left behind. Unlike New, it also fails if no name in connect exists for 5 s, because that is
-// more often a typing error than an outage. If name servers fail, it keeps waiting.
+// Dial is like [New], but waits for the first session, like [Client.Ready]. ctx applies only to this wait, and the
+// client outlives it. If Dial fails, nothing is left behind. Unlike New, it also fails if name servers answer for 5
+// seconds that no name in connect exists, which is more often a typo than an outage. If the name servers themselves
+// fail, it keeps waiting.
 //
-// Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise
-// the cause of ctx, with the reason why the last server did not grant a session.
+// Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise ctx's
+// cause, with the reason why the last server did not grant a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	config, err := configOf(connect, opts)
 	switch {
@@ -94,9 +94,9 @@ func configOf(connect string, opts []Option) (*client.Config, error) {
 	return &o.Config, nil
 }
 
-// Ready waits until there is a session. ctx bounds only the wait: the client keeps trying to connect.
+// Ready waits until there is a session. When ctx ends, only Ready gives up: the client keeps trying to connect.
 //
-// Errors: ErrClosed; ErrAuthFailed; the cause of ctx, with the reason why no server granted a session.
+// Errors: ErrClosed; ErrAuthFailed; ctx's cause, with the reason why no server granted a session.
 func (c *Client) Ready(ctx context.Context) error {
 	if _, err := c.inner().Session(ctx); err != nil {
 		return fmt.Errorf("wait for a session: %w", err)
@@ -105,20 +105,21 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client
-// has started. The error makes Client an [io.Closer] and is always nil, so callers write
+// started. The error makes Client an [io.Closer] and is always nil, so you can write
 //
 //	defer client.Close()
 //
-// For at most a second, Close tries to notify the server, and to remove parents that calls have created and not used,
-// which servers keep. Without a connection, or if the server does not answer, the ephemeral nodes remain until the
-// session expires, and such parents for good. Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
+// For at most a second, Close tries to notify the server, and to remove containers that were created for nodes that
+// never came to exist; servers do not reap a container that never had a child. Without a connection, or if the server
+// does not answer, the ephemeral nodes remain until the session expires, and such containers for good. Close is
+// idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
-// Close of a client made by [Client.Sub] closes only that client: new calls on it fail, while the connection
-// and its state stay.
+// Closing a client created by [Client.Sub] closes only that client: new calls on it fail, while the connection and
+// its state stay.
 func (c *Client) Close() error { return c.inner().Close() }
 
 // States yields the current state, then every transition, until ctx ends or the client is closed. A slow caller
-// misses none, unlike with the Watch methods, which skip outdated states. For the state at one moment, use
+// misses none, unlike with the Watch methods, which skip outdated states. If you need only the present state, use
 // [Client.Status].
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)
@@ -127,7 +128,7 @@ func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 // Session returns the live session, and waits for one if there is none. The session may be disconnected at the
 // moment.
 //
-// Errors: ErrClosed; ErrAuthFailed; the cause of ctx, with the reason why no server granted a session.
+// Errors: ErrClosed; ErrAuthFailed; ctx's cause, with the reason why no server granted a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	s, err := c.inner().Session(ctx)
 	if err != nil {
@@ -136,8 +137,8 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{s}, nil
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it,
-// but Create and Multi do not.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, but
+// Create and Multi do not.
 //
 // Errors: a prefix that is relative or malformed; ErrClosed.
 func (c *Client) Sub(prefix string) (*Client, error) {
@@ -150,8 +151,8 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 
 // Get returns a node's data and Stat. It retries until a server answers, in the next session if necessary.
 //
-// Errors: the error of the server, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply;
-// ErrClosed; ErrAuthFailed; the cause of ctx, with what the call was waiting for.
+// Errors: the server's error, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply; ErrClosed;
+// ErrAuthFailed; ctx's cause, with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(c.bounded(ctx), path)
 }
@@ -173,48 +174,47 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(c.bounded(ctx), path)
 }
 
-// ACL returns the access list of a node and the node's Stat, whose Aversion is the version of the list. Like
-// [Client.Get], it retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin
-// receives the hashes of the scheme digest as "x"; do not pass such a list to [Client.SetACL].
+// ACL returns a node's access list and its Stat, whose Aversion is the version of the list. Like [Client.Get], it
+// retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin receives the hashes of
+// the scheme digest as "x"; do not pass such a list to [Client.SetACL].
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	return c.inner().ACL(c.bounded(ctx), path)
 }
 
-// SetACL replaces the access list of a node if the version of the list, the Aversion of its Stat, is the given
-// one; -1 matches any. The client needs the permission admin. The list applies to this node only, neither to its
-// parent nor to its children. Whether a node may be deleted depends on the list of its parent.
+// SetACL replaces a node's access list if the version of the list, the Aversion of its Stat, is the given one; -1
+// matches any. The client needs the permission admin. The list applies to this node only, neither to its parent nor
+// to its children. Whether a node may be deleted depends on its parent's list.
 //
-// If the reply to a versioned SetACL is lost, SetACL reads the node: if the list still has the version, the
-// write was not applied and is sent again.
+// If the reply to a versioned SetACL is lost, SetACL reads the node: if the list still has the version, the write was
+// not applied and is sent again.
 //
 // Errors: zk.ErrInvalidACL for an empty list, before any request, and for one that the server rejects;
-// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another error of the server, and nothing was written;
-// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this SetACL or another client
-// changed the list; without a session, as for Create.
+// zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNoAuth or another server error, and nothing was written; ErrUnknownOutcome if
+// a reply was lost and it cannot be determined whether this SetACL or another client changed the list; without a
+// session, as for Create.
 func (c *Client) SetACL(ctx context.Context, path string, acl []zk.ACL, version int32) (zk.Stat, error) {
 	return c.inner().SetACL(c.bounded(ctx), path, acl, version)
 }
 
-// Sync waits until the server has caught up with the leader. Subsequent reads, here or on the session, are then
-// at least as new as this call, as far as the leader knows. A leader that was replaced and has not noticed
-// answers as if nothing had happened since; it may take up to 1.5 ticks to notice. Like [Client.Get], Sync
-// retries until a server answers.
+// Sync waits until the server has caught up with the leader. Later reads on this client or its session are then at
+// least as new as this call, as far as the leader knows. A leader that was replaced may take up to 1.5 ticks to
+// notice, and until then it answers Sync as if it still led. Like [Client.Get], Sync retries until a server answers.
 //
 // Errors: those of Get, except that servers do not check that the node exists.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.inner().Sync(c.bounded(ctx), path)
 }
 
-// Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller
-// gets the newest state rather than those it has missed, and never an older state after a newer one. If a node
-// was deleted and created again in the meantime, its Stat has a different Czxid. Changes of children and of the
-// ACL are not reported. Iteration ends as package zkrecipes describes under "Conventions"; the final error, if
-// any, is zk.ErrNoAuth, ErrClosed, or another error of the server.
+// Watch yields the node at path, then every change of its data, its creation and its deletion. A slow caller gets the
+// newest state rather than those it has missed, and never an older state after a newer one. If a node was deleted and
+// recreated in the meantime, its Stat has a different Czxid. Changes of children and of the ACL are not reported.
+// Iteration ends as package zkrecipes describes under "Conventions"; the final error, if any, is zk.ErrNoAuth,
+// ErrClosed, or another server error.
 //
-// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a read
-// takes an eighth of the session timeout, or no server has answered for a whole session timeout. Watch then
-// reads again as soon as it can, in the next session if necessary. A current view is what one server knows, and
-// that server may be behind its leader. For the newest state, call [Client.Sync] and then [Client.Get].
+// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a read takes
+// an eighth of the session timeout, or no server has answered for a whole session timeout. Watch then rereads as soon
+// as it can, in the next session if necessary. A current view is what one server knows, and that server may be behind
+// its leader. For the newest state, call [Client.Sync] and then [Client.Get].
 //
 // Watch reads once for each change and has one watch. When iteration ends, the watch is removed, unless another
 // caller of the session shares it.
@@ -229,30 +229,30 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 	}
 }
 
-// Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live now.
-// Create is tried once. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32 with
-// the values of go-zookeeper's flags, so a call written for its Conn keeps its arguments.
+// Create creates a node; see [Session.Create]. An ephemeral node belongs to the session that is live at the time.
+// Create is tried once. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32 with the
+// values of go-zookeeper's flags, so a call written for its Conn keeps its arguments.
 //
-// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or the cause of ctx, and
-// nothing was sent.
+// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or ctx's cause, and nothing was
+// sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
 }
 
-// CreateProtected is like [Client.Create], but finds the node if the reply is lost. The last part of its name
-// begins with "_c_", a new UUID and "-": "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for
-// [EphemeralSequential]. Curator names nodes made withProtection in this way, and so does go-zookeeper's
-// CreateProtectedEphemeralSequential, without the hyphens of the UUID. CreateProtected returns the whole path. It
-// takes the modes [Persistent], [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not
-// create missing parents.
+// CreateProtected is like [Client.Create], but finds the node if the reply is lost, which matters most for sequential
+// nodes, whose names you cannot predict. The last part of its name begins with "_c_", a new UUID and "-":
+// "/jobs/worker-" becomes "/jobs/_c_<uuid>-worker-0000000001" for [EphemeralSequential]. Curator's withProtection
+// names nodes the same way, and so does go-zookeeper's CreateProtectedEphemeralSequential, without the hyphens of the
+// UUID. CreateProtected returns the whole path. It takes the modes [Persistent], [PersistentSequential], [Ephemeral]
+// and [EphemeralSequential], and does not create missing parents.
 //
-// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way,
-// and then looks for the UUID among the children of the parent, for which the client needs the permission read.
-// If there is no such node, it sends the request again. A node that the caller does not learn of, because of an
-// error or because ctx has ended, is deleted in the background while the session lives.
+// If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way, and
+// then looks for the UUID among the parent's children, which requires the permission read. If there is no such node,
+// it sends the request again. If CreateProtected fails or ctx ends, a node that it may have created is deleted in the
+// background while the session lives.
 //
-// A server that hangs may execute the first request late, after the second was answered. There are then two
-// nodes with the same UUID, unless the mode is not sequential.
+// A server that hangs may execute the first request late, after the second was answered. With a sequential mode there
+// are then two nodes with the same UUID.
 //
 // Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx or the session ended, or that the search was
 // refused, before the node was found: an ephemeral node is deleted, no later than the end of the session, and a
@@ -263,72 +263,72 @@ func (c *Client) CreateProtected(
 	return ephemeral.CreateProtected(c.bounded(ctx), c.inner(), path, data, mode, acl)
 }
 
-// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no
-// children and its data was not written for that long. [Client.Set] restarts the time to live. The servers check
-// about once a minute and use the wall clock of their leader, so use it to clean up and not to coordinate. For a
-// node that shows that a process is running, use an ephemeral node.
+// CreateTTL is like [Client.Create] for a node with a time to live: the servers delete it once it has had no children
+// and its data was not written for that long. [Client.Set] restarts the time to live. The servers check about once a
+// minute and use their leader's wall clock, so use it to clean up and not to coordinate. To show that a process is
+// running, use an ephemeral node.
 //
 // The mode is [Persistent] or [PersistentSequential]. The time to live is rounded up to milliseconds, and at most
 // 2^40-1 of them, about 34 years.
 //
-// All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true,
-// which is off by default. A server without it mistakes such nodes for ephemeral ones, so set it on all servers
-// before the first such node is created.
+// All servers must run ZooKeeper 3.5.3 or later with the system property zookeeper.extendedTypesEnabled=true, which
+// is off by default. A server without it mistakes such nodes for ephemeral ones, so set it on all servers before you
+// create the first such node.
 //
-// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to
-// live outside of the range, before any request.
+// Errors: those of [Client.Create]; [zkrecipes.CodeUnimplemented] if the server has not enabled it; a time to live
+// outside of the range, before any request.
 func (c *Client) CreateTTL(
 	ctx context.Context, path string, data []byte, mode int32, ttl time.Duration, acl ...zk.ACL,
 ) (string, error) {
 	return c.inner().CreateTTL(c.bounded(ctx), path, data, mode, ttl, acl...)
 }
 
-// CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The
-// ACL applies to the node; the containers have the client's.
+// CreateAll creates a plain node and, as containers, its missing parents, including those of the chroot. The ACL
+// applies to the node; the containers have the client's.
 //
 // If the reply is lost, CreateAll reads the node. A node with the same data is success, even if another client
-// has created it. If there is no node, and none was created and deleted since, CreateAll sends the request
-// again. Otherwise the error matches ErrUnknownOutcome.
+// created it. If there is no node, and none was created and deleted since, CreateAll sends the request again.
+// Otherwise the error matches ErrUnknownOutcome.
 //
-// A server that hangs may execute the first request late, after the second was answered. If the node was
-// deleted in the meantime, the late request creates it again.
+// A server that hangs may execute the first request late, after the second was answered. If the node was deleted in
+// the meantime, the late request recreates it.
 //
-// Errors: zk.ErrNodeExists if the node existed before; otherwise the error of the server about the node that
-// could not be created.
+// Errors: zk.ErrNodeExists if the node existed before; otherwise the server's error for the node that could not be
+// created.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	return c.inner().CreateAll(c.bounded(ctx), path, data, acl...)
 }
 
-// Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is
-// live then.
+// Multi applies all of the operations or none; see [Session.Multi]. It is tried once, in the session that is live at
+// the time.
 //
 // Errors: those of [Session.Multi]; without a session, as for Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return c.inner().Multi(c.bounded(ctx), ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set
-// is lost, Set reads the node: if it still has the version, the write was not applied and is sent again. (A
-// node that was deleted and created again in the meantime may have that version, too.)
+// Set replaces a node's data if its version is the given one; -1 matches any. If the reply to a versioned Set is
+// lost, Set reads the node: if it still has the version, the write was not applied and is sent again. (A node that
+// was deleted and recreated in the meantime may have that version, too.)
 //
-// Data versions wrap, and reach -1 after 2^32 writes. A Set over the version -2 writes twice, in one
-// transaction, and leaves 0. Other clients may leave -1. If you have read -1 and no newer data may be lost, use
-// Multi with a zkrecipes.Op that is Exact.
+// Data versions wrap, and reach -1 after 2^32 writes. A Set over the version -2 writes twice, in one transaction, and
+// leaves 0. Other clients may leave -1. If you have read -1 and must not overwrite newer data, use Multi with a
+// zkrecipes.Op that is Exact.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode or another error of the server, and nothing was written;
-// ErrUnknownOutcome if a reply was lost and it cannot be determined whether this Set or another client changed
-// the node; without a session, as for Create.
+// Errors: zk.ErrBadVersion, zk.ErrNoNode or another server error, and nothing was written; ErrUnknownOutcome if a
+// reply was lost and it cannot be determined whether this Set or another client changed the node; without a session,
+// as for Create.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
 	return c.inner().Set(c.bounded(ctx), path, data, version)
 }
 
-// Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the
-// node: a missing node is success, and one that still has the version is deleted again, even if another client
-// has created it since.
+// Delete deletes a node if its version is the given one; -1 matches any. If the reply is lost, Delete reads the node:
+// a missing node is success, and one that still has the version is deleted again, even if another client recreated it
+// since.
 //
-// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another error of the server, and nothing was
-// deleted; ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1,
-// which may be another client's; without a session, as for Create.
+// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or another server error, and nothing was deleted;
+// ErrUnknownOutcome if a reply was lost and there is a node with another version, or any node with -1, which may be
+// another client's; without a session, as for Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(c.bounded(ctx), path, version)
 }
@@ -336,20 +336,20 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // DeleteAll deletes a node and all nodes below it, or only those below it with [WithKeepTop]. A missing node is not
 // an error. Up to 64 requests are in flight at a time.
 //
-// The deletion is not atomic: others see parts of the tree until DeleteAll returns. What they create below path in
-// the meantime is deleted, too, ephemeral nodes and the contenders of locks included, so their holds are lost.
-// If DeleteAll returns nil, there was a moment at which no node was left; one may have been created since. While
+// The deletion is not atomic: others see parts of the tree until DeleteAll returns. It also deletes what they create
+// below path in the meantime, including ephemeral nodes and lock contenders, whose holds are then lost. If DeleteAll
+// returns nil, there was a moment at which no node was left, although one may have been created since. As long as
 // another client keeps creating nodes below path, DeleteAll continues until ctx ends.
 //
-// A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute
-// the first request late, and then deletes a node that was created at the same path in the meantime, unless it
-// has children.
+// A delete whose reply is lost is sent again, in the next session if necessary. A server that hangs may execute the
+// first request late, and then deletes a node that was created at the same path in the meantime, unless it has
+// children.
 //
-// After an error, a part of the tree has been deleted. Errors: the error of the server about the node that could
-// not be deleted or listed, such as zk.ErrNoAuth, after which no further node is tried;
-// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the root of the server, which holds
-// nodes of its own, before any request; ErrClosed; ErrAuthFailed; the cause of ctx. The error also matches
-// ErrUnknownOutcome if the node that it names may have been deleted.
+// After the first error, which it returns, DeleteAll tries no further nodes, and part of the tree may be gone.
+// Errors: the server's error for the node that could not be deleted or listed, such as zk.ErrNoAuth;
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper, below
+// which servers keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; ctx's cause. The error also
+// matches ErrUnknownOutcome if the node that it names may have been deleted.
 func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
 	var o deleteAllOptions
 	for i, opt := range opts {
@@ -367,5 +367,5 @@ type DeleteAllOption func(*deleteAllOptions)
 type deleteAllOptions struct{ keepTop bool }
 
 // WithKeepTop makes [Client.DeleteAll] delete only what is below the path; by default it deletes the node at the
-// path, too. Servers delete a container themselves some time after its last child.
+// path, too. If that node is a container, servers reap it some time after its last child is gone.
 func WithKeepTop() DeleteAllOption { return func(o *deleteAllOptions) { o.keepTop = true } }

@@ -2,7 +2,7 @@ package conn
 
 import "github.com/zkrecipes/zkrecipes/internal/paths"
 
-// ValidatePath reports why path cannot name a znode. A valid path is absolute and has no trailing slash. No
-// part of it is empty, "." or "..". It has no control, private or special characters, and none above U+FFFF,
-// such as emoji. The root "/" is valid. The error describes what a valid path would be.
+// ValidatePath reports why path cannot name a znode, and what a valid path would be. A valid path is absolute and has
+// no trailing slash. No part of it is empty, "." or "..". It has no control, private or special characters, and none
+// above U+FFFF, such as emoji. The root "/" is valid.
 func ValidatePath(path string) error { return paths.Validate(path) }

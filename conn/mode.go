@@ -7,7 +7,7 @@ import "github.com/go-zookeeper/zk"
 const (
 	// Persistent is a node that stays until a client deletes it.
 	Persistent int32 = 0
-	// PersistentSequential is a persistent node to whose name the server appends an increasing number.
+	// PersistentSequential is a persistent node whose name the server completes with an increasing number.
 	PersistentSequential int32 = zk.FlagSequence
 	// Ephemeral is a node that is deleted with the session that created it. It cannot have children.
 	Ephemeral int32 = zk.FlagEphemeral

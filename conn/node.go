@@ -6,9 +6,9 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Node is a view of a node, or of a path where there is none; see [Client.Watch].
+// Node is a view of a node, or of a path that has none; see [Client.Watch].
 type Node struct {
-	// Data and Stat are those of the node, if it exists.
+	// Data and Stat are the node's, if it exists.
 	Data []byte
 	Stat zk.Stat
 	// Exists reports whether the node exists.

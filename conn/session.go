@@ -10,49 +10,48 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Session is one ZooKeeper session, which is proven alive until it ends for good. An operation issued on it
-// runs in that session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe
-// for concurrent use. Its paths are those of the client that it came from.
+// Session is one ZooKeeper session, which is proven alive until it ends for good. An operation issued on it runs in
+// that session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for
+// concurrent use. Its paths are those of the client that it came from.
 //
-// A session ends when the server reports that it has expired, when nothing was answered for a whole timeout,
-// when the client is closed, or when the server refuses the credentials, whichever comes first.
+// A session ends when the server reports that it has expired, when nothing is answered for a whole timeout, when the
+// client is closed, or when the server refuses the credentials, whichever comes first.
 //
 // Session has the operations whose effect must not outlive it: watches, ephemeral nodes, and transactions that
-// include them. [Client] has the others. To change a node in this session or not at all, send a [Session.Multi]
-// of one operation.
+// include them. [Client] has the others. To change a node in this session or not at all, send a [Session.Multi] of
+// one operation.
 type Session struct{ inner *session.Session }
 
-// ID returns the id that the server has assigned. It is the EphemeralOwner in the Stat of the session's
+// ID returns the session's id, assigned by the server. It is the EphemeralOwner in the Stat of the session's
 // ephemeral nodes.
 func (s *Session) ID() int64 { return s.inner.ID() }
 
-// Timeout returns the negotiated session timeout, which is what the server has granted and not always what was
-// requested.
+// Timeout returns the session timeout that the server granted, which may differ from the one requested.
 func (s *Session) Timeout() time.Duration { return s.inner.Timeout() }
 
-// ValidUntil returns the time until which the session is proven to be alive: before it, no server has removed
-// the session's ephemeral nodes. It advances while servers answer, and moves back while a server may be
-// resuming the session with a shorter timeout, so call it again rather than keep the result. The package
-// documentation describes what the proof depends on and what it does not cover.
+// ValidUntil returns the time until which the session is proven to be alive: before it, no server removes the
+// session's ephemeral nodes. It advances while servers answer, and moves back while a server may be resuming the
+// session with a shorter timeout, so call it again rather than keep the result. The package documentation describes
+// what the proof depends on and what it does not cover.
 func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 
-// Done returns a channel that is closed when the session has ended.
+// Done returns a channel that is closed when the session ends.
 func (s *Session) Done() <-chan struct{} { return s.inner.Done() }
 
-// Err returns nil while the session is alive, and afterwards a [*zkrecipes.LostError], which all calls on the
-// session then return.
+// Err returns nil while the session is alive, and afterwards a [*zkrecipes.LostError], which all calls on the session
+// then return.
 func (s *Session) Err() error { return s.inner.Err() }
 
-// GetW returns a node's data and Stat, and sets a watch: a channel that is closed once, at the first change of
-// the data or at the deletion. For a missing node it returns zk.ErrNoNode and no watch.
+// GetW returns a node's data and Stat, and sets a watch: a channel that is closed once, when the data first changes
+// or the node is deleted. For a missing node it returns zk.ErrNoNode and no watch.
 //
-// A watch also fires, without a change, when the connection is lost. After it has fired, read again and decide
-// by what you have read. Nothing needs to be closed. Watches are shared: a session has at most one for each
-// path and kind, for any number of callers. The results are those of go-zookeeper's GetW, with a channel in place
-// of an event. To follow a node, use [Client.Watch].
+// A watch also fires, without a change, when the connection is lost. When it fires, read again and decide by what you
+// read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any
+// number of callers. The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a
+// node, use [Client.Watch].
 //
-// Errors: the error of the server, in which case there is no watch; [Session.Err] if the session has ended; the
-// cause of ctx, with what the call was waiting for.
+// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended; ctx's cause,
+// with what the call was waiting for.
 func (s *Session) GetW(
 	ctx context.Context, path string,
 ) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
@@ -61,8 +60,8 @@ func (s *Session) GetW(
 }
 
 // ExistsW reports whether a node exists, and returns its Stat, with a watch on its creation, its data and its
-// deletion; see [Session.GetW]. A watch on a missing node stays on the server until it fires, so use ExistsW
-// for paths that will come to exist, or for few paths.
+// deletion; see [Session.GetW]. A watch on a missing node stays on the server until it fires, so use ExistsW for
+// paths that will come to exist, or for few paths.
 //
 // Errors: those of GetW, except that a missing node is not an error.
 func (s *Session) ExistsW(
@@ -81,21 +80,21 @@ func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, c
 	return names, w.Fired(), err
 }
 
-// Create creates a node and returns its path, which for a sequential node is longer than the path requested.
-// The mode is one of the constants, such as [Persistent], or the flags of go-zookeeper, except those for a time to
-// live; see [Client.CreateTTL]. Without an ACL, the node gets the client's.
+// Create creates a node and returns its path, which for a sequential node is longer than the path requested. The mode
+// is one of the constants, such as [Persistent], or the flags of go-zookeeper, except those for a time to live; see
+// [Client.CreateTTL]. Without an ACL, the node gets the client's.
 //
-// Errors: the error of the server, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
+// Errors: the server's error, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return s.inner.Create(s.inner.Bounded(ctx), path, data, mode, acl...)
 }
 
-// Multi applies all of the operations or none, and returns one result for each: see [zkrecipes.OpCreate],
+// Multi applies all of the operations or none, and returns one result for each; see [zkrecipes.OpCreate],
 // [zkrecipes.OpSet], [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
 //
-// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before any request; the error
-// of the operation that was refused, an [*zkrecipes.OpError] with its path, and nothing was applied;
-// ErrUnknownOutcome if the reply was lost.
+// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before any request; the error for
+// the operation that was refused, an [*zkrecipes.OpError] with its path, and nothing was applied; ErrUnknownOutcome
+// if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return s.inner.Multi(s.inner.Bounded(ctx), ops...)
 }

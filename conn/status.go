@@ -6,40 +6,40 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Status is what a client knows about itself at one moment. Times are of the local clock; a zero time means
-// that the event has not happened yet.
+// Status is what a client knows about itself at one moment. Times are by the local clock; a zero time means that the
+// event has not happened yet.
 type Status struct {
-	// State is the state of the connection, and Since is when it was entered.
+	// State is the connection's state, and Since is when it was entered.
 	State zkrecipes.State
 	Since time.Time
-	// Server is the server that answers for the session, as in the connect string. If that is a name, the resolved
-	// address follows it: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
+	// Server is the server that answers for the session, as in the connect string. A name is followed by the address
+	// that it resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
 	Server string
-	// Identity is the identity under which [WithSASL] has authenticated the client to that server, such as
-	// "DIGEST-MD5 as bob". It is empty without that option.
+	// Identity is the identity under which [WithSASL] authenticated the client to that server, such as "DIGEST-MD5 as
+	// bob". It is empty without that option.
 	Identity string
-	// Session is the id of the live session, and Timeout the timeout that the server has granted. Both are 0 while
-	// there is none.
+	// Session is the live session's id, and Timeout the timeout that the server granted. Both are 0 while there is
+	// none.
 	Session int64
 	Timeout time.Duration
-	// ValidUntil is [Session.ValidUntil] of that session, and zero while there is none. The client keeps it in the
-	// future only while there are holds: without a hold it may be in the past, which is not a problem.
+	// ValidUntil is that session's [Session.ValidUntil], and zero while there is none. The client keeps it in the
+	// future only while there are holds; without a hold it may be in the past, which is not a problem.
 	ValidUntil time.Time
-	// Holds is how many contenders of this client are granted now, including those of clients that [Client.Sub]
-	// made. Nested holds count once.
+	// Holds is how many contenders of this client are granted now, including those of its [Client.Sub] clients. Nested
+	// holds count once.
 	Holds int
-	// LastAnswer is when the newest answer of a server arrived, even if that was in an earlier session. RoundTrip
-	// is the time between that answer and its request. Pings count, so both are at most a third of the session
-	// timeout old while the client is connected.
+	// LastAnswer is when a server's newest answer arrived, even if that was in an earlier session, and RoundTrip is
+	// the time between that answer and its request. Pings count, so both are at most a third of the session timeout
+	// old while the client is connected.
 	LastAnswer time.Time
 	RoundTrip  time.Duration
-	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is
-	// when. Both stay after the client has recovered. The error of an attempt or a connection names the server.
+	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is when.
+	// Both stay after the client recovers. If an attempt or a connection failed, the error names the server.
 	LastError   error
 	LastErrorAt time.Time
 }
 
-// Status returns the state of the connection and of the session. It sends nothing and does not wait.
+// Status returns the connection's and the session's state. It sends nothing and does not wait.
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{

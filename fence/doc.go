@@ -1,42 +1,42 @@
-// Package fence checks tokens at the resource that a lock protects, so that a holder that has lost the lock
-// without noticing cannot do harm there. It runs where the resource is, and needs no connection to ZooKeeper.
+// Package fence checks tokens at the resource that a lock protects, so that a holder that has lost the lock without
+// noticing cannot do harm there. It runs where the resource is, and needs no connection to ZooKeeper.
 //
 //	gate := fence.New(store)
 //	err := gate.Admit(ctx, "accounts/17", hold.Token()) // at the first read of the section, and at every write
 //
 // # What is guaranteed
 //
-// A resource admits no token after a higher one, even if requests run concurrently or arrive in any order. This
-// holds across restarts as long as the [Store] outlives them: [Memory] does not, [File] does. If the store
-// fails, nothing is admitted. Tokens grow with every acquisition ([zkrecipes.Token]), so a rejected token comes
-// from a hold that another hold has followed.
+// A resource admits no token after a higher one, even if requests run concurrently or arrive in any order. This holds
+// across restarts as long as the [Store] outlives them: [Memory] does not, [File] does. If the store fails, nothing
+// is admitted. Tokens grow with every acquisition ([zkrecipes.Token]), so a token is rejected only if its hold was
+// followed by another.
 //
 // # What it requires
 //
 // The resource must do two things that a fence cannot do for it, and without which updates get lost:
 //
-//   - Present the token at the first read, not only at the write. Suppose that only writes are checked. If the
-//     old holder writes between the new holder's read and write, the new holder then writes back what it read,
-//     and the old holder's update is lost although it was acknowledged. The examples show this, and the remedy.
-//   - Make Admit and the access one step: under the mutex that guards the data, or in the transaction that
-//     reads or writes it (the example for database/sql), or while the [File] is open (the example for
-//     OpenFile). Otherwise a newer section can run between the two.
+//   - Present the token at the first read, not only at the write. Suppose that only writes are checked, and the old
+//     holder writes between the new holder's read and write. The new holder then writes back what it read, and the
+//     old holder's update is lost although it was acknowledged. The examples show this, and the remedy.
+//   - Make Admit and the access one step: under the mutex that guards the data, or in the transaction that reads or
+//     writes it (see the example for database/sql), or while the [File] is open (see the example for OpenFile).
+//     Otherwise a newer section can run between the two.
 //
 // # What is not guaranteed
 //
-// A fence does not provide mutual exclusion: an old holder may read and write until the new one has presented its
-// token. Its writes are then part of what the new one reads. Nor does a fence undo anything: a section of two
-// writes may have made the first of them when the second is rejected.
+// A fence does not provide mutual exclusion: an old holder may read and write until the new one presents its token.
+// Its writes are then part of what the new one reads. Nor does a fence undo anything: if a section makes two writes,
+// the first may already be done when the second is rejected.
 //
-// Tokens of different ensembles are not comparable, and a newly created ensemble starts with small ones, all of
-// which are stale to a store that remembers the old ensemble. In that case, give the resource another name.
+// Tokens of different ensembles are not comparable, and a newly created ensemble starts with small ones, all of which
+// are stale to a store that remembers the old ensemble. In that case, give the resource another name.
 //
 // # Cost
 //
-// Each Admit is one call of the store. With [Memory] it takes a mutex. With [File] it takes a mutex and, for a
-// token that is higher than all before it, a write and an fsync. With a database it takes one statement. Stores
-// keep one record for each resource name forever, so use the names of things, not of requests.
+// Each Admit is one call of the store. With [Memory] it takes a mutex. With [File] it takes a mutex and, for a token
+// that is higher than all before it, a write and an fsync. With a database it takes one statement. Stores keep one
+// record for each resource name forever, so name resources after things ("accounts/17"), not after requests.
 //
-// Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and
-// distributed locks" (2016), which adds the read.
+// Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and distributed
+// locks" (2016), which adds the read.
 package fence

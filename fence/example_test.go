@@ -68,8 +68,8 @@ func twoHolders(ctx context.Context, l *list) {
 	fmt.Println("the list:", l.items)
 }
 
-// A fence that is checked only on the write: Ann's write is admitted, because no higher token was presented yet, and is
-// then overwritten.
+// A fence that is checked only on the write: Ann's write is admitted, because no higher token was presented yet, and
+// Bob then overwrites it.
 func Example_lostUpdate() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: false})

@@ -8,7 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// The errors to distinguish. An HTTP server might answer 409 and 400, and 503 for all others.
+// The errors to distinguish. An HTTP server might answer 409 for ErrStale, 400 for ErrInvalid, and 503 for all
+// others.
 var (
 	// ErrStale is returned when the resource has seen a newer token. The error is a [*StaleError].
 	ErrStale = errors.New("stale token")
@@ -20,7 +21,7 @@ var (
 // [ErrStale].
 type StaleError struct {
 	Resource string
-	// Presented is the rejected token, Highest the highest token seen.
+	// Presented is the rejected token, Highest the highest token that the resource has seen.
 	Presented, Highest zkrecipes.Token
 }
 
@@ -34,9 +35,9 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
 // Store keeps the highest token that each resource has seen. It must be safe for concurrent use.
 type Store interface {
-	// Raise makes t the highest token of resource, unless the store has a higher one, and returns the highest
-	// token afterwards. It is atomic: of any two calls for a resource, one sees the result of the other. If it
-	// returns no error, the store keeps the returned token as long as it keeps anything.
+	// Raise makes t the highest token of resource, unless the store has a higher one, and returns the highest token
+	// afterwards. It is atomic: of any two calls for a resource, one sees the other's result. If Raise returns no
+	// error, the store keeps the returned token as long as it keeps anything.
 	//
 	// After an error the store may or may not have kept t. Both are safe, because the gate did not admit t.
 	Raise(ctx context.Context, resource string, t zkrecipes.Token) (highest zkrecipes.Token, err error)
@@ -51,15 +52,14 @@ type Gate struct {
 // New returns a gate that records tokens in store.
 func New(store Store) *Gate { return &Gate{store: store} }
 
-// Admit returns nil and records t if resource has seen no token above t. A token is admitted as often as it is
-// presented, until a higher one is. Call Admit at the first read of a section, and in one step with the access
-// that it guards (see the package documentation).
+// Admit returns nil and records t if resource has seen no token above t. You can present a token any number of times:
+// it is admitted until a higher one is presented. Call Admit at the first read of a section, and in one step with the
+// access that it guards (see the package documentation).
 //
-// After an error t was not admitted: read and write nothing on its behalf. No lower token is admitted after a
-// higher one, even if calls run concurrently or the store fails.
+// After an error t was not admitted: read and write nothing on its behalf. No lower token is admitted after a higher
+// one, even if calls run concurrently or the store fails.
 //
-// Errors: a [*StaleError]; [ErrInvalid] for an empty resource or a token that is not positive; the error of the
-// store.
+// Errors: a [*StaleError]; [ErrInvalid] for an empty resource or a token that is not positive; the store's error.
 func (g *Gate) Admit(ctx context.Context, resource string, t zkrecipes.Token) error {
 	switch {
 	case g == nil || g.store == nil:

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrInUse is returned when another [File], of this process or another, had the file open for as long as
-// [OpenFile] waited.
+// ErrInUse is returned when another [File], of this process or another, had the file open for as long as [OpenFile]
+// waited.
 var ErrInUse = errors.New("fence file in use")
 
 // The log is rewritten when it has more than rewriteFrom records, and more than rewriteEach for each resource.
@@ -25,33 +25,32 @@ const (
 	rewriteEach = 4
 )
 
-// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the
-// process and of the machine. The file is a log of text lines, one for each raise, which is rewritten from time
-// to time.
+// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the process
+// and of the machine. The file is a log of text lines, one for each raise, which is rewritten from time to time.
 //
 // A raise takes one write and one fsync; presenting a token again, or a stale one, takes neither. Raises are
-// serialized. After a disk error every call fails until the file is opened again, because the contents of the disk
-// are unknown.
+// serialized. After a disk error every call fails until you reopen the file, because it is unknown what reached the
+// disk.
 //
 // # Several processes
 //
-// A File has exclusive use of the file while it is open, so processes on one machine take turns. A single process
-// opens the file once. If there are several, each opens it for one section: open, [Gate.Admit], read or write what
-// the lock protects, Close. That also makes the check and the access one step, since no other process is admitted
-// in between. A process that is suspended in such a section blocks the others until it resumes or is killed, in
-// which case the system closes the file. Waiting is not fair.
+// A File has exclusive use of the file while it is open. If only one process needs it, open it once and keep it open.
+// If several processes on one machine need it, each must open it for one section at a time: open, [Gate.Admit], read
+// or write what the lock protects, Close. That also makes the check and the access one step, since no other process
+// is admitted in between. A process that is suspended in such a section blocks the others until it resumes or is
+// killed, in which case the system closes the file. Waiting is not fair.
 //
 // # Files and permissions
 //
 // In the same directory, a File has a lock file, which is never removed and whose name ends in ".lock", and
-// temporarily a file whose name ends in ".tmp". New files belong to the user of the process and have mode 0600.
-// On Unix an existing file keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails
-// if the process may not keep them because it is neither the owner nor root. Access control lists and labels are
-// not kept. OpenFile follows symbolic links at path, but not at the other two names.
+// temporarily a file whose name ends in ".tmp". New files belong to the process's user and have mode 0600. On Unix an
+// existing file keeps its owner, group and mode bits, and its lock file gets the same; OpenFile fails if the process
+// may not keep them because it is neither the owner nor root. Access control lists and labels are not kept. OpenFile
+// follows symbolic links at path, but not at the other two names.
 //
-// If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the
-// file at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system
-// whose locks or fsync are only local.
+// If the file is deleted, the fence forgets its tokens; if the lock file is deleted, two processes can open the file
+// at once. A hard link or a copy becomes a separate fence. Do not use a File on a network file system whose locks or
+// fsync are only local.
 type File struct {
 	path string
 	lock *os.File
@@ -64,11 +63,11 @@ type File struct {
 	err     error // once set, returned by every call
 }
 
-// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open,
-// OpenFile waits; ctx bounds the wait. An unfinished record that a crash has left at the end was never
-// acknowledged, and is dropped.
+// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open, OpenFile
+// waits until ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops it, since it was
+// never acknowledged.
 //
-// Errors: the cause of ctx, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
+// Errors: ctx's cause, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
 // [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that
 // forgets protects nothing; errors of the file system.
 func OpenFile(ctx context.Context, path string) (*File, error) {
@@ -168,9 +167,10 @@ func resolve(path string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", path, most)
 }
 
-// Raise implements [Store]. The context bounds the wait for the caller's turn, not the write.
+// Raise implements [Store]. If ctx ends while other raises are in progress, Raise gives up; a write that has begun is
+// not interrupted.
 //
-// Errors: [os.ErrClosed]; the cause of ctx; errors of the file system.
+// Errors: [os.ErrClosed]; ctx's cause; errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)
@@ -197,8 +197,8 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return t, nil
 }
 
-// Close releases the file to others. It waits for a raise in progress, and is idempotent. Every later raise
-// fails with [os.ErrClosed].
+// Close releases the file to others. It waits for a raise in progress, and is idempotent. Later raises fail with
+// [os.ErrClosed].
 //
 // Errors: those of the file system; what was raised is kept nevertheless.
 func (f *File) Close() error {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrCorrupt is returned when the file of a [File] store is damaged, or is another kind of file.
+// ErrCorrupt is returned when a [File] store's file is damaged, or is another kind of file.
 var ErrCorrupt = errors.New("damaged fence file")
 
 // header is the first line of the log, and identifies the format of the others.

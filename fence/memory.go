@@ -8,7 +8,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Memory is a [Store] that lasts as long as its process. Use it for a resource that lasts no longer.
+// Memory is a [Store] that lasts as long as its process. Use it for a resource that lasts no longer than that.
 type Memory struct {
 	mu      sync.Mutex
 	highest map[string]zkrecipes.Token
@@ -17,7 +17,7 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{highest: make(map[string]zkrecipes.Token)} }
 
-// Raise implements [Store]. Errors: the cause of ctx.
+// Raise implements [Store]. Errors: ctx's cause.
 func (m *Memory) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)

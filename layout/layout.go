@@ -1,6 +1,6 @@
 // Package layout reads queues of unknown kind from the names of their nodes: who is in a queue, in which order, who
 // holds, and what each waiter waits for. It knows the locks, elections and semaphores of this module, of Curator and
-// of kazoo. It is for tools such as zkr, which read the nodes themselves. Programs use the methods of their recipe,
+// of kazoo. It is for tools such as zkr, which read the nodes themselves. In a program, use your recipe's methods,
 // such as [github.com/zkrecipes/zkrecipes/recipes/mutex.Mutex.Queue].
 package layout
 
@@ -34,8 +34,8 @@ const (
 	KazooDoor = "-__lock__"
 )
 
-// RevokeRequest is the data that replaces a holder's own to request its release. Curator's Revoker writes the same
-// data. kazoo does not support it.
+// RevokeRequest is the data that replaces a holder's own data to request its release. Curator's Revoker writes the
+// same. kazoo does not support it.
 const RevokeRequest = "__REVOKE__"
 
 // numbered are the kinds whose names end in a sequence number.
@@ -52,8 +52,8 @@ type Contender struct {
 	Key string
 }
 
-// Parse parses the name of a node like Curator's sorter: the key is what follows the last kind. A contender has one of
-// the given kinds, by default any except KazooLease, and its key is a sequence number: a lock at /locks/clock-sync is
+// Parse parses a node's name like Curator's sorter: the key is what follows the last kind. A contender has one of the
+// given kinds, by default any except KazooLease, and its key is a sequence number, so a lock at /locks/clock-sync is
 // not a contender of a lock at /locks. The GUID is ignored, because other libraries may have none.
 func Parse(name string, kinds ...string) (c Contender, ok bool) {
 	if len(kinds) == 0 {
@@ -77,15 +77,15 @@ func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock
 // reads reports whether c can hold concurrently with others of its kind.
 func (c Contender) reads() bool { return c.Kind == Read || c.Kind == KazooRead }
 
-// Exhausted reports that the sequence number of c no longer determines its place. When the counter has run out, it
-// stays at 2147483647 for successive creates, while creates that are in flight together get negative numbers.
+// Exhausted reports that c's sequence number no longer determines its place. When the counter runs out, it stays at
+// 2147483647 for successive creates, while creates that are in flight together get negative numbers.
 func (c Contender) Exhausted() bool {
 	return len(c.Key) != 10 || !onlyDigits(c.Key) || c.Key >= "2147483647"
 }
 
 // Compare orders contenders like Curator, by the key as text, even past the end of the sequence. Two keys are equal
-// only for a writer and the reader that it was downgraded to. Their order does not matter, as long as all clients agree
-// on it.
+// only for a writer and the reader that it was downgraded to. Their order does not matter, as long as all clients
+// agree on it.
 func Compare(a, b Contender) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
@@ -94,8 +94,9 @@ func Compare(a, b Contender) int {
 }
 
 // Ahead returns the index of the contender that the one at index me waits for in a sorted queue, or -1 if it holds.
-// These hold: the first contender, a reader with no writer ahead, and the reader that the first writer was downgraded
-// to. A waiter at the door of a semaphore waits as for a lock. Curator's readers may wait for a different contender.
+// The holders are the first contender, a reader with no writer ahead, and the reader that the first writer was
+// downgraded to. A waiter at the door of a semaphore waits as for a lock. Curator's readers may wait for a different
+// contender.
 func Ahead(queue []Contender, me int) int {
 	switch c := queue[me]; {
 	case me == 0, c.Key == queue[0].Key:
@@ -111,15 +112,15 @@ func Ahead(queue []Contender, me int) int {
 	return -1
 }
 
-// IsNumber reports whether key has the form that a server appends to a sequential node: %010d, which is negative past
-// the end of the sequence.
+// IsNumber reports whether key has the form that a server appends to a sequential node's name: %010d, which is
+// negative past the end of the sequence.
 func IsNumber(key string) bool {
 	digits := strings.TrimPrefix(key, "-")
 	return (len(key) == 10 || len(digits) == 10) && onlyDigits(digits)
 }
 
-// LooksSequential reports whether a name ends like that of a sequential node. An ephemeral child with such a name that
-// is not a contender may belong to another library.
+// LooksSequential reports whether a name ends like that of a sequential node. An ephemeral child with such a name
+// that is not a contender may belong to another library.
 func LooksSequential(name string) bool { return len(name) >= 10 && onlyDigits(name[len(name)-10:]) }
 
 func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

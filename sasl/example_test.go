@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
-// The password is in a file that another program replaces. Each connection reads it again.
+// The password is in a file that another program replaces, so each connection rereads it.
 func ExampleDigestFunc() {
 	who, err := sasl.DigestFunc("worker", func(context.Context) (string, error) {
 		text, err := os.ReadFile("/run/secrets/zookeeper")

@@ -1,10 +1,10 @@
 // Package sasl authenticates a ZooKeeper client with SASL (RFC 4422). Pass a [Mechanism] to conn.WithSASL.
 //
 // An identity belongs to a connection. The client therefore starts an exchange on each connection, even when it
-// resumes its session, and sends no other request before the exchange has succeeded.
+// resumes its session, and sends no other request until the exchange succeeds.
 //
-// [Digest] returns the mechanism DIGEST-MD5; [DigestFunc] does so for a password that changes. The servers need
-// a JAAS section Server with the users, and authProvider.sasl for access lists with the scheme sasl.
+// [Digest] returns the mechanism DIGEST-MD5; [DigestFunc] does so for a password that changes. The servers need a
+// JAAS section Server with the users, and authProvider.sasl for access lists with the scheme sasl.
 package sasl
 
 import (
@@ -16,35 +16,33 @@ import (
 type Mechanism interface {
 	// String names the mechanism and the identity for logs, such as "DIGEST-MD5 as bob". It contains no secret.
 	String() string
-	// Start begins an exchange with the server at host, which is given as in the connect string, without the port.
-	// It is called before the client dials, so it may contact others, such as a key distribution center, until ctx
-	// ends. It returns the first token.
+	// Start begins an exchange with the server at host, which is given as in the connect string, without the port. It
+	// is called before the client dials, so it may contact others, such as a key distribution center, until ctx ends.
+	// It returns the first token.
 	//
-	// After an error, the client tries another server.
+	// If Start fails, the client tries another server.
 	Start(ctx context.Context, host string) (e Exchange, first []byte, err error)
 }
 
 // Exchange is the state of one exchange.
 type Exchange interface {
-	// Step processes an answer of the server and returns the next token. The answer is nil if the server has sent
-	// none, which means that the server has ended the exchange. done reports that the client is authenticated, and
-	// that there is no next token.
+	// Step processes the server's answer and returns the next token. A nil answer means that the server sent none and
+	// has ended the exchange. done reports that the client is authenticated, and that there is no next token.
 	//
-	// A server that admits clients whose authentication has failed ends their exchange as it ends a successful
-	// one. A mechanism must therefore not treat a nil answer as success, unless it has received proof before.
+	// A server that admits clients even if they fail to authenticate ends their exchange just as it ends a successful
+	// one. A mechanism must therefore not treat a nil answer as success, unless it received proof before.
 	//
-	// After an error, the client closes the connection and tries another server.
+	// If Step fails, the client closes the connection and tries another server.
 	Step(answer []byte) (token []byte, done bool, err error)
 }
 
-// Refused may be implemented by an [Exchange] that keeps something for the next one, such as a ticket. It is
-// called when the server rejects a token. What was kept may be stale, so the mechanism must discard it: the
-// client calls Start again at once, for one more attempt on the same server, and only a rejection of that
-// attempt counts.
+// Refused may be implemented by an [Exchange] that keeps something for the next one, such as a ticket. It is called
+// when the server rejects a token. What was kept may be stale, so the mechanism must discard it: the client calls
+// Start again at once, for one more attempt on the same server, and only a rejection of that attempt counts.
 type Refused interface{ Refused() }
 
-// ErrUnproven is returned when the server has ended an exchange without proof of its identity: it does not
-// support SASL, or not this mechanism, or it admits clients whose authentication has failed.
+// ErrUnproven is returned when the server ends an exchange without proof of its identity: it does not support SASL,
+// or not this mechanism, or it admits clients that failed to authenticate.
 var ErrUnproven = errors.New(
 	"the server has ended the exchange without a proof: has it a JAAS section for this mechanism? " +
 		"DIGEST-MD5 needs zookeeper.fips-mode=false from 3.9.6 on; with allowSaslFailedClients=true it may also be a wrong password")

@@ -22,8 +22,8 @@ func (i instance) Equal(other any) bool {
 	return ok && reflect.DeepEqual(i, o)
 }
 
-// FromEndpoint returns the instance that an endpoint represents, for balancers that use endpoints. ok is false
-// if the endpoint is not from this resolver. The instance must not be modified.
+// FromEndpoint returns the instance that an endpoint represents, for balancers that use endpoints. ok is false if the
+// endpoint does not come from this resolver. The instance must not be modified.
 func FromEndpoint(e resolver.Endpoint) (i discovery.Instance, ok bool) { return from(e.Attributes) }
 
 // FromAddress is like [FromEndpoint], for balancers that use addresses, such as those of package base.
@@ -36,8 +36,8 @@ func from(a *attributes.Attributes) (discovery.Instance, bool) {
 	return i.Instance, ok
 }
 
-// Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not
-// a whole number, Weight returns otherwise. An instance with weight 0 should receive no calls.
+// Weight returns the weight that an instance declares in its metadata "weight". If there is none, or it is not a
+// whole number, Weight returns otherwise. An instance with weight 0 should receive no calls.
 func Weight(i discovery.Instance, otherwise uint32) uint32 {
 	weight, err := strconv.ParseUint(i.Metadata["weight"], 10, 32)
 	if err != nil {

@@ -45,8 +45,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTLSPort makes channels use the TLS port of each instance, and skip instances without one. By default they
-// use the other port, and the TLS port only if it is the only one.
+// WithTLSPort makes channels use each instance's TLS port, and skip instances without one. By default they use the
+// other port, and the TLS port only if it is the only one.
 func WithTLSPort() Option {
 	return func(b *builder) error {
 		b.tls = true
@@ -54,15 +54,15 @@ func WithTLSPort() Option {
 	}
 }
 
-// NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the
-// instances of the service orders. The ensemble and the path are those of d, so the target has no host. A
-// builder serves any number of channels.
+// NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the instances of
+// the service orders. The ensemble and the path are those of d, so the target has no host. A builder serves any
+// number of channels.
 //
-// While the client of d is disconnected, channels keep their addresses, and this is logged. Without any view
-// for 5 s, calls that do not wait for ready fail with the reason. When the client is closed, the channels keep
-// their addresses for good.
+// While d's client is disconnected, channels keep their addresses, and this is logged. If a channel gets no view
+// within 5 seconds of starting, calls that do not wait for ready fail with the reason. When the client is closed, the
+// channels keep their addresses for good.
 //
-// Errors: a nil discovery; an invalid option. An invalid target is an error of grpc.NewClient, or of its first
+// Errors: a nil discovery; an invalid option. An invalid target is an error from grpc.NewClient, or from its first
 // call.
 func NewResolver(d *discovery.Discovery, opts ...Option) (resolver.Builder, error) {
 	b := &builder{discovery: d, log: slog.Default()}
@@ -88,8 +88,8 @@ type builder struct {
 // Scheme implements resolver.Builder.
 func (b *builder) Scheme() string { return Scheme }
 
-// Build implements resolver.Builder. gRPC calls it when a channel is used for the first time, and again after
-// it was idle.
+// Build implements resolver.Builder. gRPC calls it when a channel is used for the first time, and again when an idle
+// channel is used.
 func (b *builder) Build(
 	target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions,
 ) (resolver.Resolver, error) {
@@ -129,8 +129,8 @@ type endpoint struct {
 	instance discovery.Instance
 }
 
-// ResolveNow is called by gRPC when a connection has failed. There is nothing to resolve, because the watch
-// reports every change. If the watch has ended with an error, ResolveNow makes the next one begin.
+// ResolveNow is called by gRPC when a connection fails. There is nothing to resolve, because the watch reports every
+// change. If the watch ended with an error, ResolveNow starts the next one.
 func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case f.again <- struct{}{}:
@@ -138,7 +138,7 @@ func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// Close returns when the goroutine has ended, after which the channel receives no update.
+// Close returns when the goroutine ends, after which the channel receives no update.
 func (f *follower) Close() {
 	f.cancel()
 	<-f.done

@@ -1,5 +1,5 @@
-// Package zkhttp provides HTTP handlers for leadership and health: who leads, whether this process leads, and
-// whether the client is healthy.
+// Package zkhttp provides HTTP handlers for leadership and health: who leads, whether this process leads, and whether
+// the client is healthy.
 //
 //	http.Handle("/leader", zkhttp.Leader(e))
 //	http.Handle("/self", zkhttp.Self(e))
@@ -8,9 +8,9 @@
 // # Limits of the server
 //
 // Idle HTTP connections must not use up the file descriptors of a process that holds a lock: a client that cannot
-// open a connection to ZooKeeper loses its session. http.ListenAndServe sets no limits. Use a server with
-// timeouts, on an address that strangers cannot reach, and cap its connections well below the limit of
-// descriptors, for example with LimitListener of golang.org/x/net/netutil:
+// open a connection to ZooKeeper loses its session. http.ListenAndServe sets no limits. Use a server with timeouts,
+// on an address that strangers cannot reach, and cap its connections well below the limit of descriptors, for example
+// with LimitListener of golang.org/x/net/netutil:
 //
 //	server := &http.Server{
 //		Handler:           mux,
@@ -23,23 +23,22 @@
 //
 // # Responses
 //
-// All responses are JSON objects and must not be cached. Times are formatted as in RFC 3339, and fields that
-// end in Seconds are numbers. A response other than 200 has a field "error" that describes the problem.
+// All responses are JSON objects and must not be cached. Times are formatted as in RFC 3339, and fields that end in
+// Seconds are numbers. A response other than 200 has a field "error" that describes the problem.
 //
 //   - [Leader]: 200 with leader, token, path, since and asOf. 404 with asOf if there is no candidate. 503 if no
-//     server answers in time, with asOf and ageSeconds of the newest view, if there is one; it does not name
-//     the leader of that view.
-//   - [Self]: 200 with token, path, since, validUntil and validForSeconds while this process leads. 503
-//     otherwise.
+//     server answers in time, with asOf and ageSeconds of the newest view, if there is one, but without that view's
+//     leader.
+//   - [Self]: 200 with token, path, since, validUntil and validForSeconds while this process leads. 503 otherwise.
 //   - [Health]: 200 with state, server and roundTripSeconds. Otherwise 503 with state, sinceSeconds and error.
 //
-// The handlers serve GET and HEAD and answer other methods with 405. Their texts name servers and paths, so
-// they are meant for operators and other services, not for the public.
+// The handlers serve GET and HEAD and answer other methods with 405. Their texts name servers and paths, so they are
+// meant for operators and other services, not for the public.
 //
 // # Cost
 //
-// Leader takes a sync and two reads, Health takes a sync. Each waits at most half a second, or until the
-// request ends if that is sooner. Concurrent requests share one query, and none is answered by a query that
-// started before the request arrived, so at most one query is in flight at a time. Self sends no request to a
-// server. The handlers start no goroutines and need no Close.
+// Leader takes a sync and two reads, Health takes a sync. Each waits at most half a second, or until the request ends
+// if that is sooner. Concurrent requests share one query, and none is answered by a query that started before the
+// request arrived, so at most one query is in flight at a time. Self sends no request to a server. The handlers start
+// no goroutines and need no Close.
 package zkhttp

@@ -20,12 +20,12 @@ type healthBody struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// Health reports whether the client is healthy: 200 if it is connected, the leader of the ensemble answers
-// within half a second, and the session is proven alive. Otherwise it responds with 503 and describes the
-// problem. Without a connection it responds at once.
+// Health reports whether the client is healthy: 200 if it is connected, the leader of the ensemble answers within
+// half a second, and the session is proven alive. Otherwise it responds with 503 and describes the problem. Without a
+// connection it responds at once.
 //
-// Use it for readiness and for alerts. As a liveness probe it would restart a process whose ZooKeeper is down,
-// which does not help.
+// Use it for readiness and for alerts, but not as a liveness probe: while ZooKeeper is down, that would restart the
+// process, which does not help.
 //
 // It panics if the client is nil.
 func Health(c *conn.Client) http.Handler {

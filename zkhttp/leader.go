@@ -22,12 +22,13 @@ type leaderBody struct {
 }
 
 // Leader reports who leads, no older than the request: 200 with the leader's name and token, 404 if there is no
-// candidate, 503 if the servers do not answer within half a second. A 503 reports the age of this handler's
-// newest view, but does not name a leader.
+// candidate, 503 if the servers do not answer within half a second. A 503 reports the age of this handler's newest
+// view, but does not name a leader.
 //
-// The name of a leader that was asked to resign is left out, because the request has replaced it on the node.
+// If the leader was asked to resign, its name is left out, because the request replaces the name on its node.
 //
-// The leader may change between the response and its use. A resource to which that matters must check the token.
+// The leader may change between the response and its use. If that matters to a resource, let the resource check the
+// token.
 //
 // It panics if the election is nil.
 func Leader(e *election.Election) http.Handler {
@@ -65,9 +66,9 @@ type selfBody struct {
 	ValidFor   float64         `json:"validForSeconds"`
 }
 
-// Self reports whether this process leads through e, in a term of [election.Election.Term]: 200 only while the
-// deadline of the term lies ahead, otherwise 503. Pass the election that campaigns: another object on the same
-// path does not know its terms. Self checks the clock during the request and sends no request to a server.
+// Self reports whether this process leads through e, in a term of [election.Election.Term]: 200 only while the term's
+// deadline lies ahead, otherwise 503. Pass the election that campaigns, since another object on the same path does
+// not know its terms. Self checks the clock during the request and sends no request to a server.
 //
 // No other candidate leads before validUntil, unless the term ends earlier. The response may be read late;
 // validForSeconds counts from when it was written.

@@ -1,53 +1,52 @@
-// Package zkkerberos authenticates a ZooKeeper client with Kerberos, through the SASL mechanism GSSAPI (RFC
-// 4752). Pass the result of [Keytab], [Cache] or [Password] to conn.WithSASL, and close it after the clients:
+// Package zkkerberos authenticates a ZooKeeper client with Kerberos, through the SASL mechanism GSSAPI (RFC 4752).
+// Pass what [Keytab], [Cache] or [Password] returns to conn.WithSASL, and close it after the clients:
 //
 //	who, err := zkkerberos.Keytab("/etc/worker.keytab", "worker@EXAMPLE.COM")
 //	client, err := conn.Dial(ctx, servers, conn.WithSASL(who))
 //
 // # Which server
 //
-// A client requests a ticket for each server from the key distribution center. By default the principal of a
-// server is zookeeper/host, with the host as in the connect string, in lower case. The connect string must
-// therefore use the names that the servers have in their JAAS sections. No name is resolved for this purpose,
-// because a name server's answer would then decide whom the client trusts. [WithServer] sets another principal.
+// A client requests a ticket for each server from the key distribution center. By default a server's principal is
+// zookeeper/host, with the host as in the connect string, in lower case. The connect string must therefore use the
+// names that the servers have in their JAAS sections. No name is resolved for this purpose, because a name server's
+// answer would then decide whom the client trusts. To use another principal, see [WithServer].
 //
 // Authentication is mutual: only the owner of the key in the server's keytab can answer, and the client accepts
 // no answer without that proof.
 //
 // # Tickets
 //
-// A client requests tickets before it dials, because a server allows little time once it has begun. Tickets are
-// renewed after four fifths of their lifetime, so a session that moves to a known server needs no key
-// distribution center, unless none has answered for the last fifth. The end of a ticket ends neither a
-// connection nor a session.
+// A client requests tickets before it dials, because a server allows little time once the connection is open. Tickets
+// are renewed after four fifths of their lifetime, so a session that moves to a known server needs no key
+// distribution center, unless none answered during the last fifth. A ticket that expires ends neither a connection
+// nor a session.
 //
-// A keytab and a cache are read again for each ticket, so they may be replaced. A cache must be renewed by
-// something else, such as kinit -R in a timer. A warning is logged if a new ticket ends no later than the old
-// one, which means that nothing has renewed the cache. The principal must stay the same: the mechanism rejects
-// another one.
+// A keytab and a cache are reread for each ticket, so you can replace them. A cache must be renewed by something
+// else, such as kinit -R in a timer. A warning is logged if a new ticket ends no later than the old one, which means
+// that nothing renewed the cache. The principal must stay the same: the mechanism rejects another one.
 //
-// If a server rejects a ticket, its key may be newer than the ticket. The client discards the ticket and retries
-// the same server once with a fresh one. A session and its holds therefore survive a change of the server's key.
+// If a server rejects a ticket, its key may be newer than the ticket. The client discards the ticket and retries the
+// same server once with a fresh one. A session and its holds therefore survive a change of the server's key.
 //
 // # Wrong keys
 //
-// Many realms lock a principal after a few attempts with a wrong key. If the key distribution center rejects a
-// key (it is wrong or has expired, or the principal is unknown or locked), the mechanism does not try the same
-// key again for 1 minute, then for 5 and for 25 minutes, and then for an hour each time. Meanwhile Start fails
-// with the reason of the first rejection. A keytab that has changed is tried at once. This applies per
-// [Mechanism]: share one among the clients of a process.
+// Many realms lock a principal after a few attempts with a wrong key. If the key distribution center rejects a key
+// (it is wrong or has expired, or the principal is unknown or locked), the mechanism does not try the same key again
+// for 1 minute, then for 5 and for 25 minutes, and then for an hour each time. Meanwhile Start fails with the reason
+// for the first rejection. A different key in the keytab is tried at once. The pauses apply per [Mechanism], so share
+// one among the clients of a process.
 //
 // # Configuration
 //
-// KRB5_CONFIG names the configuration file; the default is /etc/krb5.conf. It is read again for each ticket.
-// The directives include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_
-// followed by the user's number. Only caches in files can be read: not KEYRING, KCM or DIR.
+// KRB5_CONFIG names the configuration file; the default is /etc/krb5.conf. It is reread for each ticket. The
+// directives include and includedir are supported. KRB5CCNAME names the cache; the default is /tmp/krb5cc_ followed
+// by the user's number. Only caches in files can be read: not KEYRING, KCM or DIR.
 //
 // # Limitations
 //
 // Messages after the exchange are not signed, because ZooKeeper has no such layer. Use TLS where others can
 // modify the traffic. RC4 keys are not supported.
 //
-// A server with allowSaslFailedClients=true answers a client that it does not admit exactly as one that it
-// admits, and the mechanism cannot tell the difference. The servers' default is false.
+// A server with allowSaslFailedClients=true gives the same answer whether or not it admits a client, and the
+// mechanism cannot tell the difference. The servers' default is false.
 package zkkerberos

@@ -28,9 +28,9 @@ type options struct {
 	log            *slog.Logger
 }
 
-// WithServer sets the principal of the servers; the default is "zookeeper/_HOST". _HOST is replaced by the host in
-// the connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the realm of
-// the client.
+// WithServer sets the servers' principal; the default is "zookeeper/_HOST". _HOST is replaced with the host in the
+// connect string. A missing realm is determined by [domain_realm] of the configuration, or else is the client's
+// realm.
 func WithServer(principal string) Option {
 	return func(o *options) error {
 		if p, err := parsePrincipal(principal); err != nil || p.realm == "" && strings.Contains(principal, "@") {
@@ -41,8 +41,8 @@ func WithServer(principal string) Option {
 	}
 }
 
-// WithConfig sets the Kerberos configuration file; by default it is determined by KRB5_CONFIG as described in
-// the package documentation.
+// WithConfig sets the Kerberos configuration file; by default it is determined by KRB5_CONFIG as described in the
+// package documentation.
 func WithConfig(file string) Option {
 	return func(o *options) error {
 		if file == "" {
@@ -53,8 +53,8 @@ func WithConfig(file string) Option {
 	}
 }
 
-// WithoutFAST disables offering FAST (RFC 6113) to the key distribution center, which old versions of Active
-// Directory require.
+// WithoutFAST stops offering FAST (RFC 6113) to the key distribution center. Old versions of Active Directory require
+// this.
 func WithoutFAST() Option {
 	return func(o *options) error {
 		o.noFAST = true
@@ -62,8 +62,8 @@ func WithoutFAST() Option {
 	}
 }
 
-// WithLogger sets the logger for tickets that cannot be renewed, or whose renewal does not extend them; the
-// default is [slog.Default] at the time the mechanism is created.
+// WithLogger sets the logger for tickets that cannot be renewed, or whose renewal does not extend them; the default
+// is [slog.Default] at the time the mechanism is created.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -74,8 +74,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// Keytab returns the mechanism for a principal whose key is in the file. If principal is empty, it is the only
-// one in the file. Without a realm, it belongs to the default realm.
+// Keytab returns the mechanism for a principal whose key is in the file. If principal is empty, it is the only one in
+// the file. Without a realm, it belongs to the default realm.
 //
 // Errors: the file or the configuration cannot be read, or has no such principal.
 func Keytab(file, principal string, opts ...Option) (*Mechanism, error) {
@@ -83,8 +83,8 @@ func Keytab(file, principal string, opts ...Option) (*Mechanism, error) {
 }
 
 // Cache returns the mechanism for the principal that has tickets in a credential cache, such as
-// "FILE:/tmp/krb5cc_1000". If name is empty, it is the cache that the environment names, as described in the
-// package documentation.
+// "FILE:/tmp/krb5cc_1000". If name is empty, the environment names the cache, as described in the package
+// documentation.
 //
 // Errors: the cache or the configuration cannot be read.
 func Cache(name string, opts ...Option) (*Mechanism, error) {
@@ -119,7 +119,7 @@ func newMechanism(s source, opts []Option) (*Mechanism, error) {
 	return &Mechanism{who, o.server, newTickets(newCenter(s, who, o).ask, o.log)}, nil
 }
 
-// String returns "GSSAPI as" followed by the principal of the client.
+// String returns "GSSAPI as" followed by the client's principal.
 func (m *Mechanism) String() string { return "GSSAPI as " + m.who.String() }
 
 // GoString keeps keys out of printed configurations.
@@ -142,8 +142,8 @@ func (m *Mechanism) Start(ctx context.Context, host string) (sasl.Exchange, []by
 	return &exchange{ticket: t, refused: func() { m.tickets.drop(server, t) }}, first, nil
 }
 
-// Close stops renewing tickets. A request to a key distribution center that is in progress ends by itself
-// within seconds. Afterwards Start fails with [ErrClosed]. Close the clients first. Close always returns nil.
+// Close stops renewing tickets. A request to a key distribution center that is in progress ends by itself within
+// seconds. Afterwards Start fails with [ErrClosed]. Close the clients first. Close always returns nil.
 func (m *Mechanism) Close() error {
 	m.tickets.close()
 	return nil

@@ -32,7 +32,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithRequests also creates spans for requests; by default there are none.
+// WithRequests creates spans for requests, too; by default there are none.
 func WithRequests() Option {
 	return func(c *config) error {
 		c.requests = true

@@ -17,9 +17,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Cache registers a cache with a meter under the given name. Unregister the result when the cache is closed.
+// Cache registers a cache with a meter under the given name. Unregister the result when you close the cache.
 //
-// Errors: a nil meter or cache; those of the meter.
+// Errors: a nil meter or cache; the meter's errors.
 func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration, error) {
 	if c == nil {
 		return nil, errors.New("zkotel: the cache is nil: want one made by cache.Tree or another constructor")
@@ -35,7 +35,7 @@ func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration
 
 // Node is like [Cache], for a kept node.
 //
-// Errors: a nil meter or node; those of the meter.
+// Errors: a nil meter or node; the meter's errors.
 func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, error) {
 	if n == nil {
 		return nil, errors.New("zkotel: the node is nil: want one made by node.New")
@@ -46,11 +46,11 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
 }
 
-// Group registers a group with a meter under the given name, and returns the views to loop over; views is the
-// result of [group.Group.Watch]. The metrics describe the view that the loop received last, and are not current
-// once the loop is over. Unregister the result then.
+// Group registers a group with a meter under the given name. Pass it the views that [group.Group.Watch] returns, and
+// loop over the views that Group returns instead. The metrics describe the view that the loop received last, and are
+// not current once the loop is over. Unregister the result then.
 //
-// Errors: a nil meter; nil views; those of the meter.
+// Errors: a nil meter; nil views; the meter's errors.
 func Group(
 	meter metric.Meter, name string, views iter.Seq2[group.View, error],
 ) (metric.Registration, iter.Seq2[group.View, error], error) {
@@ -59,7 +59,7 @@ func Group(
 	}, quantity{"zkrecipes.group.members", "Members of the group.", "{member}"})
 }
 
-// Value is like [Group], for the result of [value.Value.Watch].
+// Value is like [Group], for the views that [value.Value.Watch] returns.
 func Value[T any](
 	meter metric.Meter, name string, views iter.Seq2[value.View[T], error],
 ) (metric.Registration, iter.Seq2[value.View[T], error], error) {

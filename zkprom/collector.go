@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
 )
 
-// Collector maintains the metrics of one client. Pass its Tracer to conn.WithTracer, and register the Collector
-// with Prometheus.
+// Collector maintains one client's metrics. Pass its Tracer to conn.WithTracer, and register the Collector with
+// Prometheus.
 type Collector struct {
 	config config
 

@@ -28,8 +28,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; the default is
-// off. Use it in programs with a small, fixed set of paths.
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; the default is off.
+// Use it if your program has a small, fixed set of paths.
 func WithPaths() Option {
 	return func(c *config) error {
 		c.paths = true
@@ -37,8 +37,8 @@ func WithPaths() Option {
 	}
 }
 
-// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, have metrics of their
-// own, 1 or more; the default is 100.
+// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, have metrics of their own,
+// 1 or more; the default is 100.
 func WithMaxNames(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -61,7 +61,7 @@ func WithHoldBuckets(bounds ...float64) Option {
 }
 
 // WithRequestBuckets is like [WithAcquireBuckets], for zkrecipes_request_seconds; the default ranges from 0.5 ms to
-// 10 s.
+// 10 seconds.
 func WithRequestBuckets(bounds ...float64) Option {
 	return func(c *config) error { return setBuckets(&c.request, bounds) }
 }

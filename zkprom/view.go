@@ -15,8 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
-// Cache returns the metrics of a cache under the given name. Register them, and unregister them when the cache
-// is closed.
+// Cache returns a cache's metrics under the given name. Register them, and unregister them when you close the cache.
 //
 // Errors: a nil cache.
 func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
@@ -34,8 +33,8 @@ func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
 	return v, nil
 }
 
-// Node returns the metrics of a kept node under the given name. Register them, and unregister them when the
-// node is closed.
+// Node returns a kept node's metrics under the given name. Register them, and unregister them when you close the
+// node.
 //
 // Errors: a nil node.
 func Node(name string, n *node.Node) (prometheus.Collector, error) {
@@ -50,9 +49,9 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 	return v, nil
 }
 
-// Group returns the metrics of a group under the given name, and the views to loop over; views is the result of
-// [group.Group.Watch]. The metrics describe the view that the loop received last, and are not current once the
-// loop is over.
+// Group returns a group's metrics under the given name. Pass it the views that [group.Group.Watch] returns, and loop
+// over the views that Group returns instead. The metrics describe the view that the loop received last, and are not
+// current once the loop is over.
 //
 // Errors: nil views.
 func Group(
@@ -63,7 +62,7 @@ func Group(
 	}, groupMembers)
 }
 
-// Value is like [Group], for the result of [value.Value.Watch].
+// Value is like [Group], for the views that [value.Value.Watch] returns.
 func Value[T any](
 	name string, views iter.Seq2[value.View[T], error],
 ) (prometheus.Collector, iter.Seq2[value.View[T], error], error) {

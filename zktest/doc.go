@@ -7,9 +7,9 @@
 //	c, events, err := zk.Connect([]string{srv.Addr()}, 10*time.Second)
 //	client, err := conn.Dial(ctx, srv.Addr())       // or, for the recipes of this module
 //
-// Programs use [Start], which returns an error instead of failing a test. [WithListener] sets the address.
+// In a program, use [Start], which returns an error instead of failing a test. [WithListener] sets the address.
 //
-// For tests of code that only uses a hold, package fakehold creates one without a server.
+// To test code that only uses a hold, package fakehold creates one without a server.
 //
 // # In a bubble
 //
@@ -24,9 +24,9 @@
 //	})
 //
 // Start the server and the clients inside the bubble. Use IP literals as addresses, as Addr does. Close every client
-// before the test function returns, for instance with t.Cleanup, which runs in reverse order. [Server.Close] waits for
-// all goroutines of the server, so none is left blocked when the bubble ends. go-zookeeper allocates 3 MiB for each
-// connection; WithMaxBufferSize and WithMaxConnBufferSize reduce that.
+// before the test function returns, for instance with t.Cleanup, which runs in reverse order. [Server.Close] waits
+// for all of the server's goroutines, so none is left blocked when the bubble ends. go-zookeeper allocates 3 MiB for
+// each connection; its options WithMaxBufferSize and WithMaxConnBufferSize reduce that.
 //
 // # Faults
 //
@@ -56,28 +56,28 @@
 //	srv.Fronts()[1].Lag()                           // old reads, late events, slow writes; until CatchUp
 //	srv.Fronts()[2].Isolate()                       // no majority is left; with WithReadOnlyMode it reads only
 //
-// With [WithReconfig] the members of the ensemble change, so that a program can be tested with servers that are
+// With [WithReconfig] the members of the ensemble can change, so that you can test a program while servers are
 // replaced; see the example of [Server.Reconfigure]:
 //
 //	srv.Reconfigure(srv.Fronts()[1:4]...)           // the first leaves: it serves until stopped, and cannot restart
 //
 // # Inspection
 //
-// [Server.Tree], [Server.Node], [Server.Sessions], [Server.Ephemerals], [Server.Watches] and [Server.History] show the
-// state at one moment. In a bubble, call synctest.Wait first to make that moment well defined. The server also answers
-// the four-letter words.
+// [Server.Tree], [Server.Node], [Server.Sessions], [Server.Ephemerals], [Server.Watches] and [Server.History] show
+// the state at one moment. In a bubble, call synctest.Wait first to make that moment well defined. The server also
+// answers the four-letter words.
 //
 // After every transaction the server checks its state against separate counts: no dead session has an ephemeral node,
 // sequence numbers never repeat before they are exhausted, zxids only grow, cversion follows its formula, and each
-// session has one live connection. A violation fails the test. So does the end of a session whose ephemeral nodes need
-// a transaction above twice [WithMaxBuffer], which stops real servers for good. A real server accepts some requests
-// that damage it, or that do something other than the client seems to intend. Such a request is an [ErrMisuse], which
-// [Run] logs as a warning.
+// session has one live connection. A violation fails the test. So does the end of a session whose ephemeral nodes
+// need a transaction above twice [WithMaxBuffer], which would stop real servers for good. A real server accepts some
+// requests that damage it, or that do something other than the client seems to intend. Such a request is an
+// [ErrMisuse], which [Run] logs as a warning.
 //
 // # Fidelity
 //
 // Replies, errors and their order, events and their position in the stream are those of the ZooKeeper release that
-// [WithRelease] selects. The tests compare them with real servers, using random scripts, malformed requests and null
+// [WithRelease] selects. Our tests compare them with real servers, using random scripts, malformed requests and null
 // strings, quotas, and four-letter words. Options enable what a real server has by configuration: [WithQuotas],
 // [WithMaxBuffer], [WithTLS], [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode], [WithExtendedTypes]. These
 // options control authentication and access: [WithSASLUsers] (DIGEST-MD5), [WithX509], [WithSASLSuperUsers],
@@ -87,13 +87,13 @@
 //
 //   - There is no disk. Data and sessions survive [Server.Restart] and end with the process.
 //   - All four-letter words are answered by default. A real server answers only srvr. Latencies are always 0.
-//   - A connection without a handshake ends after 10 s. The real server takes 10 to 20 s.
-//   - The server stops reading from a connection with 4 MiB of unread replies. The real server keeps all replies.
+//   - A connection without a handshake ends after 10 seconds. A real server takes 10 to 20 seconds.
+//   - The server stops reading from a connection with 4 MiB of unread replies. A real server keeps all replies.
 //   - The fronts are one process: elections and failures take no time, and a session that moves ends its old
 //     connection at once. A reconfiguration changes no address that a front listens on.
 //   - Children, and the nodes of a session, are listed in the order of Java's hash table, as by a real server. Names
 //     constructed to collide are an exception: Java uses a tree for more than eight in one bucket. A real server that
 //     has loaded a snapshot may list them in another order.
-//   - The ids that scheme auth represents are listed in the order in which the client has authenticated.
+//   - The ids that scheme auth represents are listed in the order in which the client authenticated.
 //   - The handshake is not an operation: opcode -10 after it is a marshalling error.
 package zktest

@@ -23,10 +23,10 @@ type Who struct {
 // Everyone selects all clients.
 var Everyone Who
 
-// Label selects all connections with the label, later ones included.
+// Label selects all connections with the label, including later ones.
 func Label(label string) Who { return Who{label: label} }
 
-// Session selects the connection of the session, now or later.
+// Session selects the session's connection, now or later.
 func Session(id int64) Who { return Who{session: id} }
 
 func (w Who) includes(label string, session int64) bool {
@@ -55,8 +55,8 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, uint64(r.Session))
 }
 
-// Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by
-// their Op only.
+// Match selects requests. The zero Match selects the next request from any client. Pings and handshakes are selected
+// only if Op names them.
 type Match struct {
 	From  Who
 	Op    Op
@@ -104,24 +104,24 @@ func DropReply() Action { return Action{kind: actCut} }
 // stays open.
 func Ignore() Action { return Action{kind: actIgnore} }
 
-// Delay serves the request later. Later requests of the connection wait behind it.
+// Delay serves the request later. Later requests on the connection wait behind it.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
-// DelayUntil is like [Delay], until the channel is closed.
+// DelayUntil is like [Delay], but waits until the channel is closed.
 func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
 
-// HoldReply applies the request at once and answers it later. Later replies and events of the connection wait behind
+// HoldReply applies the request at once and answers it later. Later replies and events on the connection wait behind
 // the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
-// HoldReplyUntil is like [HoldReply], until the channel is closed.
+// HoldReplyUntil is like [HoldReply], but waits until the channel is closed.
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
-// Before calls fn and then serves the request. fn may use the server, and may block, in which case the
-// connection waits.
+// Before calls fn and then serves the request. fn may use the server, and may block, in which case the connection
+// waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
 
 // After serves the request and calls fn before the answer is sent. fn may use the server, and may block.
@@ -130,8 +130,7 @@ func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
 // Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
 
-// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is
-// removed.
+// Rule is a [Match] with its [Action]. It is in effect until it has matched Match.Times requests, or is removed.
 type Rule struct {
 	faults *faults
 	match  Match
@@ -144,7 +143,7 @@ type Rule struct {
 	done       chan struct{}
 }
 
-// Hits returns how many requests the rule has matched.
+// Hits returns how many requests the rule has matched so far.
 func (r *Rule) Hits() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -154,7 +153,7 @@ func (r *Rule) Hits() int {
 // Done returns a channel that is closed when the rule is no longer in effect.
 func (r *Rule) Done() <-chan struct{} { return r.done }
 
-// Remove ends the rule. It does not release requests that the rule is delaying.
+// Remove ends the rule. Requests that the rule is already delaying stay delayed.
 func (r *Rule) Remove() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -178,8 +177,8 @@ func (f *faults) drop(r *Rule) {
 	}
 }
 
-// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if
-// Path is not a regular expression.
+// Intercept puts a rule into effect. If several rules match a request, the oldest acts. Intercept panics if Path is
+// not a regular expression.
 func (s *Server) Intercept(m Match, a Action) *Rule {
 	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
 	if m.Path != "" {

@@ -22,8 +22,8 @@ type stall struct {
 	dir Direction
 }
 
-// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and
-// dialing blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
+// Stall stops one direction: connections stay open, but neither bytes nor the end of a connection arrive, and dialing
+// blocks. After [Server.Heal] the bytes arrive, because TCP retransmits them.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -32,7 +32,7 @@ func (s *Server) Stall(who Who, dir Direction) {
 	s.stallAll()
 }
 
-// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them. It does not admit clients that
+// Heal ends the stalls of the same [Who], or all of them with [Everyone]. It does not admit clients that
 // [Server.Refuse] turns away.
 func (s *Server) Heal(who Who) {
 	s.lock()
@@ -85,9 +85,9 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing
-// connections stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client
-// on a socket has the label of [Server.ServeAs], or none.
+// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends only stalls. Existing connections
+// stay open. Refuse takes [Everyone] or [Label], because a new connection has no session. A client on a socket has
+// the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -95,7 +95,7 @@ func (s *Server) Refuse(who Who) {
 	s.refused = append(s.refused, who)
 }
 
-// Accept ends [Server.Refuse] for the same [Who]. With [Everyone] it ends all refusals.
+// Accept ends [Server.Refuse] for the same [Who], or all refusals with [Everyone].
 func (s *Server) Accept(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -108,8 +108,8 @@ func (s *Server) refuses(label string) bool {
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
 }
 
-// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires.
-// After [Server.Thaw] it first serves the waiting requests, and then sessions expire.
+// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and no session expires. After
+// [Server.Thaw] it first serves the waiting requests, and then sessions expire.
 func (s *Server) Freeze() { s.setFrozen(true) }
 
 // Thaw ends a [Server.Freeze].
@@ -135,9 +135,8 @@ func (s *Server) setFrozen(on bool) {
 	s.thaw.Set(!on)
 }
 
-// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires.
-// Data and sessions stay. With [Server.StopListening] before it, clients on real sockets get connection
-// refused.
+// Down makes the server unavailable: connections are cut, new ones are closed at once, and no session expires. Data
+// and sessions stay. To make clients on real sockets get connection refused, call [Server.StopListening] first.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
@@ -181,8 +180,8 @@ func (s *Server) Expire(id int64) bool {
 	return ses != nil
 }
 
-// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that a lost
-// event is noticed. It returns the number of watches.
+// LoseWatch removes watches on a path without an event, which no real server does. Use it to test that your code
+// notices a lost event. It returns the number of watches.
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -198,8 +197,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	return n
 }
 
-// SendEvent sends a watch event without a cause. It returns the number of connections that receive it. No real
-// server reports a deletion that did not happen: recipes may take the event of one for the grant of a lock.
+// SendEvent sends a watch event without a cause. It returns the number of connections that receive it. No real server
+// reports a deletion that did not happen, so recipes may take such an event for the grant of a lock.
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -214,8 +213,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	return n
 }
 
-// SetZxid sets the zxid of the last transaction. After a step back the server refuses clients that have seen more, as a
-// lagging server does.
+// SetZxid sets the zxid of the last transaction. If you set it back, the server refuses clients that have seen more,
+// as a lagging server does.
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper.
-// docs/compatibility.md describes which servers do.
+// A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper. docs/compatibility.md
+// describes which servers do.
 type Deviation uint
 
 // The deviations.
@@ -15,11 +15,11 @@ const (
 	// HangsUpOnContainers closes the connection of a client that sends createContainer, without an answer. For a
 	// server that answers, see [WithoutContainers].
 	HangsUpOnContainers Deviation = 1 << iota
-	// NoResumption gives every connection a session of its own. The earlier session of the client ends with its timeout.
+	// NoResumption gives every connection a session of its own. The client's earlier session ends with its timeout.
 	NoResumption
 	// NoZxid answers writes with zxid 0.
 	NoZxid
-	// LateEvents delays each event by a tenth of a second, behind the answers of that time.
+	// LateEvents delays each event by a tenth of a second, so that it comes after answers sent in the meantime.
 	LateEvents
 	// LocalSync answers a sync at once, even at a front that is behind; see [Front.Lag].
 	LocalSync

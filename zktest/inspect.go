@@ -103,8 +103,8 @@ func (s *Server) Sessions() []SessionInfo {
 	return list
 }
 
-// SessionOf returns the session of the client with the label: the one it is connected to, otherwise the latest it had,
-// or 0 if there is none.
+// SessionOf returns the session of the client with the label: the one it is connected to, or else the latest it had;
+// 0 if there is none.
 func (s *Server) SessionOf(label string) int64 {
 	var id int64
 	for _, ses := range s.Sessions() {
@@ -193,7 +193,7 @@ func (s *Server) Zxid() int64 {
 	return s.state.Zxid
 }
 
-// Violations returns the violations that the server has found, the first 1,000; see [OnViolation].
+// Violations returns the violations found so far, the first 1,000; see [OnViolation].
 func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
 )
 
-// Dial connects in memory to the front with the address, or to the first for any other address. The connection
-// is buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the
-// client is stalled, Dial blocks until ctx ends, as for an unreachable host.
+// Dial connects in memory to the front with the address, or to the first for any other address. The connection is
+// buffered like TCP and blocks on channels only, so it works inside a testing/synctest bubble. While the client is
+// stalled, Dial blocks until ctx ends, as for an unreachable host.
 //
-// Errors: connection refused, as a *net.OpError; that ctx has ended.
+// Errors: connection refused, as a *net.OpError; that ctx ended.
 func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.DialAs("")(ctx, network, addr)
 }

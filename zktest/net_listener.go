@@ -19,10 +19,10 @@ const inMemoryAddr = "127.0.0.%d:1"
 func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
 // Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
-// the server runs in memory. To bring the server back at the address that clients know, pass the result of
-// [Server.Addr].
+// the server runs in memory. To bring the server back at the address that clients know, pass what [Server.Addr]
+// returns.
 //
-// Errors: the error of net.Listen, or net.ErrClosed after Close.
+// Errors: the error from net.Listen, or net.ErrClosed after Close.
 func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
 
 // listenAll opens the listeners of a starting server.
@@ -65,8 +65,8 @@ func (f *Front) listen(addr string) error {
 	return nil
 }
 
-// StopListening closes all listeners, so that the operating system refuses new connections. Open connections
-// stay; [Server.Down] ends them as well.
+// StopListening closes all listeners, so that the operating system refuses new connections. Open connections stay;
+// [Server.Down] ends them as well.
 func (s *Server) StopListening() {
 	s.lock()
 	defer s.unlock()
@@ -83,9 +83,9 @@ func (s *Server) closeListeners(f *Front) {
 	}
 }
 
-// Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or
-// until l fails. It closes l. After a temporary error, such as too many open files, it tries again, with pauses
-// of 5 ms to 1 s.
+// Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or until l
+// fails. It closes l. After a temporary error, such as too many open files, it tries again, with pauses of 5 ms to 1
+// second.
 func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
 
 // ServeAs is like [Server.Serve], for connections with a label. Give each client a listener of its own, so that

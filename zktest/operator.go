@@ -29,8 +29,8 @@ func (s *Server) write(
 	return n, nil
 }
 
-// Create creates a node that all clients may access, and returns its path. In the sequential modes the path
-// ends in a number. Ephemeral nodes and nodes with a time to live are rejected.
+// Create creates a node that all clients may access, and returns its path. In the sequential modes the path ends in a
+// number. Ephemeral nodes and nodes with a time to live are rejected.
 //
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
@@ -49,7 +49,7 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	return n.Path, nil
 }
 
-// Set replaces the data of a node.
+// Set replaces a node's data.
 //
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
@@ -68,8 +68,8 @@ func (s *Server) Delete(path string) error {
 	return err
 }
 
-// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. After an
-// error the rest stays.
+// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. It stops at the
+// first error.
 //
 // Errors: a [Code].
 func (s *Server) DeleteAll(path string) error {
@@ -88,7 +88,7 @@ func (s *Server) DeleteAll(path string) error {
 	return s.Delete(path)
 }
 
-// SetVersion sets the data version of a node to n, as 2^32 writes could.
+// SetVersion sets a node's data version to n, as 2^32 writes could.
 //
 // Errors: [CodeNoNode].
 func (s *Server) SetVersion(path string, n int32) error {
@@ -102,7 +102,7 @@ func (s *Server) SetVersion(path string, n int32) error {
 	return nil
 }
 
-// SetCversion sets the sequence number of the next child of a node to n. After 2147483647 the counter sticks.
+// SetCversion sets the sequence number of a node's next child to n. After 2147483647 the counter sticks.
 //
 // Errors: [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {
@@ -120,8 +120,8 @@ func (s *Server) SetCversion(path string, n int32) error {
 // [WithReconfig]. Initially all fronts are members. A majority of the new members must be running.
 //
 // Clients that watch /zookeeper/config are notified. A front that has left keeps serving its clients and accepts new
-// ones, but does not count for the majority, and once stopped it does not start again. If it was the leader, another
-// one takes its place, and all connections end after the event.
+// ones, but does not count toward the majority, and once stopped it does not start again. If it was the leader,
+// another one takes its place, and all connections end after the event.
 //
 // Errors: a [Code], as for the operation reconfig.
 func (s *Server) Reconfigure(members ...*Front) error {

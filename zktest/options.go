@@ -91,7 +91,7 @@ func (c *config) check() error {
 	return err
 }
 
-// WithTickTime sets the unit of session expiry; the default is 2 s. Sessions get at least two ticks and at most
+// WithTickTime sets the unit of session expiry; the default is 2 seconds. Sessions get at least two ticks and at most
 // twenty, and expire on a multiple of it, counted from the start of the server.
 func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
@@ -100,12 +100,11 @@ func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return option(func(c *config) { c.MinTimeout, c.MaxTimeout = shortest, longest })
 }
 
-// WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; the
-// default is 60 s.
+// WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; the default
+// is 60 seconds.
 func WithContainerCheck(d time.Duration) Option { return option(func(c *config) { c.reap = d }) }
 
-// WithMaxNeverUsed also removes containers that have existed for d without ever having a child. By default they
-// stay.
+// WithMaxNeverUsed also removes containers that have existed for d without ever having a child. By default they stay.
 //
 // Source: znode.container.maxNeverUsedIntervalMs.
 func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.NeverUsed = d }) }
@@ -115,8 +114,8 @@ func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { 
 // Source: zookeeper.extendedTypesEnabled.
 func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = true }) }
 
-// WithoutContainers answers createContainer like a server that does not support it: unimplemented, and the
-// connection is closed; default off.
+// WithoutContainers makes the server answer createContainer as if it did not support it: it answers unimplemented and
+// closes the connection; default off.
 func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
 // WithMaxBuffer sets the maximum length of a request in bytes; the default is 1,048,575. A longer one ends its
@@ -125,13 +124,14 @@ func WithoutContainers() Option { return option(func(c *config) { c.NoContainers
 // Source: jute.maxbuffer.
 func WithMaxBuffer(n int) Option { return option(func(c *config) { c.MaxBuffer = n }) }
 
-// WithQuotas rejects creates and sets that would exceed a hard limit below /zookeeper/quota. By default the
-// server only counts, as ZooKeeper does.
+// WithQuotas rejects creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server
+// only counts, as ZooKeeper does.
 //
 // Source: zookeeper.enforceQuota.
 func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
-// WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
+// WithFourLetterWords makes the server answer only these four-letter words, and always srvr; by default it answers
+// all.
 //
 // Source: 4lw.commands.whitelist.
 func WithFourLetterWords(words ...string) Option {
@@ -153,8 +153,8 @@ func WithDigest(hash func() hash.Hash) Option {
 }
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password; by
-// default SASL is disabled. ACLs can then name the users with scheme sasl. A user with the name super has the
-// permissions of every such user.
+// default SASL is disabled. ACLs can then name the users with scheme sasl. A user named super has the permissions of
+// every such user.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.Access.Users = passwords })
@@ -170,16 +170,15 @@ func WithSASLSuperUsers(users ...string) Option {
 }
 
 // WithX509 makes the subject of a client's certificate an identity in the scheme x509; by default it is not an
-// identity. The configuration of [WithTLS] determines whether a client must present a certificate, and who must have
-// signed it.
+// identity. The configuration passed to [WithTLS] determines whether a client must present a certificate, and who
+// must have signed it.
 //
 // Source: X509AuthenticationProvider.
 func WithX509() Option { return option(func(c *config) { c.Access.X509 = true }) }
 
-// WithRequiredAuth rejects the requests of a connection that has not authenticated in one of the schemes:
-// digest, sasl with [WithSASLUsers], or x509 with [WithX509]. The answer is [CodeNeedsSASL], whatever the
-// schemes, and the connection ends. The session lives on until its timeout. By default no authentication is
-// required.
+// WithRequiredAuth rejects the requests of a connection that has not authenticated in one of the schemes: digest,
+// sasl with [WithSASLUsers], or x509 with [WithX509]. Whatever the schemes, the answer is [CodeNeedsSASL], and the
+// connection ends. The session lives on until its timeout. By default no authentication is required.
 //
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {
@@ -196,8 +195,7 @@ func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = tr
 // WithHistory sets how many transactions [Server.History] keeps; the default is the newest 65,536.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
-// WithListener sets the TCP address that the server listens on; the default is "127.0.0.1:0", a free port of
-// the loopback.
+// WithListener sets the TCP address that the server listens on; the default is "127.0.0.1:0", a free loopback port.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
 // WithFronts gives the server n addresses, which appear to clients as an ensemble; the default is 1. The first
@@ -212,13 +210,14 @@ func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
 // WithReconfig lets clients with write permission on /zookeeper/config change it with the operation reconfig; default
-// off. It requires [WithFronts]. [Server.Reconfigure], which needs no client, describes the effect on the fronts.
+// off. It requires [WithFronts]. [Server.Reconfigure] describes the effect on the fronts, and does the same without a
+// client.
 //
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
-// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain TCP. For
-// a TLS listener next to a plain one, use tls.Listen and [Server.Serve].
+// WithTLS makes [Server.Listen], and therefore [Start], serve TLS with the configuration; the default is plain TCP.
+// For a TLS listener next to a plain one, use tls.Listen and [Server.Serve].
 func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
 // InMemory starts a server without a listener, as required in a testing/synctest bubble; by default the server
@@ -227,15 +226,16 @@ func InMemory() Option { return WithListener("") }
 
 // OnViolation sets the function that receives the violations that the server finds: a broken invariant of its own; a
 // request that matches a [Forbid] rule; the end of a session with so many ephemeral nodes that no real server would
-// start again; or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
-// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
+// start again; or misuse by a client, which matches [ErrMisuse]. The function is called on one of the server's
+// goroutines, without locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them
+// for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
-// WithLatency delays every request before it is served; the default is 0. Requests of one connection keep their
+// WithLatency delays every request before it is served; the default is 0. Requests on one connection keep their
 // order, and those that arrive together wait together. [Server.SetLatency] changes it.
 func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
 
 // WithWriteLatency delays writes, including handshakes, before they are applied; the default is 0. It adds to
-// [WithLatency], and later requests of the connection wait behind them. It is needed for tests that pass on a
-// real server only because that server is slow. [Server.SetWriteLatency] changes it.
+// [WithLatency], and later requests on the connection wait behind them. Use it for tests that pass on a real server
+// only because that server is slow. [Server.SetWriteLatency] changes it.
 func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }

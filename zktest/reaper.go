@@ -49,7 +49,7 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// Reap immediately runs the pass over containers and nodes with a time to live, without pauses, and returns what it
+// Reap runs a pass over containers and nodes with a time to live at once, without pauses, and returns what it
 // removed.
 func (s *Server) Reap() []string {
 	s.lock()

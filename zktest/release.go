@@ -1,7 +1,7 @@
 package zktest
 
-// A Release is a release of ZooKeeper, identified by its number, such as "3.8.4". Two numbers stand for the newest such
-// release that zktest was compared with.
+// A Release is a release of ZooKeeper, identified by its number, such as "3.8.4". Two numbers, such as "3.8", stand
+// for the newest release of that line that zktest was compared with.
 type Release string
 
 // The releases that have a name. All others, from 3.8.0 and 3.9.0 on, are identified by their numbers.

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
-// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are
-// safe for concurrent use. After Close, connections are refused, and the state can still be read.
+// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
+// for concurrent use. After Close, connections are refused, but the state can still be read.
 type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
@@ -42,9 +42,10 @@ type Server struct {
 	scratch              proto.Encoder
 }
 
-// Run is like [Start], for tests. It closes the server when the test ends. A violation (see [OnViolation])
-// fails the test, and misuse is logged as a warning. At the end Run also logs which faults had no effect: rules
-// of [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had.
+// Run is like [Start], for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the
+// test, and misuse is logged as a warning. At the end Run also logs which faults had no effect: rules of
+// [Server.Intercept] that matched no request, unless they [Forbid] it, and labels that no client had. That reveals,
+// for example, a typo in a path.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	own := OnViolation(func(err error) {
@@ -67,10 +68,10 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server, for programs and for tests that close it themselves. It listens on a free port of the
-// loopback, unless [WithListener] sets another address or [InMemory] is given.
+// Start starts a server, for programs and for tests that close it themselves. It listens on a free loopback port,
+// unless you pass [WithListener] or [InMemory].
 //
-// Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
+// Errors: an option out of range, or the error from net.Listen. If Start fails, nothing is left running.
 func Start(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -127,8 +128,8 @@ func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	return true
 }
 
-// Close stops the server: connections end, listeners are closed, and all of its goroutines have returned when Close
-// does. A second Close also waits, and is otherwise a no-op.
+// Close stops the server. When it returns, connections and listeners are closed and all of the server's goroutines
+// have returned. A second Close also waits, and is otherwise a no-op.
 func (s *Server) Close() {
 	s.lock()
 	if !s.closed {
@@ -168,8 +169,8 @@ func (s *Server) report(err error) {
 	}
 }
 
-// ErrMisuse marks violations that a client has caused: a real server accepts the request and is damaged by it,
-// or does something other than the client seems to intend.
+// ErrMisuse marks violations caused by a client: a real server accepts the request and is damaged by it, or does
+// something other than the client seems to intend.
 var ErrMisuse = errors.New("misuse")
 
 func (s *Server) misuse(format string, args ...any) {

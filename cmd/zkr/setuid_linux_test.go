@@ -62,6 +62,10 @@ func TestSetuid(t *testing.T) {
 			defer close(ended)
 			status = z.status(t)
 		}()
+		t.Cleanup(func() { // also if the wait below fails
+			_ = hold.Close() // it may have been closed
+			<-ended
+		})
 		eventually(t, "it is told of, or may not become root", func() bool {
 			select {
 			case <-ended:

@@ -32,8 +32,10 @@ func (s *tale) did(at, session int64, changes ...txnlog.Change) {
 			changes[i].Owner = session
 		}
 	}
-	s.txns = append(s.txns, txnlog.Txn{Zxid: at, Time: at * unit / int64(time.Millisecond), Session: session,
-		Changes: changes})
+	s.txns = append(s.txns, txnlog.Txn{
+		Zxid: at, Time: at * unit / int64(time.Millisecond), Session: session,
+		Changes: changes,
+	})
 }
 
 func created(path, data string) txnlog.Change {
@@ -82,8 +84,10 @@ func (s *tale) aOver(kind check.Kind, at int64) {
 
 // verdict returns the text of all violations.
 func (s *tale) verdict() string {
-	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)},
-		history: s.history}
+	r := &run{
+		Config:  Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)},
+		history: s.history,
+	}
 	r.rounds = []round{{Step: Step{Kind: s.kind}, Injected: 20 * unit, Healed: 30 * unit, Served: 31 * unit}}
 	return strings.Join(r.judge(time.Second, remember(s.txns, 0)).Violations, "\n")
 }
@@ -219,11 +223,15 @@ func TestMembers(t *testing.T) {
 			s.saw("x", 4, view(3, member("b", 2, "b2"), member("a", 3, "a1")))
 			s.saw("x", 5, view(5, member("a", 3, "a1")))
 		}},
-		{"not by seniority", "there were [0x2 0x3]",
-			func(s *tale) { s.saw("x", 4, view(3, member("a", 3, "a1"), member("b", 2, "b2"))) }},
+		{
+			"not by seniority", "there were [0x2 0x3]",
+			func(s *tale) { s.saw("x", 4, view(3, member("a", 3, "a1"), member("b", 2, "b2"))) },
+		},
 		{"one is missing", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "b2"))) }},
-		{"one is too many", "there were [0x3]",
-			func(s *tale) { s.saw("x", 6, view(5, member("b", 2, "b2"), member("a", 3, "a1"))) }},
+		{
+			"one is too many", "there were [0x3]",
+			func(s *tale) { s.saw("x", 6, view(5, member("b", 2, "b2"), member("a", 3, "a1"))) },
+		},
 		{"as of a transaction that changed nothing", "", func(s *tale) { s.saw("x", 6, view(6, member("a", 3, "a1"))) }},
 		{"when the path was gone", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(4)) }},
 		{"back in time", "goes back from 0x5 to 0x3", func(s *tale) {
@@ -234,8 +242,10 @@ func TestMembers(t *testing.T) {
 			s.saw("x", 4, view(3, member("b", 2, "b2"), member("a", 3, "a1")))
 			s.saw("x", 5, view(3, member("b", 2, "b1"), member("a", 3, "a1")))
 		}},
-		{"a payload of another", "never had",
-			func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "a1"), member("a", 3, "a1"))) }},
+		{
+			"a payload of another", "never had",
+			func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "a1"), member("a", 3, "a1"))) },
+		},
 		{"of another session", "it is of 0x2", func(s *tale) {
 			b := member("b", 2, "b2")
 			b.Session = 7
@@ -265,8 +275,10 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	synced := func(s *tale, zxid int64, nodes ...journal.Node) {
-		s.done("c", 9, 1, journal.Line{Event: check.Event{Kind: check.Granted},
-			View: &journal.View{Zxid: zxid, Nodes: nodes}})
+		s.done("c", 9, 1, journal.Line{
+			Event: check.Event{Kind: check.Granted},
+			View:  &journal.View{Zxid: zxid, Nodes: nodes},
+		})
 	}
 	try(t, "cache", begin, []accusation{
 		{"as it was", "", func(s *tale) {
@@ -300,15 +312,21 @@ func TestCopies(t *testing.T) {
 		{"steps are missed", "", func(s *tale) {
 			told(s, "created", node(2, 3, "y"), "deleted", node(2, 3, ""), "created", node(4, 4, "y"), "deleted", node(4, 4, ""))
 		}},
-		{"created again, and not told", "is updated: it had",
-			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(4, 4, "y")) }},
-		{"created twice", "is created: it had",
-			func(s *tale) { told(s, "created", node(2, 2, "x"), "created", node(2, 3, "y")) }},
+		{
+			"created again, and not told", "is updated: it had",
+			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(4, 4, "y")) },
+		},
+		{
+			"created twice", "is created: it had",
+			func(s *tale) { told(s, "created", node(2, 2, "x"), "created", node(2, 3, "y")) },
+		},
 		{"deleted twice", "is deleted: it had", func(s *tale) {
 			told(s, "created", node(2, 2, "x"), "deleted", node(2, 2, ""), "deleted", node(2, 2, ""))
 		}},
-		{"back in time", "goes back from 0x3 to 0x2",
-			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(2, 2, "x")) }},
+		{
+			"back in time", "goes back from 0x3 to 0x2",
+			func(s *tale) { told(s, "created", node(2, 3, "y"), "updated", node(2, 2, "x")) },
+		},
 		{"never there", "never was", func(s *tale) { told(s, "created", node(3, 3, "y")) }},
 		{"other data", "never had that", func(s *tale) { told(s, "created", node(2, 2, "y")) }},
 		{"written by no transaction", "never had that", func(s *tale) { told(s, "created", node(4, 5, "y")) }},
@@ -342,8 +360,10 @@ func TestSums(t *testing.T) {
 	try(t, "counter", begin, []accusation{
 		{"as it was", "", func(s *tale) { s.done("a", 3, 2, added(5)) }},
 		{"nobody knows of it", "1 additions more than confirmed, and 0 were unknown", func(*tale) {}},
-		{"it failed, and was applied", "1 additions more than confirmed, and 0 were unknown",
-			func(s *tale) { s.done("a", 3, 2, failed) }},
+		{
+			"it failed, and was applied", "1 additions more than confirmed, and 0 were unknown",
+			func(s *tale) { s.done("a", 3, 2, failed) },
+		},
 		{"it is unknown, the session has ended, and it was applied", "", func(s *tale) {
 			s.done("a", 3, 2, open)
 			s.aOver(journal.Orphaned, 4)
@@ -395,8 +415,10 @@ func TestSums(t *testing.T) {
 func TestValue(t *testing.T) {
 	const path = "/chaos/value/it"
 	view := func(czxid, mzxid, n int64) journal.View {
-		return journal.View{Current: true, Nodes: []journal.Node{{Path: path, Czxid: czxid, Mzxid: mzxid,
-			Data: []byte(bytesOf(n))}}}
+		return journal.View{Current: true, Nodes: []journal.Node{{
+			Path: path, Czxid: czxid, Mzxid: mzxid,
+			Data: []byte(bytesOf(n)),
+		}}}
 	}
 	begin := func(s *tale) {
 		s.did(1, 1, created(path, bytesOf(1)))

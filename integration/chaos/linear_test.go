@@ -171,10 +171,14 @@ func TestLinearize_WhatReadsPromise(t *testing.T) {
 	stale := func(how journal.How) recording {
 		write := func(op, at int64, number int64) recording {
 			return recording{
-				{Event: check.Event{Kind: check.Called, Client: "w", Op: op, At: at},
-					Access: &journal.Access{Key: "k", How: journal.Set, N: 1}},
-				{Event: check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1},
-					Register: &journal.Register{Number: number}},
+				{
+					Event:  check.Event{Kind: check.Called, Client: "w", Op: op, At: at},
+					Access: &journal.Access{Key: "k", How: journal.Set, N: 1},
+				},
+				{
+					Event:    check.Event{Kind: check.Granted, Client: "w", Op: op, At: at + 1},
+					Register: &journal.Register{Number: number},
+				},
 			}
 		}
 		var r recording

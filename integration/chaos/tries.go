@@ -63,8 +63,10 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 		if _, known := clients[client]; !known {
 			clients[client] = len(clients)
 		}
-		history = append(history, porcupine.Operation{ClientId: clients[client], Input: attempt{client, kind},
-			Call: call, Return: ret})
+		history = append(history, porcupine.Operation{
+			ClientId: clients[client], Input: attempt{client, kind},
+			Call: call, Return: ret,
+		})
 	}
 	for _, s := range spans {
 		name := fmt.Sprintf("%s#%d", s.Client, s.Op)

@@ -54,8 +54,10 @@ func (s story) tell(client string, l journal.Line) { s.add(client, l) }
 
 func (s story) granted(client string, called, at, token int64) {
 	s.op(client, called)
-	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: zkrecipes.Token(token)},
-		Path: client})
+	s.tell(client, journal.Line{
+		Event: check.Event{Kind: check.Granted, At: at, Token: zkrecipes.Token(token)},
+		Path:  client,
+	})
 }
 
 func (s story) released(client string, at int64) {

@@ -24,8 +24,11 @@ var authCases = []struct {
 	opts       []zktest.Option
 }{
 	{"no access lists", []string{"zookeeper.skipACL=yes"}, []zktest.Option{zktest.WithoutACLs()}},
-	{"no digest", []string{"zookeeper.DigestAuthenticationProvider.enabled=false"},
-		[]zktest.Option{zktest.WithDigest(nil)}},
+	{
+		"no digest",
+		[]string{"zookeeper.DigestAuthenticationProvider.enabled=false"},
+		[]zktest.Option{zktest.WithDigest(nil)},
+	},
 	{
 		"super user",
 		[]string{"zookeeper.DigestAuthenticationProvider.superDigest=" + digest("root:secret")},

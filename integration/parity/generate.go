@@ -116,8 +116,10 @@ func (g *generator) reconnect(slot int) Op {
 	if n < 40 || g.sessions == 0 {
 		return g.connect(slot)
 	}
-	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000,
-		Flag: Flag(g.IntN(3))}
+	o := Op{
+		Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000,
+		Flag: Flag(g.IntN(3)),
+	}
 	if n > 85 {
 		o.Handshake = pick(g, wrongPassword, unknownSession, fromTheFuture)
 	}
@@ -134,8 +136,10 @@ func (g *generator) reconnect(slot int) Op {
 }
 
 func (g *generator) connect(slot int) Op {
-	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000),
-		Flag: Flag(g.IntN(3))}
+	o := Op{
+		Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000),
+		Flag: Flag(g.IntN(3)),
+	}
 	g.alive[slot], g.attached[slot] = true, g.sessions
 	g.sessions++
 	g.closed = append(g.closed, false)

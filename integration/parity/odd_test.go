@@ -94,8 +94,10 @@ var oddities = []oddity{
 	{"delete: null path", opDelete, nullPath(number(-1))},
 	{"setData: null path", opSetData, nullPath((*writer).null, number(-1))},
 	{"setACL: null path", opSetACL, nullPath((*writer).openACL, number(-1))},
-	{"setACL: null id of scheme auth", opSetACL,
-		path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
+	{
+		"setACL: null id of scheme auth", opSetACL,
+		path("", number(1), number(31), text("auth"), (*writer).null, number(-1)),
+	},
 	{"exists: null path", opExists, nullPath(flag(false))},
 	{"exists: null path, watch", opExists, nullPath(flag(true))},
 	{"getData: null path", opGetData, nullPath(flag(true))},
@@ -115,8 +117,10 @@ var oddities = []oddity{
 	{"removeWatches: null path, any", opRemoveWatches, nullPath(number(3))},
 	{"setWatches: null lists", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.null(); w.null() }},
 	{"setWatches: null data list", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist list", opSetWatches,
-		func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
+	{
+		"setWatches: null exist list", opSetWatches,
+		func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) },
+	},
 	{"setWatches: null child list", opSetWatches, func(w *writer, root string) {
 		w.long(0)
 		w.strings([]string{root})
@@ -143,12 +147,18 @@ var oddities = []oddity{
 		}
 		w.null()
 	}},
-	{"setWatches: null data path", opSetWatches,
-		func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
-	{"setWatches: null exist path", opSetWatches,
-		func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
-	{"setWatches: null child path", opSetWatches,
-		func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
+	{
+		"setWatches: null data path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) },
+	},
+	{
+		"setWatches: null exist path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) },
+	},
+	{
+		"setWatches: null child path", opSetWatches,
+		func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() },
+	},
 	{"setWatches: invalid UTF-8", opSetWatches, func(w *writer, _ string) {
 		w.long(0)
 		w.strings([]string{"/\xff\xfe"})

@@ -84,12 +84,14 @@ func release(t *testing.T, s *zkserver.Server) zktest.Release {
 
 func (p profile) zktest(t *testing.T, r zktest.Release) Target {
 	t.Helper()
-	opts := []zktest.Option{zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
+	opts := []zktest.Option{
+		zktest.WithRelease(r), zktest.WithSessionTimeouts(4*time.Second, longest),
 		zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
 			if !strings.Contains(err.Error(), "with the container flag") { // scripts do that on purpose
 				t.Errorf("zktest: %v", err)
 			}
-		})}
+		}),
+	}
 	if p.extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}

@@ -37,8 +37,11 @@ func quotaScript(seed uint64, n int) Script {
 		return fmt.Appendf(nil, "count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", g.IntN(8)-1, g.IntN(60)-1,
 			g.IntN(60)-1, g.IntN(8)-1)
 	}
-	s := Script{{{Code: stepConnect, Timeout: 10_000}}, {{Code: opCreate, Path: root}},
-		{{Code: opCreate, Path: root + "/a"}}}
+	s := Script{
+		{{Code: stepConnect, Timeout: 10_000}},
+		{{Code: opCreate, Path: root}},
+		{{Code: opCreate, Path: root + "/a"}},
+	}
 	for _, path := range []string{quota, quota + "/a"} {
 		s = append(s,
 			[]Op{{Code: opCreate, Path: path}},

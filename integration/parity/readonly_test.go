@@ -37,8 +37,11 @@ func realEnsemble(t *testing.T) (ensemble, zktest.Release) {
 		return errors.Join(alone.Configure(zkserver.WithSetting("localSessionsEnabled", "true")), alone.Restart())
 	}
 	regain := func() error { return errors.Join(others[0].Restart(), others[1].Restart()) }
-	return ensemble{Target{Name: "zookeeper", Addr: alone.Addr()}, lose, regain,
-			func(t *testing.T) { keepAwake(t, alone.Addr()) }},
+	return ensemble{
+			Target{Name: "zookeeper", Addr: alone.Addr()},
+			lose, regain,
+			func(t *testing.T) { keepAwake(t, alone.Addr()) },
+		},
 		release(t, alone)
 }
 

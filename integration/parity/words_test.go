@@ -22,8 +22,10 @@ var wordMasks = map[string][]string{
 	"srvr": {`version: .*`, `max: .*`, `Received: .*`, `Sent: .*`},
 	"stat": {`version: .*`, `max: .*`, `Received: .*`, `Sent: .*`, `recved=\d+`, `sent=\d+`, `:\d+`, ` /127.*\[0\].*\n`},
 	"conf": {`clientPort=.*`, `Dir=.*`, `Size=.*`},
-	"cons": {`:\d+`, `0x1[0-9a-f]{14}`, `lresp=\d+`, `est=\d+`, `(min|max|avg|l)lat=\d+`, `recved=\d+`, `sent=\d+`,
-		` /127.*\[0\].*\n`},
+	"cons": {
+		`:\d+`, `0x1[0-9a-f]{14}`, `lresp=\d+`, `est=\d+`, `(min|max|avg|l)lat=\d+`, `recved=\d+`, `sent=\d+`,
+		` /127.*\[0\].*\n`,
+	},
 	"wchp": {`0x1[0-9a-f]{14}`},
 	"wchc": {`0x1[0-9a-f]{14}`},
 	"dump": {`0x1[0-9a-f]{14}`, `\d+ expire at .*\n`, `Sets .*`, `\tip: .*\n`},
@@ -80,8 +82,10 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 			t.Errorf("mntr of zktest has a line of its own: %s", line)
 		}
 	}
-	for _, line := range []string{"zk_server_state\tstandalone\n", "zk_ephemerals_count\t1\n", "zk_znode_count\t7\n",
-		"zk_watch_count\t2\n"} {
+	for _, line := range []string{
+		"zk_server_state\tstandalone\n", "zk_ephemerals_count\t1\n", "zk_znode_count\t7\n",
+		"zk_watch_count\t2\n",
+	} {
 		for _, addr := range addrs {
 			if answer := fourLetter(t, addr, "mntr"); !strings.Contains(answer, line) {
 				t.Errorf("mntr of %s lacks %q:\n%s", addr, line, answer)

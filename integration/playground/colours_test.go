@@ -85,8 +85,10 @@ func TestColours_AreToldApart(t *testing.T) {
 	p.Await(`playground.ready`)
 	browser.Evaluate[bool](p.Tab,
 		`document.head.insertAdjacentHTML('beforeend', '<style>#lanes text, #lanes .write { visibility: hidden }</style>'); true`)
-	visions := []emulation.SetEmulatedVisionDeficiencyType{"none", "deuteranopia", "protanopia",
-		"tritanopia", "achromatopsia"}
+	visions := []emulation.SetEmulatedVisionDeficiencyType{
+		"none", "deuteranopia", "protanopia",
+		"tritanopia", "achromatopsia",
+	}
 	found := map[string][]patch{} // by color scheme and kind of vision
 	for _, moment := range told {
 		p.scene(moment.link)

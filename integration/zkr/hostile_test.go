@@ -26,15 +26,23 @@ var hostile = []struct{ path, data, shown string }{
 	{"/jobs/\u202egpj.tsniaga\u2066\u061c", "\u202ebwe/42\u2067 (\u202etsoh/7)", `/jobs/\u202egpj.tsniaga\u2066\u061c`},
 	{"/jobs/שרת", "שרת/7", "/jobs/שרת"},
 	{"/jobs/" + strings.Repeat("x", 4096), strings.Repeat("W", 4096), "xxxx"},
-	{"/jobs" + strings.Repeat("/a-directory-below-another", 99), strings.Repeat("long-host.example.", 99) + "/7",
-		"/a-directory-below-another/"},
-	{"/jobs/<img src=x onerror=owned=1>", `<img src="http://foreign.example/x" onerror="owned=1">`,
-		"/jobs/<img src=x onerror=owned=1>"},
-	{`/jobs/"><svg onload=owned=1></script><script>owned=1<`,
-		`"></bdi><script src="http://foreign.example/x"></script><script>owned=1</script>`, `</script><script>owned=1<`},
+	{
+		"/jobs" + strings.Repeat("/a-directory-below-another", 99), strings.Repeat("long-host.example.", 99) + "/7",
+		"/a-directory-below-another/",
+	},
+	{
+		"/jobs/<img src=x onerror=owned=1>", `<img src="http://foreign.example/x" onerror="owned=1">`,
+		"/jobs/<img src=x onerror=owned=1>",
+	},
+	{
+		`/jobs/"><svg onload=owned=1></script><script>owned=1<`,
+		`"></bdi><script src="http://foreign.example/x"></script><script>owned=1</script>`, `</script><script>owned=1<`,
+	},
 	{"/jobs/two  blanks\u2028\u200b", "web1/42\n\t\x1b[31mfree\r\nweb2/7", `/jobs/two  blanks\u2028\u200b`},
-	{"/jobs/Z" + strings.Repeat("\u0301\u0489\u0321", 99), "🦓👨‍👩‍👧Z" + strings.Repeat("\u0301\u0489\u0321", 60),
-		"/jobs/Z"},
+	{
+		"/jobs/Z" + strings.Repeat("\u0301\u0489\u0321", 99), "🦓👨‍👩‍👧Z" + strings.Repeat("\u0301\u0489\u0321", 60),
+		"/jobs/Z",
+	},
 	{"/jobs/ ", "", "/jobs/ "},
 }
 

@@ -74,7 +74,8 @@ func (o *outcomes) add(outcome string) {
 
 // paused runs zkr, and stops it once.
 func paused(t *testing.T, zkr func(context.Context, ...string) *exec.Cmd, servers, path string, timeout,
-	pause time.Duration) (outcome string) {
+	pause time.Duration,
+) (outcome string) {
 	var log bubble.Buffer
 	z := zkr(context.WithoutCancel(t.Context()), "lock", "-v", "--log=json", "--servers", servers, "--session-timeout",
 		timeout.String(), path, "--", "sleep", "300")

@@ -89,16 +89,20 @@ func (c *Client) wasMade(
 	now, _, err := c.Get(ctx, path)
 	switch {
 	case err == nil && !bytes.Equal(now, data):
-		return false, &session.OpError{Op: "create", Path: path,
-			Err: errors.New("there is a node with other data: another client has made or changed it")}
+		return false, &session.OpError{
+			Op: "create", Path: path,
+			Err: errors.New("there is a node with other data: another client has made or changed it"),
+		}
 	case !errors.Is(err, zk.ErrNoNode):
 		return err == nil, err
 	}
 	var over *zkrecipes.LostError
 	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
 	if behind != tried.ID() && !expired {
-		return false, &session.OpError{Op: "create", Path: path,
-			Err: errors.New("its session was lost, and the node may still come to exist")}
+		return false, &session.OpError{
+			Op: "create", Path: path,
+			Err: errors.New("its session was lost, and the node may still come to exist"),
+		}
 	}
 	for above := paths.Parent(c.Abs(path)); ; above = paths.Parent(above) { // the root exists
 		var exists bool
@@ -113,8 +117,10 @@ func (c *Client) wasMade(
 		case exists && stat.Pzxid <= before:
 			return false, nil
 		case exists:
-			return false, &session.OpError{Op: "create", Path: path,
-				Err: errors.New("there is no node now: it may have been made, and deleted since")}
+			return false, &session.OpError{
+				Op: "create", Path: path,
+				Err: errors.New("there is no node now: it may have been made, and deleted since"),
+			}
 		}
 	}
 }

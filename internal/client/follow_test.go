@@ -173,8 +173,10 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 		told    []string
 	}{
 		"changed": {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
-		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
-			[]string{"1", "1?"}},
+		"disconnected": {
+			func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			[]string{"1", "1?"},
+		},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {

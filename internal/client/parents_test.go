@@ -109,13 +109,19 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 		meddle func(*zktest.Server) error
 		want   string // text of the error; empty for none
 	}{
-		{"same data", zktest.DropRequest(),
-			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, ""},
-		{"other data", zktest.DropRequest(),
+		{
+			"same data", zktest.DropRequest(),
+			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, "",
+		},
+		{
+			"other data", zktest.DropRequest(),
 			func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err },
-			"there is a node with other data"},
-		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) },
-			"there is a node with other data"},
+			"there is a node with other data",
+		},
+		{
+			"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) },
+			"there is a node with other data",
+		},
 		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, "deleted since"},
 		{"deleted with its parent", zktest.DropReply(), func(srv *zktest.Server) error {
 			return errors.Join(srv.Delete(path), srv.Delete("/a"))
@@ -277,8 +283,10 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 				require.NoError(t, srv.Delete("/a/b"))
 				reap := func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }
 				require.NoError(t, srv.Delete("/a"))
-				once := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/a/b$",
-					Where: func(zktest.Request) bool { return srv.Exists("/a") }}, zktest.Before(reap))
+				once := srv.Intercept(zktest.Match{
+					Op: zktest.OpCreate, Path: "^/a/b$",
+					Where: func(zktest.Request) bool { return srv.Exists("/a") },
+				}, zktest.Before(reap))
 				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }),
 					"it is reaped once")
 				require.Equal(t, 1, once.Hits())

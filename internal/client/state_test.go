@@ -13,16 +13,26 @@ import (
 
 func TestNext_EveryStateAndEvent_IsInTheTable(t *testing.T) {
 	table := map[zkrecipes.State]map[event]zkrecipes.State{
-		zkrecipes.Connecting: {established: zkrecipes.Connected, disconnected: zkrecipes.Connecting,
-			ended: zkrecipes.Connecting, closed: zkrecipes.Closed},
-		zkrecipes.Connected: {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
-			closed: zkrecipes.Closed},
-		zkrecipes.Suspended: {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
-			closed: zkrecipes.Closed},
-		zkrecipes.Lost: {established: zkrecipes.Connected, disconnected: zkrecipes.Lost, ended: zkrecipes.Lost,
-			closed: zkrecipes.Closed},
-		zkrecipes.Closed: {established: zkrecipes.Closed, disconnected: zkrecipes.Closed, ended: zkrecipes.Closed,
-			closed: zkrecipes.Closed},
+		zkrecipes.Connecting: {
+			established: zkrecipes.Connected, disconnected: zkrecipes.Connecting,
+			ended: zkrecipes.Connecting, closed: zkrecipes.Closed,
+		},
+		zkrecipes.Connected: {
+			established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed,
+		},
+		zkrecipes.Suspended: {
+			established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed,
+		},
+		zkrecipes.Lost: {
+			established: zkrecipes.Connected, disconnected: zkrecipes.Lost, ended: zkrecipes.Lost,
+			closed: zkrecipes.Closed,
+		},
+		zkrecipes.Closed: {
+			established: zkrecipes.Closed, disconnected: zkrecipes.Closed, ended: zkrecipes.Closed,
+			closed: zkrecipes.Closed,
+		},
 	}
 	for from, row := range table {
 		for e, to := range row {

@@ -37,8 +37,10 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 					stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
 					if tries++; tries == 1 {
 						require.NoError(t, err) // applied, and this is what the client learns of it:
-						err = &session.OpError{Op: "set", Path: "/a",
-							Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
+						err = &session.OpError{
+							Op: "set", Path: "/a",
+							Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5)),
+						}
 						srv.Expire(s.ID())
 						<-s.Done()
 						require.NoError(t, srv.Set("/a", []byte("another's")))

@@ -182,11 +182,17 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 		action zktest.Action
 		is     error
 	}{
-		"barrier fails": {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency),
-			zkrecipes.Code(-2)},
+		"barrier fails": {
+			zktest.Match{Op: zktest.OpMulti, Path: "^/$"},
+			zktest.Fail(zktest.CodeRuntimeInconsistency),
+			zkrecipes.Code(-2),
+		},
 		"list is refused": {zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
-		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth),
-			zk.ErrNoAuth},
+		"owner is refused": {
+			zktest.Match{Op: zktest.OpExists, Path: "member-"},
+			zktest.Fail(zktest.CodeNoAuth),
+			zk.ErrNoAuth,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server, p *ephemeral.Parent, s *session.Session) {

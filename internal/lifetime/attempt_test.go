@@ -52,13 +52,17 @@ func TestConnect_Outcomes(t *testing.T) {
 		fault   func(srv *zktest.Server)
 		took    time.Duration
 	}{
-		"no server listens": {"unreachable", func(*zktest.Server) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, nil,
-			0},
+		"no server listens": {
+			"unreachable", func(*zktest.Server) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, nil,
+			0,
+		},
 		"packets are lost": {"timeout", nil, func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) }, limit},
 		"no answer":        {"timeout", func(*zktest.Server) (net.Conn, error) { return trial.Silent(), nil }, nil, limit},
 		"hangs up":         {"failed", func(*zktest.Server) (net.Conn, error) { return hungUp(), nil }, nil, 0},
-		"no ZooKeeper": {"failed",
-			func(*zktest.Server) (net.Conn, error) { return trial.Silent([]byte("HTTP/1.1 400")...), nil }, nil, 0},
+		"no ZooKeeper": {
+			"failed",
+			func(*zktest.Server) (net.Conn, error) { return trial.Silent([]byte("HTTP/1.1 400")...), nil }, nil, 0,
+		},
 		"credential refused": {"refused", nil, func(srv *zktest.Server) {
 			srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.CodeAuthFailed))
 		}, 0},

@@ -28,7 +28,7 @@ func (l *Lifetime) Run() {
 // yet accept them.
 func (l *Lifetime) goRound() {
 	var refusal error
-	unanimous := true
+	unanimous, tried, unanswered := true, 0, 0
 	for server := range l.owner.Servers(l.ctx) {
 		err := l.serve(server)
 		if err != nil && !l.Ended() { // otherwise the end is the reason
@@ -37,11 +37,17 @@ func (l *Lifetime) goRound() {
 		if l.pauses.none() {
 			return
 		}
+		if tried++; errors.As(err, new(unansweredError)) {
+			unanswered++
+		}
 		if errors.Is(err, zkrecipes.ErrAuthFailed) {
 			refusal = err
 		} else {
 			unanimous = false
 		}
+	}
+	if tried > 0 && unanswered == tried {
+		l.ensemble.isCrowded()
 	}
 	if refusal != nil && unanimous {
 		l.end(lost(zkrecipes.LossRefused, time.Now(), refusal))
@@ -61,13 +67,21 @@ func (l *Lifetime) serve(server Server) error {
 }
 
 func (l *Lifetime) attempt(server Server, again bool) error {
-	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.ConnectTimeout()}
+	a := &attempt{server: server, began: time.Now(), limit: l.ensemble.attemptLimit()}
 	err := l.connect(server, again, a)
 	if err != nil && !l.Ended() { // otherwise the client gave it up
 		l.traceConnect(a, err)
 	}
+	if err != nil && a.reached && time.Since(a.began) >= a.limit {
+		return unansweredError{err}
+	}
 	return err
 }
+
+// unansweredError is why a server that accepted the connection gave no session in time.
+type unansweredError struct{ error }
+
+func (e unansweredError) Unwrap() error { return e.error }
 
 func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 	who, err := l.startExchange(server)
@@ -90,7 +104,11 @@ func (l *Lifetime) connect(server Server, again bool, a *attempt) error {
 		return nil
 	}
 	l.resuming(sent)
-	return c.Serve(func() error { return l.handshake(c, sent, who, a) })
+	err = c.Serve(func() error { return l.handshake(c, sent, who, a) })
+	if c.Lasted() {
+		l.pauses.Succeeded() // not in connectionDown: a goroutine that is late there would cut the next round short
+	}
+	return err
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.
@@ -207,9 +225,6 @@ func (l *Lifetime) upConnection() *link.Connection {
 
 // connectionDown is called for every connection that closes, possibly more than once.
 func (l *Lifetime) connectionDown(c *link.Connection) {
-	if c.Lasted() {
-		l.pauses.Succeeded()
-	}
 	l.mu.Lock()
 	if l.connection != c || !l.isUp() {
 		l.mu.Unlock()

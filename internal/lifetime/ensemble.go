@@ -21,6 +21,8 @@ type Ensemble struct {
 	mu sync.Mutex
 	// When a server first hung up since a session was last up; zero if none has.
 	hangups time.Time
+	// Rounds, since a session was last up, in which every server accepted a connection and gave no session in time.
+	crowded int
 }
 
 // NewEnsemble returns an ensemble about which nothing is known, and fills in the options.
@@ -41,6 +43,27 @@ func (e *Ensemble) ConnectTimeout() time.Duration {
 		return d
 	}
 	return max(time.Second, e.Timeout()/6)
+}
+
+// attemptLimit is ConnectTimeout for the next round. It is longer after rounds in which every server accepted the
+// connection and gave no session in time: as after a restart, more clients may have come back than the servers take in
+// that time. A client that leaves and comes back is served twice, and has waited in vain once, so that the servers
+// would mostly serve clients that have left. A connection that is up may be as silent before it is given up.
+func (e *Ensemble) attemptLimit() time.Duration {
+	limit := e.ConnectTimeout()
+	if e.opts.ConnectTimeout > 0 {
+		return limit
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(limit, min(limit<<e.crowded, e.Timeout()*2/3))
+}
+
+// isCrowded records that every server of a round accepted a connection and gave no session in time.
+func (e *Ensemble) isCrowded() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.crowded = min(e.crowded+1, 2) // more than that is above the longest limit
 }
 
 // Dial opens a connection to a server.
@@ -75,7 +98,7 @@ func (e *Ensemble) refused() {
 func (e *Ensemble) accepted() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.hangups = time.Time{}
+	e.hangups, e.crowded = time.Time{}, 0
 }
 
 // refusedFor returns for how long servers have hung up on connect requests.

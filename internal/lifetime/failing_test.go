@@ -35,8 +35,10 @@ func (c *slowToClose) Close() error {
 
 // Two goroutines find that the connection is gone. The first has closed it, the second notifies the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
-	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
-		down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
+	l := &Lifetime{
+		owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{}),
+	}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
@@ -51,8 +53,10 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	}}] = struct{}{}
 	failed := make(chan error, 1)
 	require.True(t, l.sendOn(t.Context(), c, nil,
-		[]Request{{Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"),
-			Done: func(_ link.Reply, err error) { failed <- err }}}))
+		[]Request{{
+			Op: wire.OpSync, Path: "/", Frame: wire.SyncFrame("/"),
+			Done: func(_ link.Reply, err error) { failed <- err },
+		}}))
 
 	var both sync.WaitGroup
 	both.Go(func() { c.Fail(errors.New("first")) })
@@ -73,8 +77,10 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 
 // A goroutine may find out late that its connection is gone. This does not affect the next one.
 func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
-	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
-		down: make(chan struct{})}
+	l := &Lifetime{
+		owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}),
+		down: make(chan struct{}),
+	}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	old := connectionOf(t, l, near)

@@ -94,8 +94,11 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 	}{
 		"default":   {nil, 9500 * time.Millisecond, 9500*time.Millisecond - 3*beat},
 		"no margin": {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 10*time.Second - 3*beat},
-		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond,
-			9500*time.Millisecond - trial.Timeout/12},
+		"tick time 0.5 s": {
+			[]conn.Option{conn.WithTickTime(time.Second / 2)},
+			9500 * time.Millisecond,
+			9500*time.Millisecond - trial.Timeout/12,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

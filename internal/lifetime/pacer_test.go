@@ -34,8 +34,11 @@ func TestPauses_WithAHold_AreHalfAsLong(t *testing.T) {
 	}{
 		{nil, nil, timeout / 12, timeout / 4},
 		{map[*lossCallback]struct{}{{}: {}}, nil, timeout / 24, timeout / 8},
-		{map[*lossCallback]struct{}{{}: {}}, func() BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second,
-			time.Second},
+		{
+			map[*lossCallback]struct{}{{}: {}},
+			func() BackOff { return backoff.NewConstantBackOff(time.Second) }, time.Second,
+			time.Second,
+		},
 	} {
 		l.callbacks, opts.NewBackOff = tt.holds, tt.policy
 		least, most := longest(l)

@@ -49,8 +49,11 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		{"idle session with pings only stays at the connect", 2, 0, pings(2.7, 60, 2.7), 0},
 		{"fresh create proves nothing newer", 2, 0, []exchange{{1, 1.01, "leader"}}, 0},
 		{"a create after a ping, half a tick later", 2, 0, []exchange{{1, 1.01, "follower"}, {3.02, 3.03, "leader"}}, 1},
-		{"the ping was answered within half a tick of the create", 2, 0,
-			[]exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
+		{
+			"the ping was answered within half a tick of the create", 2, 0,
+			[]exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}},
+			0,
+		},
 		{"answered exactly half a tick before", 2, 0, []exchange{{1, 1.5, "follower"}, {3.5, 3.6, "leader"}}, 1},
 		{"sync every T/8", 2, 0, syncs(1, 10), 7},
 		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6), syncs(8, 10)), 6},
@@ -67,19 +70,34 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		},
 		{"resumed: the connect answer alone proves nothing", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 0},
 		{"resumed: a write proves that it was sent", 2, 0, []exchange{{20, 20.1, "connect"}, {20.2, 20.3, "quorum"}}, 20},
-		{"resumed: a write before proves nothing", 2, 0,
-			[]exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}}, 0},
-		{"resumed twice: the write proves the second", 2, 0,
-			[]exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
-		{"resumed: without a write it is a contact like any other", 2, 0,
-			[]exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
-		{"resumed: what came before counts no more", 2, 0,
-			[]exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
+		{
+			"resumed: a write before proves nothing", 2, 0,
+			[]exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}},
+			0,
+		},
+		{
+			"resumed twice: the write proves the second", 2, 0,
+			[]exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}},
+			23,
+		},
+		{
+			"resumed: without a write it is a contact like any other", 2, 0,
+			[]exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}},
+			20,
+		},
+		{
+			"resumed: what came before counts no more", 2, 0,
+			[]exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}},
+			20,
+		},
 		{"tick time known", 0.25, 0, syncs(1, 10), 9},
 		{"contacts a 64th apart count each", 2, 0, []exchange{{0.125, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0.125},
 		{"closer contacts count as one", 2, 0, []exchange{{0.12, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0},
-		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}},
-			1},
+		{
+			"answers out of order count once", 2, 0,
+			[]exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}},
+			1,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -311,8 +329,10 @@ func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, ticks uint8) {
 		const timeout = 8 * time.Second
 		tick := timeout / time.Duration(2+ticks%18) // the server grants two to twenty
-		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4,
-			"tick time known": Terms{Tick: tick}.lag(timeout)}
+		lags := map[string]time.Duration{
+			"a quarter of the timeout": timeout / 4,
+			"tick time known":          Terms{Tick: tick}.lag(timeout),
+		}
 		for name, lag := range lags {
 			if err := simulate(seed, proofRule(timeout, lag), timeout, tick); err != nil {
 				t.Errorf("%s: %v", name, err)

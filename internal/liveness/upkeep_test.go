@@ -41,8 +41,10 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 		{name: "idle: only silence is waited for", now: 5, line: up, silent: 12, next: 12},
 		{name: "idle: the time of silence is no step of its own", now: 13, line: up, silent: 12, next: 12},
 		{name: "a part of a reply breaks the silence", now: 5, line: Line{Up: true, Arrived: at(7)}, silent: 15, next: 15},
-		{name: "a part that came before the newest answer does not", now: 5, line: Line{Up: true, Arrived: at(3)}, silent: 12,
-			next: 12},
+		{
+			name: "a part that came before the newest answer does not", now: 5, line: Line{Up: true, Arrived: at(3)}, silent: 12,
+			next: 12,
+		},
 		{name: "held: the deadline", now: 5, held: true, line: none, silent: 12, next: 8},
 		{name: "held: the deadline that has moved", given: proven, now: 7, held: true, line: none, silent: 14, next: 12},
 		{name: "a warning ahead of the deadline", given: warned, now: 4.5, line: none, silent: 12, next: 5},
@@ -51,21 +53,29 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 		{name: "retained: a sync every T/11", given: retained, now: 4.5, line: up, silent: 12, next: 4 + eleventh},
 		{name: "retained: the sync is due", given: retained, now: 5, line: up, sync: true, silent: 12, next: 7},
 		{name: "retained, without a connection", given: retained, now: 5, line: none, silent: 12, next: 12},
-		{name: "retained: a contact is ripe before the next sync is due",
-			given: both(retained, func(u *Upkeep) { u.lastSync = at(5.5) }), now: 5.5, line: up, silent: 12, next: 6},
+		{
+			name:  "retained: a contact is ripe before the next sync is due",
+			given: both(retained, func(u *Upkeep) { u.lastSync = at(5.5) }), now: 5.5, line: up, silent: 12, next: 6,
+		},
 		{name: "retained: one is ripe, but the proof lasts", given: both(retained, func(u *Upkeep) {
 			proven(u)
 			u.lastSync = at(7)
 		}), now: 7, line: up, silent: 14, next: 7 + eleventh},
 		{name: "hurried", given: both(retained, (*Upkeep).HurrySync), now: 4, line: up, sync: true, silent: 12, next: 6},
 		{name: "a sync is being sent", given: syncing, now: 6, line: up, silent: 12, next: 12},
-		{name: "a sync is without an answer", given: syncing, now: 6, line: Line{Up: true, OldestSync: at(5)}, silent: 12,
-			next: 7},
+		{
+			name: "a sync is without an answer", given: syncing, now: 6, line: Line{Up: true, OldestSync: at(5)}, silent: 12,
+			next: 7,
+		},
 		{name: "for T/4", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5)}, drop: true, silent: 12, next: 12},
-		{name: "but a part of a reply came", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5), Arrived: at(6)},
-			silent: 14, next: 8},
-		{name: "not retained any more", given: func(u *Upkeep) { u.syncing = true }, now: 7,
-			line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 12},
+		{
+			name: "but a part of a reply came", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5), Arrived: at(6)},
+			silent: 14, next: 8,
+		},
+		{
+			name: "not retained any more", given: func(u *Upkeep) { u.syncing = true }, now: 7,
+			line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 12,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := upkept()

@@ -79,8 +79,10 @@ func TestBadInput(t *testing.T) {
 			{"semaphore: function", "function is nil", func() error { return sem.Do(ctx, 1, nil) }},
 			{"election: client", "client is nil", func() error { return second(election.New(nil, "/e")) }},
 			{"election: option", "option 0 is nil", func() error { return second(election.New(c, "/e", nil)) }},
-			{"election: retry", "function is nil",
-				func() error { return second(election.New(c, "/e", election.WithRetry(nil))) }},
+			{
+				"election: retry", "function is nil",
+				func() error { return second(election.New(c, "/e", election.WithRetry(nil))) },
+			},
 			{"election: function", "function is nil", func() error { return e.Run(ctx, nil) }},
 			{"node: client", "client is nil", func() error { return second(node.New(nil, "/n", nil)) }},
 			{"node: option", "option 0 is nil", func() error { return second(node.New(c, "/n", nil, nil)) }},
@@ -89,8 +91,10 @@ func TestBadInput(t *testing.T) {
 			{"group: option", "option 0 is nil", func() error { return second(group.New(c, "/g", nil)) }},
 			{"group: id", "id is empty", func() error { return second(g.Join(ctx, "", nil)) }},
 			{"group: join option", "option 0 is nil", func() error { return second(g.Join(ctx, "id", nil, nil)) }},
-			{"group: replace", "function is nil",
-				func() error { return second(g.Join(ctx, "id", nil, group.WithReplace(nil))) }},
+			{
+				"group: replace", "function is nil",
+				func() error { return second(g.Join(ctx, "id", nil, group.WithReplace(nil))) },
+			},
 			{"group: watch option", "option 0 is nil", func() error { return watch(nil) }},
 			{"group: settle", "settle -1s", func() error { return watch(group.WithSettle(-time.Second, time.Second)) }},
 			{"group: no settle", "settle 0s", func() error { return watch(group.WithSettle(0, time.Second)) }},
@@ -112,10 +116,14 @@ func TestBadInput(t *testing.T) {
 				_, _, err := v.Update(ctx, nil)
 				return err
 			}},
-			{"counter: client", "client is nil",
-				func() error { return second(value.NewCounter(nil, "/v", value.AtomicLong())) }},
-			{"counter: codec", "lacks a function",
-				func() error { return second(value.NewCounter(c, "/v", value.Codec[int64]{})) }},
+			{
+				"counter: client", "client is nil",
+				func() error { return second(value.NewCounter(nil, "/v", value.AtomicLong())) },
+			},
+			{
+				"counter: codec", "lacks a function",
+				func() error { return second(value.NewCounter(c, "/v", value.Codec[int64]{})) },
+			},
 			{"barrier: client", "client is nil", func() error { return second(barrier.New(nil, "/b")) }},
 			{"barrier: option", "option 0 is nil", func() error { return second(barrier.New(c, "/b", nil)) }},
 			{"double: client", "client is nil", func() error { return second(barrier.NewDouble(nil, "/b", 2)) }},
@@ -127,8 +135,10 @@ func TestBadInput(t *testing.T) {
 			{"conn: tls", "nil configuration", func() error { return dial(conn.WithTLS(nil)) }},
 			{"conn: tracer", "all hooks are nil", func() error { return dial(conn.WithTracer(&zkrecipes.Tracer{})) }},
 			{"conn: back-off", "nil function", func() error { return dial(conn.WithBackOff(nil)) }},
-			{"conn: no policy", "nil policy",
-				func() error { return dial(conn.WithBackOff(func() conn.BackOff { return nil })) }},
+			{
+				"conn: no policy", "nil policy",
+				func() error { return dial(conn.WithBackOff(func() conn.BackOff { return nil })) },
+			},
 			{"conn: timeout", "-1s", func() error { return dial(conn.WithConnectTimeout(-time.Second)) }},
 		} {
 			require.NotPanics(t, func() { require.ErrorContains(t, bad.err(), bad.want, bad.name) }, bad.name)

@@ -232,8 +232,10 @@ func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
-		_, err := Replacement{Client: c, Path: path,
-			Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
+		_, err := Replacement{
+			Client: c, Path: path,
+			Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil },
+		}.Do(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Equal(t, 2, sent.Hits())
 	})
@@ -379,8 +381,14 @@ func TestMarked_Cost(t *testing.T) {
 		for i, step := range []struct {
 			do       func() error
 			requests int
-		}{{update, 3}, {update, 1}, {update, 1},
-			{func() error { return m.Close(t.Context()) }, 1}, {update, 3}, {update, 1}} {
+		}{
+			{update, 3},
+			{update, 1},
+			{update, 1},
+			{func() error { return m.Close(t.Context()) }, 1},
+			{update, 3},
+			{update, 1},
+		} {
 			sent := bubble.Requests(srv)
 			require.NoError(t, step.do())
 			require.Equal(t, step.requests, sent.Hits(), "step %d", i)
@@ -396,8 +404,10 @@ func TestReplacement_Cost(t *testing.T) {
 		write := func(path string) int {
 			sent := bubble.Requests(srv)
 			defer sent.Remove()
-			_, err := Replacement{Client: c, Path: path,
-				Next: func(session.Node) ([]byte, error) { return []byte("new"), nil }}.Do(t.Context())
+			_, err := Replacement{
+				Client: c, Path: path,
+				Next: func(session.Node) ([]byte, error) { return []byte("new"), nil },
+			}.Do(t.Context())
 			require.NoError(t, err)
 			return sent.Hits()
 		}
@@ -432,8 +442,10 @@ func TestReplacement_CannotGoOn(t *testing.T) {
 			_ = c.Close() // never fails
 			return &session.OpError{Op: "multi", Path: path, Err: zk.ErrNoNode}
 		}, is: zkrecipes.ErrClosed},
-		"client closed before it is sent": {next: func(_ *zktest.Server, c *client.Client) error { return c.Close() },
-			is: zkrecipes.ErrClosed},
+		"client closed before it is sent": {
+			next: func(_ *zktest.Server, c *client.Client) error { return c.Close() },
+			is:   zkrecipes.ErrClosed,
+		},
 		"old state, and the newest is refused": {next: func(srv *zktest.Server, _ *client.Client) error {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeNoAuth))
 			return errors.New("not this state")

@@ -65,8 +65,10 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 }
 
 func (s *Session) childrenRequest(path string, watch bool, done func(wire.Children, error)) request {
-	return request{Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.Abs(path), watch),
-		Done: taking(wire.ChildrenReply, done)}
+	return request{
+		Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.Abs(path), watch),
+		Done: taking(wire.ChildrenReply, done),
+	}
 }
 
 // ChildrenW implements conn.Session.ChildrenW.

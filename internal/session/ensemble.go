@@ -33,8 +33,10 @@ func NewEnsemble(opts *Config) *Ensemble {
 // which would end all other calls of the session as well, and again each time the request is repeated.
 func (e *Ensemble) CheckSize(op, path string, size int) error {
 	if most := e.opts.MaxRequest; size > most {
-		return &OpError{Op: op, Path: path,
-			Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most)}
+		return &OpError{
+			Op: op, Path: path,
+			Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", zkrecipes.ErrTooLarge, size, most),
+		}
 	}
 	return nil
 }

@@ -33,8 +33,10 @@ func TestInSession(t *testing.T) {
 			_, _, err := s.Get(context.Background(), "/n")
 			return err
 		}, calls: 2},
-		"what the server has answered": {fail: func(*session.Session, *client.Client, func()) error { return refused },
-			calls: 1, is: zk.ErrNoNode},
+		"what the server has answered": {
+			fail:  func(*session.Session, *client.Client, func()) error { return refused },
+			calls: 1, is: zk.ErrNoNode,
+		},
 		"a write in doubt": {fail: func(s *session.Session, _ *client.Client, _ func()) error {
 			return errors.Join(zkrecipes.ErrUnknownOutcome, s.Err())
 		}, calls: 1, is: zkrecipes.ErrUnknownOutcome},
@@ -91,8 +93,10 @@ func TestAwaitChange(t *testing.T) {
 		"session over": {happens: func(srv *zktest.Server, s *session.Session, _ chan struct{}, _ func()) {
 			srv.Expire(s.ID())
 		}, is: zkrecipes.ErrLost},
-		"caller gone": {happens: func(_ *zktest.Server, _ *session.Session, _ chan struct{}, cancel func()) { cancel() },
-			is: context.Canceled},
+		"caller gone": {
+			happens: func(_ *zktest.Server, _ *session.Session, _ chan struct{}, cancel func()) { cancel() },
+			is:      context.Canceled,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Run(t, func(t *testing.T, srv *zktest.Server) {

@@ -44,7 +44,8 @@ type transaction struct {
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
 	bytes := tally.BytesOf(absolute)
-	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes,
+	return request{
+		Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Ephemerals: bytes,
 		Done: func(r reply, err error) {
 			t := transaction{zxid: r.Zxid}
 			if err == nil {
@@ -57,7 +58,8 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 				t.responses[i].String = s.Rel(t.responses[i].String)
 			}
 			done(t, err)
-		}}
+		},
+	}
 }
 
 // culprit names the operation that made a multi fail: the first one with an error. of maps each response to its

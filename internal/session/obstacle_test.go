@@ -153,8 +153,11 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 		"any port that hangs up":   {listen(t), nil, hungUp},
 		"TLS port that says so":    {listen(t, 21, 3, 1, 0, 2, 2, 80), nil, "the server speaks TLS: see WithTLS"},
 		"plain port that hangs up": {listen(t), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
-		"plain port that answers": {listen(t, []byte("HTTP/1.1 400 Bad Request")...), []conn.Option{trusting},
-			"(a port without TLS? see WithTLS)"},
+		"plain port that answers": {
+			listen(t, []byte("HTTP/1.1 400 Bad Request")...),
+			[]conn.Option{trusting},
+			"(a port without TLS? see WithTLS)",
+		},
 		"ZooKeeper without TLS": {zktest.Run(t).Addr(), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,14 +178,16 @@ func (s *Session) SetACL(ctx context.Context, path string, list []zk.ACL, versio
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch),
+	return request{
+		Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch),
 		Done: func(r reply, err error) {
 			var d wire.Data
 			if err == nil {
 				d, err = dataOf(r)
 			}
 			done(d, err)
-		}}
+		},
+	}
 }
 
 // dataOf decodes the reply to a get.
@@ -220,8 +222,10 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 		return s.setExact(ctx, path, b, version)
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
-			Done: taking(wire.StatReply, done)}
+		return request{
+			Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version),
+			Done: taking(wire.StatReply, done),
+		}
 	})
 }
 
@@ -270,7 +274,8 @@ type existence struct {
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
 	abs := s.Abs(path)
-	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch),
+	return request{
+		Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, abs, watch),
 		Done: func(r reply, err error) {
 			var e existence
 			if err == nil {
@@ -281,7 +286,8 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 				err = nil
 			}
 			done(e, err)
-		}}
+		},
+	}
 }
 
 // Exists reports whether a node exists, and returns its Stat.

@@ -115,7 +115,10 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
 		}
 		for _, ops := range [][]zkrecipes.Op{
-			nil, {{}}, {{Kind: "text", Path: "/a"}}, {zkrecipes.OpSet("a", nil, 0)},
+			nil,
+			{{}},
+			{{Kind: "text", Path: "/a"}},
+			{zkrecipes.OpSet("a", nil, 0)},
 			{zkrecipes.OpCreate("/a", nil, zk.FlagContainer)},
 		} {
 			_, err := c.Multi(ctx, ops...)
@@ -324,15 +327,21 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 		{"applied", zktest.DropReply(), 0, nil, doubt, ok},
 		{"not applied, any version", zktest.DropRequest(), -1, nil, doubt, doubt},
 		{"applied, any version", zktest.DropReply(), -1, nil, doubt, ok},
-		{"not applied, changed by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Set("/a", nil) },
-			doubt, doubt},
-		{"not applied, deleted by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Delete("/a") }, doubt,
-			ok},
+		{
+			"not applied, changed by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Set("/a", nil) },
+			doubt, doubt,
+		},
+		{
+			"not applied, deleted by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Delete("/a") }, doubt,
+			ok,
+		},
 		{"refused", zktest.Proceed(), 3, nil, badVersion, badVersion},
 		{"throttled", zktest.Fail(zktest.CodeThrottled), 0, nil, ok, ok},
 		{"timed out by the server", zktest.Fail(-7), 0, nil, ok, ok},
-		{"server fault, which a second try would only meet again", zktest.Fail(zktest.CodeMarshallingError), 0, nil, doubt,
-			doubt},
+		{
+			"server fault, which a second try would only meet again", zktest.Fail(zktest.CodeMarshallingError), 0, nil, doubt,
+			doubt,
+		},
 	}
 	for _, tt := range tests {
 		for op, want := range map[zktest.Op]string{zktest.OpSetData: tt.set, zktest.OpDelete: tt.del} {
@@ -504,12 +513,19 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 			want string
 			is   error
 		}{
-			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpCreate("/n-0000000000", nil, 0)},
-				"multi: create /n-0000000000", zk.ErrNodeExists},
-			{[]zkrecipes.Op{zkrecipes.OpCheck("/gone", -1), zkrecipes.OpCreate("/a", nil, 0)}, "multi: check /gone",
-				zk.ErrNoNode},
-			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpSet("/a", nil, 5), zkrecipes.OpDelete("/a", 0)},
-				"multi: set /a", zk.ErrBadVersion},
+			{
+				[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpCreate("/n-0000000000", nil, 0)},
+				"multi: create /n-0000000000", zk.ErrNodeExists,
+			},
+			{
+				[]zkrecipes.Op{zkrecipes.OpCheck("/gone", -1), zkrecipes.OpCreate("/a", nil, 0)},
+				"multi: check /gone",
+				zk.ErrNoNode,
+			},
+			{
+				[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpSet("/a", nil, 5), zkrecipes.OpDelete("/a", 0)},
+				"multi: set /a", zk.ErrBadVersion,
+			},
 			{[]zkrecipes.Op{zkrecipes.OpDelete("/x", -1)}, "multi: delete /x", zk.ErrNoNode},
 		}
 		for _, tt := range culprits {

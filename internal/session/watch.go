@@ -299,7 +299,8 @@ func (s *session) removeWatches(r removal) {
 	}
 	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil,
-		[]request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
+		[]request{{
+			Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind),
 			Done: func(_ reply, err error) {
 				if errors.Is(err, zk.ErrConnectionClosed) {
 					s.ensemble.removalsLost.Add(1)
@@ -307,7 +308,8 @@ func (s *session) removeWatches(r removal) {
 					s.ensemble.removalsLost.Store(0)
 				}
 				s.watchesRemoved(r)
-			}}})
+			},
+		}})
 }
 
 // watchesRemoved makes the callers that may have had one of the watches, and the feeds that cover the path, read again.

@@ -23,10 +23,14 @@ func TestWatch_SaysDeleted(t *testing.T) {
 		fire    func(srv *zktest.Server, s *session.Session, w *session.Watch)
 		deleted bool
 	}{
-		"deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Delete("/a")) },
-			true},
-		"set": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Set("/a", nil)) },
-			false},
+		"deleted": {
+			func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Delete("/a")) },
+			true,
+		},
+		"set": {
+			func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Set("/a", nil)) },
+			false,
+		},
 		"set, and then deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) {
 			require.NoError(t, srv.Set("/a", nil))
 			require.NoError(t, srv.Delete("/a"))

@@ -183,8 +183,10 @@ func TestTracer_EveryRecipe_IsToldOfAcquisitionAndHold(t *testing.T) {
 				require.NotNil(t, end.ValidUntil)
 				end.ValidUntil = nil
 				require.Equal(t, zkrecipes.HoldEnd{
-					HoldStart: zkrecipes.HoldStart{Recipe: recipe, Name: "invoices", Queue: "/app/x", Path: h.Path(),
-						Token: h.Token()},
+					HoldStart: zkrecipes.HoldStart{
+						Recipe: recipe, Name: "invoices", Queue: "/app/x", Path: h.Path(),
+						Token: h.Token(),
+					},
 					Held: 3 * time.Second,
 				}, end)
 			})

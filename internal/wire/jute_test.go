@@ -50,12 +50,16 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 		},
 		"get":    {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
 		"exists": {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
-		"set": {SetFrame("/a", []byte("x"), 3),
-			func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
+		"set": {
+			SetFrame("/a", []byte("x"), 3),
+			func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err },
+		},
 		"sync":   {SyncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
 		"delete": {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
-		"children": {ReadFrame(OpChildren, "/a", false),
-			func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
+		"children": {
+			ReadFrame(OpChildren, "/a", false),
+			func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err },
+		},
 		"acl":     {ACLFrame("/a"), func(z *zk.Conn) error { _, _, err := z.GetACL("/a"); return err }},
 		"set acl": {SetACLFrame("/a", acl, 3), func(z *zk.Conn) error { _, err := z.SetACL("/a", acl, 3); return err }},
 		"multi":   {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
@@ -256,8 +260,10 @@ func TestReplies_CutOff_AreGarbled(t *testing.T) {
 		"data":    {data, func(b []byte) error { _, err := DataReply(b); return err }},
 		"stat":    {make([]byte, statSize), func(b []byte) error { _, err := StatReply(b); return err }},
 		"create":  {[]byte{0, 0, 0, 2, '/', 'a'}, func(b []byte) error { _, err := CreateReply(b); return err }},
-		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...),
-			func(b []byte) error { _, err := ChildrenReply(b); return err }},
+		"children": {
+			append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...),
+			func(b []byte) error { _, err := ChildrenReply(b); return err },
+		},
 		"acl": {slices.Concat(one, make([]byte, statSize)), func(b []byte) error { _, err := ACLReply(b); return err }},
 	} {
 		require.NoError(t, tt.decode(tt.body), name)

@@ -433,10 +433,12 @@ func TestEager_OwnWatchLost(t *testing.T) {
 // its place.
 func TestEager_OwnNodeDeletedBeforeItIsWatched_QueuesAgain(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		deleted := srv.Intercept(zktest.Match{From: zktest.Label("me"), Op: zktest.OpGetData,
+		deleted := srv.Intercept(zktest.Match{
+			From: zktest.Label("me"), Op: zktest.OpGetData,
 			Where: func(r zktest.Request) bool {
 				return r.Path == last(srv) // its own node
-			}}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
+			},
+		}, zktest.Before(func(r zktest.Request) { require.NoError(t, srv.Delete(r.Path)) }))
 		f := behind(t, srv, 1)
 		require.Equal(t, 1, deleted.Hits())
 		require.Len(t, srv.Children(path), 3, "the holder, the other, and the new one")

@@ -620,8 +620,10 @@ func TestPlace_HandedOverBefore_OwnNodeCannotBeRead_Pauses(t *testing.T) {
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				require.ErrorIs(t, holder.Release(ended), context.Canceled)
-				unread := srv.Intercept(zktest.Match{Op: zktest.OpGetData,
-					Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1}, zktest.Fail(code))
+				unread := srv.Intercept(zktest.Match{
+					Op:    zktest.OpGetData,
+					Where: func(r zktest.Request) bool { return r.Path != holder.Path() }, Times: -1,
+				}, zktest.Fail(code))
 				mine := acquire(t.Context(), q)
 				time.Sleep(time.Second)
 				mine.Waits(t)

@@ -420,7 +420,8 @@ func TestAcquire_ForgedNode(t *testing.T) {
 		other, err := queue(t, srv, "b").Acquire(t.Context(), entry)
 		require.NoError(t, err)
 		forged := ""
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-",
+		srv.Intercept(zktest.Match{
+			From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-",
 			Where: func(r zktest.Request) bool {
 				if forged == "" {
 					forged = r.Path + "0000000009"
@@ -428,7 +429,8 @@ func TestAcquire_ForgedNode(t *testing.T) {
 					require.NoError(t, err)
 				}
 				return true
-			}}, zktest.DropRequest())
+			},
+		}, zktest.DropRequest())
 		c := acquire(t.Context(), q)
 		c.Waits(t)
 		time.Sleep(time.Second)
@@ -1188,8 +1190,10 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 		require.NoError(t, err)
 		lease := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return m.Acquire(ctx,
-				znode.Leases{Count: 1,
-					Limit: func(context.Context, *session.Session) (int, *session.Watch, error) { return 1, nil, nil }})
+				znode.Leases{
+					Count: 1,
+					Limit: func(context.Context, *session.Session) (int, *session.Watch, error) { return 1, nil, nil },
+				})
 		})
 		lease.Waits(t)
 		release(t, h)

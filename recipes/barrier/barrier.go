@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Barrier blocks callers for as long as its node exists. It is stateless: any number of goroutines may share one.
+// A Barrier blocks callers for as long as its node exists. It is stateless, so any number of goroutines may share one.
 type Barrier struct {
 	client *client.Client
 	path   string
@@ -29,8 +29,8 @@ type Option func(*config) error
 
 type config struct{ flags int32 }
 
-// WithEphemeral removes the barrier when the session of the client that raised it ends; it is not raised again in the
-// next session. By default the barrier stays up until [Barrier.Remove].
+// WithEphemeral ties the barrier to the client that raises it: when that client's session ends, the barrier comes down,
+// and it is not raised again in the next session. By default the barrier stays up until [Barrier.Remove].
 func WithEphemeral() Option {
 	return func(c *config) error {
 		c.flags = zk.FlagEphemeral
@@ -38,7 +38,7 @@ func WithEphemeral() Option {
 	}
 }
 
-// New returns the barrier at path. It sends nothing.
+// New returns the barrier at path. It sends no request.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
@@ -52,20 +52,20 @@ func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	return &Barrier{client, path, recipe.Defaults(client).Data, cfg.flags}, nil
 }
 
-// Path returns the path of the barrier.
+// Path returns the barrier's path.
 func (b *Barrier) Path() string { return b.path }
 
 func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. If the barrier is already up, Set succeeds unless it would come down at another time than
-// requested: when the session of another client ends or, with [WithEphemeral], not when the session of this client
-// ends.
+// Set raises the barrier. If the barrier is already up, Set succeeds unless the existing barrier would come down at
+// another time than requested: when another client's session ends or, with [WithEphemeral], not when this client's
+// session ends.
 //
-// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now, so that
-// it was never up or another client has removed it since; the cause of ctx; ErrClosed; otherwise the error of the
-// server.
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is now down, either
+// because it was never up or because another client has removed it since; ctx's cause; ErrClosed; otherwise the
+// server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
@@ -135,18 +135,19 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 	return stat.EphemeralOwner == s.ID()
 }
 
-// Remove lowers the barrier and releases all waiters. It is not an error if the barrier is already down.
+// Remove lowers the barrier and releases all waiters. If the barrier is already down, Remove returns nil.
 //
-// Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or the error of the server; the barrier may still be up.
+// Errors: ErrUnknownOutcome, ctx's cause, ErrClosed, or the server's error; after any of them the barrier may still be
+// up.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
 func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
-// Wait blocks until the barrier is down. If it returns nil, the barrier was down at some moment of this call: no answer
-// older than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the
-// call. Wait continues through disconnects and in the next session.
+// Wait blocks until the barrier is down, through disconnects and into the next session. If it returns nil, the barrier
+// was down at some moment during the call, because an answer from before the call does not count. If ZooKeeper's leader
+// was just replaced, that moment may lie up to 1.5 ticks before the call.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server. The barrier may still be up then.
+// Errors: ctx's cause; ErrClosed; otherwise the server's error. After any of them the barrier may still be up.
 //
 // Source: Curator's DistributedBarrier.waitOnBarrier.
 func (b *Barrier) Wait(ctx context.Context) error {

@@ -1,5 +1,5 @@
-// Package barrier blocks processes until a barrier is removed, until enough of them have arrived, or until enough
-// has been counted down.
+// Package barrier blocks processes until a barrier is removed, until enough of them have arrived, or until enough has
+// been counted down.
 //
 //	b, err := barrier.New(client, "/app/maintenance")
 //	...
@@ -16,33 +16,32 @@
 //	...
 //	left, err := l.CountDown(ctx, "shard-7")
 //	...
-//	err = l.Wait(ctx) // returns when ten have counted
+//	err = l.Wait(ctx) // returns after ten counts
 //
 // # Guarantees
 //
-// [Barrier.Wait] returns nil only if the node was absent at some moment of the call, as far as ZooKeeper's leader
+// [Barrier.Wait] returns nil only if the node was absent at some moment during the call, as far as ZooKeeper's leader
 // knows.
 //
 // [Double.Enter] returns a round only if n distinct members were present at one instant. One transaction writes the
-// round into the nodes of all n, and it fails if one of them is gone or was admitted before. Each member is therefore
-// in one round, a round has n members, and nothing that a crash leaves behind can admit another one.
+// round into the nodes of all n, and fails if one of them is gone or was already admitted. As a result, each member is
+// in one round, a round has n members, and nothing that a crash leaves behind can admit another.
 //
-// [Round.Leave] returns nil only if no member of the round was left at one instant of the call.
+// [Round.Leave] returns nil only if at one instant during the call no member of the round was left.
 //
-// [Latch.CountDown] counts once for each call without a name, and once for each name however often it is called,
+// [Latch.CountDown] counts once for each call without a name, and once for each name no matter how often you call it,
 // whatever replies are lost and sessions end. The last count opens the latch in the same transaction.
 //
 // # Failures
 //
-// A call waits for the connection, bounded by its context, and waiters continue in the next session. A member whose
-// session ends before it is admitted queues again, behind the others. If the session ends after that, the member has
-// lost its round, as any hold is lost, and counts as having left. When the client is closed, calls return
-// zkrecipes.ErrClosed.
+// A call waits for a connection until its context ends, and waiters continue in the next session. A member whose
+// session ends before it is admitted queues again, behind the others. If the session ends later, the member has lost
+// its round, as with any hold, and counts as having left. When the client is closed, calls return zkrecipes.ErrClosed.
 //
 // # Fairness
 //
-// The members of a double barrier are admitted in the order of their arrival, n at a time. Barriers and latches release
-// all waiters at once.
+// A double barrier admits members in the order in which they arrive, n at a time. Barriers and latches release all
+// waiters at once.
 //
 // # What is not guaranteed
 //
@@ -54,21 +53,21 @@
 //
 // # Cost
 //
-// A barrier is one node, with plain containers above it. Each waiter has one watch on it, and all waiters are woken at
-// once. Set takes one round trip, Remove three, and Wait two if the barrier is down.
+// A barrier is one node, with plain containers above it. Each waiter has one watch on it, and all waiters wake at once.
+// Set takes one round trip, Remove three, and Wait two if the barrier is down.
 //
-// A member of a double barrier is one ephemeral node with a watch on that node alone. Entering takes a create, a list
-// and a read of the member's own node. The member that completes the round also reads the nodes of all members, and
-// writes the n of the round in one transaction. [Round.Members] takes a sync, a list and a read of each member. Leaving
-// takes a delete, and a list each time the last member changes.
+// A member of a double barrier is one ephemeral node, and while it waits to enter, it watches that node alone. Entering
+// takes a create, a list and a read of the member's own node. The member that completes the round also reads all
+// members' nodes, and writes the n that form the round in one transaction. [Round.Members] takes a sync, a list and a
+// read of each member. Leaving takes a delete, and a list each time the last member changes.
 //
-// A latch is one node, with a child for each count; these remain until they are deleted. A count takes two reads and a
-// transaction, and again if another client counts at the same time. A waiter takes two reads, and one more when the
-// latch opens; counts before that cost it nothing.
+// A latch is one node, with a child for each count; all of them remain until you delete them. A count takes two reads
+// and a transaction, and the same again if another client counts at the same time. A waiter takes two reads, and one
+// more when the latch opens; counts before that cost it nothing.
 //
 // # Compatibility
 //
-// The nodes of [Barrier] are those of Curator's DistributedBarrier. The nodes of [Double] are not those of Curator or
-// kazoo, whose double barriers admit a lone member if an earlier round has crashed. The two must not share a path.
-// Neither Curator nor kazoo has a [Latch].
+// The nodes of [Barrier] are those of Curator's DistributedBarrier. The nodes of [Double] differ from those of Curator
+// and kazoo, whose double barriers admit a lone member if an earlier round has crashed, so the two must not share a
+// path. Neither Curator nor kazoo has a [Latch].
 package barrier

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 )
 
-// Double is a barrier that members enter together and leave together, in rounds of a fixed size. It is stateless: each
-// call of [Double.Enter] is a separate member.
+// A Double is a barrier that members enter together and leave together, in rounds of a fixed size. It is stateless, and
+// each call to [Double.Enter] is a separate member.
 type Double struct {
 	rounds *rounds
 	path   string
@@ -23,17 +23,17 @@ type DoubleOption func(*doubleConfig) error
 
 type doubleConfig struct{ recipe.Config }
 
-// WithData sets the data of the members, which operators can see; the default is the client's identity. If it is text,
-// it is also the Name of a [zkrecipes.Participant]. It need not be unique.
+// WithData sets the data of the members' nodes, which operators can see. The default is the client's identity. If the
+// data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
 func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the double barrier; by default
-// it has no name. The name has at most 100 bytes and should come from a small set, because each name has its own
-// metrics. It is not sent to ZooKeeper.
+// WithTracerName names the double barrier for tracers, and therefore in metrics and traces; by default it has no name.
+// Names are at most 100 bytes long and should come from a small set, because each has its own metrics. They are not
+// sent to ZooKeeper.
 func WithTracerName(name string) DoubleOption { return recipe.TracerName[*doubleConfig](name) }
 
-// NewDouble returns the double barrier of n members at path. All clients must use the same n. NewDouble sends nothing;
-// the first Enter creates missing parents.
+// NewDouble returns the double barrier for n members at path. All clients must use the same n. NewDouble sends no
+// request; the first Enter creates missing parents.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; n below 1; an invalid option.
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
@@ -47,50 +47,50 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 	return &Double{rounds, path}, nil
 }
 
-// Path returns the path of the double barrier.
+// Path returns the double barrier's path.
 func (d *Double) Path() string { return d.path }
 
-// Round is one member's participation in a round: a hold that ends when the member leaves, or that is lost as any hold
-// is.
+// A Round is one member's participation in a round. It is a hold that ends when the member leaves, and that can be lost
+// like any other hold.
 type Round struct {
 	*zkrecipes.Hold
 	rounds *rounds
 	span   span
 }
 
-// Number returns the number of the round, which is the same for its n members. Each round has a larger number than all
-// earlier rounds on the same ensemble.
+// Number returns the round's number, which is the same for its n members and larger than that of every earlier round on
+// the same ensemble.
 func (r *Round) Number() int64 { return r.span.zxid }
 
-// Rank returns the place of the caller among the n members of its round: 0 to n-1, in order of arrival. Each member has
-// its own rank, which lets members divide work.
+// Rank returns the caller's place among the n members in its round, from 0 to n-1 in order of arrival. No two members
+// have the same rank, so that you can divide work by it.
 func (r *Round) Rank() int { return r.span.rank }
 
-// Member is a member of a round.
+// A Member is a member of a round.
 type Member struct {
 	zkrecipes.Participant
 	// Rank is what [Round.Rank] returns for the member.
 	Rank int
 }
 
-// Members returns the members of the round whose nodes exist, in the order of their ranks. The list is no older than
-// this call. The servers remove the node of a lost member when they end its session, and a member may leave as soon as
-// the round has begun. To read all n, let each member stay until all have read, for instance with a second double
-// barrier. A member that was asked to release is left out, because the request replaces its data.
+// Members returns the members of the round whose nodes exist, in order of rank. The list is no older than this call. It
+// may have fewer than n entries, because a member may leave as soon as the round begins, and the servers remove a lost
+// member's node when they end its session. To read all n, have each member stay until all have read, for instance with
+// a second double barrier. A member that was asked to release is left out, because the request replaces its data.
 //
-// Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
+// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds.members(ctx, r.span) }
 
-// Enter blocks until n members have arrived, and admits the caller as one of them. If the session ends in the meantime,
-// the caller arrives again in the next session, as a new member. ctx bounds the wait, not the round.
+// Enter blocks until n members have arrived, and admits the caller as one of them. If the session ends while Enter
+// waits, the caller arrives again in the next session, as a new member. ctx limits the wait but not the round.
 //
-// On error the caller is not in the round, and its node is deleted. Enter waits for that at most 100 ms longer than
-// ctx, so that the next round does not count the node. If the server takes longer, the deletion continues in the
-// background, and a round may still count the node. If ctx or the session ended just as the round began, the others are
-// in the round, with a member that counts as having left at once.
+// If Enter fails, the caller is not in the round, and its node is deleted. Enter waits for the deletion for up to 100
+// ms longer than ctx, so that the next round does not count the node. If the server takes longer, the deletion
+// continues in the background, and a round may still count the node. If ctx or the session ended just as the round
+// began, the others are in the round with a member that counts as having left at once.
 //
 // Errors: [*zkrecipes.WaitError] if ctx ends; ErrSequenceExhausted; ErrForeignContender; [zkrecipes.ErrTooLarge] if the
-// data of n members is too large for one transaction; ErrClosed; otherwise the error of the server.
+// data of n members is too large for one transaction; ErrClosed; otherwise the server's error.
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes differ.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {
@@ -101,11 +101,11 @@ func (d *Double) Enter(ctx context.Context) (*Round, error) {
 	return &Round{h, d.rounds, span}, nil
 }
 
-// Leave ends the caller's part in the round, and blocks until all members of the round have left or were lost. If ctx
-// has already ended, Leave still leaves, but does not wait. Call it again to resume waiting.
+// Leave leaves the round, and blocks until all other members have left or were lost. If ctx has already ended, Leave
+// still leaves, but does not wait. Call it again to resume waiting.
 //
-// Errors: a [*zkrecipes.LostError] if the hold was lost before, once all others have left; the cause of ctx; ErrClosed;
-// otherwise the error of the server.
+// Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold was lost before; ctx's cause;
+// ErrClosed; otherwise the server's error.
 func (r *Round) Leave(ctx context.Context) error {
 	lost := r.Release(ctx)
 	if lost != nil && !errors.Is(lost, zkrecipes.ErrLost) {

@@ -63,7 +63,7 @@ func ExampleDouble_Enter() {
 	// all have left
 }
 
-// One process loads each of three parts, and may be restarted. Others wait until all are loaded.
+// Each of three parts is loaded by one process, which may be restarted. Others wait until all parts are loaded.
 func ExampleLatch_CountDown() {
 	ctx := context.Background()
 	client, done := connect(ctx)

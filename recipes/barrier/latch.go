@@ -17,19 +17,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Latch blocks callers until it has been counted down n times, and is open from then on. Its state is in persistent
-// nodes, so it survives the end of every client. It is stateless: any number of goroutines may share one.
+// A Latch blocks callers until it has been counted down n times, and is open from then on. Its state is in persistent
+// nodes, so it survives the end of every client. It is stateless, so any number of goroutines may share one.
 type Latch struct {
 	client *client.Client
 	path   string
 	n      int
 }
 
-// NewLatch returns the latch at path that n counts open. All clients must use the same n. NewLatch sends nothing; the
-// first count creates the node and missing parents.
+// NewLatch returns the latch at path, which opens after n counts. All clients must use the same n. NewLatch sends no
+// request; the first count creates the node and missing parents.
 //
-// A latch opens once. Use a new path the next time, or delete the nodes of the old one when no client counts or waits
-// any more: a count that is still in flight would count for the new one.
+// A latch opens once. For the next time, use a new path, or delete the old latch's nodes when no client counts or waits
+// any longer, since a count that is still in flight would count for the new one.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; n below 1.
 func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
@@ -44,23 +44,23 @@ func NewLatch(c *conn.Client, path string, n int) (*Latch, error) {
 	return &Latch{inner, path, n}, nil
 }
 
-// Path returns the path of the latch.
+// Path returns the latch's path.
 func (l *Latch) Path() string { return l.path }
 
 func (l *Latch) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: l.path, Err: err}
 }
 
-// CountDown counts down by one, and returns how many counts are left. The last one opens the latch. An open latch stays
-// open, and counting it down changes nothing.
+// CountDown counts down by one, and returns how many counts are left. The last one opens the latch, which then stays
+// open; counting down an open latch changes nothing.
 //
-// A name counts once: a call with the name of an earlier one, even in another process, changes nothing. A restarted
-// program may therefore count again for work that it has done again. With an empty name each call counts, and counts
-// once, even if replies are lost or sessions end.
+// Each name counts once: a call with the same name as an earlier one, even in another process, changes nothing. This
+// lets a restarted program count again for work that it repeats. With an empty name each call counts, and counts once,
+// even if replies are lost or sessions end.
 //
 // Errors: a name that cannot be part of a node name, at once; a latch with another n, or whose node holds something
 // else, and nothing was counted; ErrUnknownOutcome if ctx or the client ended before the outcome of the count was
-// known, or the server failed on it: with a name, call again; otherwise the error of the server.
+// known, or the server failed on it: with a name, call again; otherwise the server's error.
 //
 // Source: Java's CountDownLatch, and RCountDownLatch of Redisson, which counts again if a reply is lost.
 func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error) {
@@ -70,14 +70,16 @@ func (l *Latch) CountDown(ctx context.Context, name string) (left int, err error
 	if err := paths.ValidateName("name", name); err != nil {
 		return 0, l.failed("count down", err)
 	}
-	now, counted, err := record.Named{Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
+	now, counted, err := record.Named{
+		Client: l.client, Path: l.path, Mark: l.path + "/by-" + name,
 		Next: func(now session.Node) ([]zkrecipes.Op, error) {
 			if left, err = l.left(now); err != nil || left == 0 {
 				return nil, err
 			}
 			left--
 			return l.count(now, left), nil
-		}}.Do(ctx)
+		},
+	}.Do(ctx)
 	if err == nil && !counted {
 		left, err = l.left(now)
 	}
@@ -127,10 +129,10 @@ func (l *Latch) left(now session.Node) (int, error) {
 	return left, nil
 }
 
-// Count returns how many counts are left, or 0 if the latch is open. The result is no older than this call. If
-// ZooKeeper's leader was just replaced, it may be up to 1.5 ticks older.
+// Count returns how many counts are left, or 0 if the latch is open. The result is no older than this call, except that
+// it may be up to 1.5 ticks older if ZooKeeper's leader was just replaced.
 //
-// Errors: as [Latch.CountDown], except ErrUnknownOutcome; the cause of ctx; ErrClosed.
+// Errors: as for [Latch.CountDown], except ErrUnknownOutcome; ctx's cause; ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	if err := l.client.Sync(ctx, l.path); err != nil {
 		return 0, err
@@ -142,10 +144,10 @@ func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	return l.left(now)
 }
 
-// Wait blocks until the latch is open. It continues through disconnects and in the next session. Only the last count
-// wakes waiters, all of them.
+// Wait blocks until the latch is open, through disconnects and into the next session. Only the last count wakes
+// waiters, and it wakes all of them.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: ctx's cause; ErrClosed; otherwise the server's error.
 func (l *Latch) Wait(ctx context.Context) error {
 	return l.client.InSession(ctx, "wait", l.path, func(s *session.Session) error {
 		var last *session.Watch

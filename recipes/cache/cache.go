@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Cache is an in-memory copy of nodes that follows the nodes in ZooKeeper. It is safe for concurrent use.
+// Cache is an in-memory copy of ZooKeeper nodes that follows their changes. It is safe for concurrent use.
 type Cache struct {
 	client *client.Client
 	config config
@@ -49,8 +49,8 @@ type config struct {
 
 const unlimited = 1 << 30 // more levels than a path can have
 
-// WithDepth sets how many levels below the root a [Tree] follows, at least 1; the default is all. A tree of depth 1 is
-// the same as [Children].
+// WithDepth limits how many levels below the root a [Tree] follows, at least 1; by default it follows all of them. A
+// tree of depth 1 is the same as [Children].
 func WithDepth(levels int) Option {
 	return func(c *config) error {
 		switch {
@@ -64,7 +64,7 @@ func WithDepth(levels int) Option {
 	}
 }
 
-// Scope is what a cache keeps of a node and of the nodes below it; see [WithFilter].
+// Scope is how much of a node, and of what is below it, a cache keeps; see [WithFilter].
 type Scope int
 
 // The scopes that a filter may return.
@@ -74,11 +74,11 @@ const (
 	Nothing              // neither the node nor anything below it
 )
 
-// WithFilter sets what the cache keeps; the default is everything. When a list of children is read, filter is called
-// with the path of each child of a node that is kept whole. The cache neither reads nor watches what it leaves out.
-// filter runs within the cache: it must return at once, must not call the cache, and must always return the same result
-// for a path. The Stat of a node counts all of its children, and a change of any of them makes the cache read the list
-// of their names.
+// WithFilter leaves out the parts of a tree that you do not need: the cache neither reads nor watches them. By default
+// it keeps everything. When the cache reads a list of children, it calls filter with the path of each child, provided
+// that the parent is kept [Whole]. filter runs inside the cache, so it must return at once, must not call the cache,
+// and must always return the same result for a path. A node's Stat still counts all of its children, and whenever any
+// child is created or deleted, the cache rereads the list of their names.
 //
 // Source: TreeCacheSelector of Curator's TreeCache.
 func WithFilter(filter func(path string) Scope) Option {
@@ -91,9 +91,9 @@ func WithFilter(filter func(path string) Scope) Option {
 	}
 }
 
-// WithoutData makes the cache keep names and Stats without data, so that large data takes no memory. Entry.Data is nil
-// and DataLength is 0. Changes of the data are still reported. The data is still read, because a request that reads the
-// Stat alone would leave a watch on the server for each node that was deleted in the meantime.
+// WithoutData makes the cache keep names and Stats but no data, so that large data takes no memory. Entry.Data is nil
+// and DataLength is 0, but changes to the data are still reported. The cache still reads the data, because a request
+// for the Stat alone would leave a watch on the server for each node that is deleted in the meantime.
 //
 // Source: setCacheData(false) of Curator's TreeCache.
 func WithoutData() Option {
@@ -103,8 +103,8 @@ func WithoutData() Option {
 	}
 }
 
-// WithMaxNodes sets how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache ends with
-// [ErrTooMuch].
+// WithMaxNodes limits how many nodes the cache may hold; the default is 1,000,000. If there are more, the cache ends
+// with [ErrTooMuch].
 func WithMaxNodes(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
@@ -115,7 +115,7 @@ func WithMaxNodes(n int) Option {
 	}
 }
 
-// WithMaxBytes sets how many bytes the data and the names of all nodes may take together; the default is 256 MiB. If
+// WithMaxBytes limits how many bytes the data and names of all nodes may take together; the default is 256 MiB. If
 // there are more, the cache ends with [ErrTooMuch].
 func WithMaxBytes(n int64) Option {
 	return func(c *config) error {
@@ -127,8 +127,7 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithWindow sets how many requests of the cache may be in flight at a time; the default is 256. Large replies reduce
-// it.
+// WithWindow limits how many requests the cache may have in flight; the default is 256. Large replies lower it.
 func WithWindow(requests int) Option {
 	return func(c *config) error {
 		if requests < 1 {
@@ -140,7 +139,7 @@ func WithWindow(requests int) Option {
 }
 
 // WithRecheck sets how often the cache verifies all its watches and rereads what it could not read, as [Cache.Sync]
-// does; the default is 5 minutes.
+// does; the default is 5 minutes. A shorter interval finds withheld events sooner, and costs more reads.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -152,7 +151,7 @@ func WithRecheck(interval time.Duration) Option {
 }
 
 // ErrTooMuch is returned when there are more nodes or bytes than the cache may hold. The cache has ended, and its
-// entries become stale.
+// entries become stale; raise [WithMaxNodes] or [WithMaxBytes], or use [WithFilter].
 var ErrTooMuch = errors.New("more than the cache may hold")
 
 // closedError reports that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
@@ -162,20 +161,20 @@ func (closedError) Error() string { return "the cache was closed" }
 
 func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
 
-// Node returns a cache of one node, which need not exist. Node itself sends nothing: the cache connects and reads in
-// the background, and [Cache.Ready] waits for that. The caller must close it.
+// Node returns a cache of one node, which need not exist. It returns without contacting the servers: the cache connects
+// and reads in the background, and [Cache.Ready] waits for that. Close the cache when you no longer need it.
 //
 // Errors: a nil client; a path that is relative or malformed; an invalid option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: 0}, opts)
 }
 
-// Children returns a cache of a node and its children. Otherwise it is like [Node].
+// Children is like [Node], but returns a cache of a node and its children.
 func Children(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: 1}, opts)
 }
 
-// Tree returns a cache of a node and all nodes below it. Otherwise it is like [Node].
+// Tree is like [Node], but returns a cache of a node and all nodes below it.
 func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 	return open((*client.Client)(c), path, config{depth: unlimited, tree: true}, opts)
 }
@@ -210,10 +209,10 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 	return c, nil
 }
 
-// Close ends the cache and removes its watches from the server, within ctx. Entries can still be read. Close takes a
-// request for each node; if you are about to close the client, close that first. Close is idempotent.
+// Close ends the cache and removes its watches from the server, which takes a request for each node. If you are about
+// to close the client anyway, close that first. Entries can still be read after Close, which is idempotent.
 //
-// Errors: the cause of ctx, in which case watches may be left.
+// Errors: context.Cause(ctx), in which case some watches may remain on the server.
 func (c *Cache) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("close cache %s: %w", c.Path(), session.ErrNoContext)
@@ -229,46 +228,45 @@ func (c *Cache) Close(ctx context.Context) error {
 	}
 }
 
-// Path returns the path of the root.
+// Path returns the path of the cache's root.
 func (c *Cache) Path() string { return c.engine.nodes.path }
 
 // Entry is a node as the cache knows it.
 type Entry struct {
 	Path string
 	Data []byte // owned by the cache: do not modify it
-	// Stat is as of the newest read. If the cache follows the children of the node, Cversion, Pzxid and NumChildren are
-	// those of the newest list of children, or those at creation before the first list. Otherwise changes of these
-	// three trigger no event, and changes of Aversion never do, so they become stale until the data is read again.
+	// Stat is from the newest read. If the cache follows the node's children, Cversion, Pzxid and NumChildren are from
+	// the newest list of children or, before there is one, from the node's creation. Otherwise changes to these three
+	// trigger no event, and changes to Aversion never do, so they become stale until the data is read again.
 	zk.Stat
-	// Err is why the node, or the list of its children, could not be read or decoded. The other fields are then from an
+	// Err is why the node, or its list of children, could not be read or decoded. The other fields are then from an
 	// earlier read, or empty.
 	Err error
 }
 
-// Name returns the last part of the path.
+// Name returns the last element of the path.
 func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+1:] }
 
-// View reports how old and how complete a cache is.
+// View reports how fresh and how complete a cache is.
 type View struct {
-	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache has been complete
-	// once. A view is current only if the cache is complete.
+	// Freshness reports as of when the cache has everything that its server had: AsOf is zero until the cache is
+	// complete for the first time, and Current is set only while it is complete.
 	zkrecipes.Freshness
 	// Exists reports whether the root exists.
 	Exists bool
-	// Nodes and Bytes are what the cache holds.
+	// Nodes and Bytes are how many nodes the cache holds, and how many bytes of names and data.
 	Nodes int
 	Bytes int64
-	// Pending is how many parts have yet to be read or watched again.
+	// Pending is how many parts have yet to be read or watched again. A part is a node's data, or its list of children.
 	Pending int
-	// Failed is how many parts could not be read at the last attempt. A part is the data of a node, or the list of its
-	// children. Their entries have errors. The cache is not notified when they become readable: [Cache.Sync] and each
-	// recheck try again.
+	// Failed is how many of these parts could not be read at the last attempt; their entries have errors. ZooKeeper
+	// does not notify the cache when they become readable, so [Cache.Sync] and each recheck try again.
 	Failed int
-	// Err is why the cache has ended; nil if it has not.
+	// Err is why the cache has ended, or nil if it has not.
 	Err error
 }
 
-// Get returns the entry of a node, and reports whether there is one.
+// Get returns the entry for path, and reports whether there is one.
 func (c *Cache) Get(path string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -279,7 +277,7 @@ func (c *Cache) Get(path string) (Entry, bool) {
 	return c.engine.nodes.entry(n, path), true
 }
 
-// List returns the entries of the children of a node, sorted by name.
+// List returns the entries of a node's children, sorted by name.
 func (c *Cache) List(path string) []Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -300,8 +298,7 @@ func (c *Cache) List(path string) []Entry {
 	return list
 }
 
-// Snapshot returns all entries as they are in the cache at one moment, each parent before its children, and how old
-// they are.
+// Snapshot returns all entries that the cache has at one moment, parents before their children, and how fresh they are.
 func (c *Cache) Snapshot() ([]Entry, View) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -315,7 +312,7 @@ func (c *Cache) Snapshot() ([]Entry, View) {
 	return list, view
 }
 
-// View returns how old and how complete the cache is.
+// View returns how fresh and how complete the cache is.
 func (c *Cache) View() View {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -340,23 +337,25 @@ func (c *Cache) view() View {
 	return v
 }
 
-// Ready blocks until the cache has been complete once. If the root does not exist, the cache is complete without it.
+// Ready blocks until the cache is complete for the first time. If the root does not exist, the cache is complete
+// without it.
 //
-// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache continues; the
-// cause of ctx.
+// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; ErrAuthFailed, after which the cache keeps trying;
+// context.Cause(ctx).
 func (c *Cache) Ready(ctx context.Context) error {
 	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
 
-// Sync blocks until the cache has everything that was committed before the call. It rereads what could not be read, and
-// finds what was written while the client could not read a node. What still cannot be read is an entry with an error,
-// and makes Sync fail only if it is the root; see View.Failed. For up to 1.5 ticks a leader that was just replaced may
-// not know the newest transactions.
+// Sync blocks until the cache has everything that was committed before the call. Use it to see your own writes, or
+// after acquiring a lock. Sync also retries nodes that could not be read, and finds what was written while they were
+// unreadable. A node that still cannot be read has an error in its entry, and makes Sync fail only if it is the root;
+// see View.Failed. If ZooKeeper's leader was just replaced, the old one may still answer for up to 1.5 ticks, without
+// knowing the newest transactions.
 //
-// Sync takes a sync, then one request for some thousand nodes, and a read of each node that has changed since the
-// previous Sync or recheck. Concurrent calls share them.
+// Sync takes a sync, one request for every few thousand nodes, and a read of each node that has changed since the
+// previous Sync or recheck. Concurrent calls share these requests.
 //
-// Errors: those of [Cache.Ready].
+// Errors: as for [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {
 	return c.await(ctx, "sync", &waiter{done: make(chan struct{})})
 }

@@ -42,19 +42,19 @@ func (k Kind) String() string {
 	}
 }
 
-// Change is a difference between what the caller has received and what the cache has.
+// Change is one difference between what the caller has received and what the cache has.
 type Change struct {
 	Kind  Kind
-	Entry Entry // for Created and Updated: as it is now; for Deleted: its path, Czxid and Mzxid; otherwise empty
+	Entry Entry // the node as it is now; only its path, Czxid and Mzxid for Deleted; empty for Current and Behind
 	View  View  // for Current and Behind
 }
 
-// Watch yields the existing nodes as Created, and then every difference. A slow caller misses intermediate steps, but
-// never the newest state: for each path the cache keeps at most what the caller last received. The cache never waits
-// for the caller. A node that was deleted and created again is yielded as Deleted and then Created.
+// Watch yields the existing nodes as Created, and then every difference. The cache never waits for the caller: a slow
+// one misses intermediate steps, but never the newest state, because the cache remembers for each path at most what the
+// caller last received. A node that was deleted and recreated is yielded as Deleted and then Created.
 //
-// The iteration ends as described in package [zkrecipes], under "Conventions". The final error, if any, is why the
-// cache has ended.
+// Iteration ends as described under "Conventions" in package [zkrecipes]; the final error, if any, is why the cache has
+// ended.
 func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if ctx == nil {

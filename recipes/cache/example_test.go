@@ -24,7 +24,7 @@ func ExampleTree() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = config.Close(ctx) }() // ctx does not end
+	defer func() { _ = config.Close(ctx) }() // ctx never ends
 	if err := config.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return
@@ -35,7 +35,7 @@ func ExampleTree() {
 		fmt.Println(err)
 		return
 	}
-	if err := config.Sync(ctx); err != nil { // so that the cache has what was just written
+	if err := config.Sync(ctx); err != nil { // wait until the cache has this write
 		fmt.Println(err)
 		return
 	}
@@ -46,7 +46,7 @@ func ExampleTree() {
 	// db2, current: true
 }
 
-// The cache keeps the names of jobs, without their data and without the nodes of their locks.
+// The cache keeps the names of jobs, but neither their data nor their lock nodes.
 func ExampleWithFilter() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -67,7 +67,7 @@ func ExampleWithFilter() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = jobs.Close(ctx) }() // ctx does not end
+	defer func() { _ = jobs.Close(ctx) }() // ctx never ends
 	if err := jobs.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return
@@ -97,9 +97,9 @@ func ExampleCache_Watch() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = workers.Close(ctx) }() // ctx does not end
+	defer func() { _ = workers.Close(ctx) }() // ctx never ends
 	for change, err := range workers.Watch(ctx) {
-		if err != nil { // always the last value
+		if err != nil { // always the final value
 			fmt.Println(err)
 			return
 		}
@@ -139,7 +139,7 @@ func ExampleAs() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = all.Close(ctx) }() // ctx does not end
+	defer func() { _ = all.Close(ctx) }() // ctx never ends
 	if err := all.Ready(ctx); err != nil {
 		fmt.Println(err)
 		return

@@ -77,8 +77,10 @@ func TestTree_DeletedAndCreatedAgain_IsSeen(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, truth(srv), content(c))
 			if away {
-				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new",
-					"created /app/a/new", "current "}, told())
+				require.Equal(t, []string{
+					"deleted /app/a", "created /app/a", "deleted /app/a/new",
+					"created /app/a/new", "current ",
+				}, told())
 			} else {
 				require.ElementsMatch(t,
 					[]string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
@@ -680,8 +682,10 @@ func TestWatch_SlowReader_IsToldTheNewest(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`,
-			`updated /app/c ""`}, told)
+		require.Equal(t, []string{
+			`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`,
+			`updated /app/c ""`,
+		}, told)
 	})
 }
 

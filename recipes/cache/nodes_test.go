@@ -91,8 +91,10 @@ func TestNodes_Random_CountsAreRight(t *testing.T) {
 		ns.changing, ns.going = tell, tell
 		for i := range 200 {
 			n := pick(rng, ns.root)
-			stat := &zk.Stat{Czxid: int64(1 + rng.IntN(3)), Mzxid: int64(4 + rng.IntN(4)), Pzxid: int64(rng.IntN(8)),
-				NumChildren: int32(rng.IntN(2))}
+			stat := &zk.Stat{
+				Czxid: int64(1 + rng.IntN(3)), Mzxid: int64(4 + rng.IntN(4)), Pzxid: int64(rng.IntN(8)),
+				NumChildren: int32(rng.IntN(2)),
+			}
 			switch rng.IntN(6) {
 			case 0, 1:
 				ns.got(n, make([]byte, rng.IntN(5)), stat)

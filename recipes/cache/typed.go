@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Typed is a cache whose data is decoded. It is safe for concurrent use.
+// Typed is a [Cache] with decoded data. It is safe for concurrent use.
 type Typed[T any] struct {
 	cache  *Cache
 	decode func(Entry) (T, error)
@@ -16,16 +16,16 @@ type Typed[T any] struct {
 	decoded map[string]TypedEntry[T]
 }
 
-// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err is why, and Value is what the
-// function returned.
+// TypedEntry is an [Entry] with its decoded data. If the data does not decode, Err is why, and Value is whatever decode
+// returned.
 type TypedEntry[T any] struct {
 	Entry
 	Value T
 }
 
-// As returns the entries of a cache, decoded by a function. decode is called when a node is requested, and not again
-// while the node has the same version. It may be called concurrently by several goroutines, even for one node. A node
-// that does not decode is an entry with an error, and does not affect the others.
+// As returns a cache's entries decoded by decode, which runs when an entry is requested, and not again while the node
+// has the same version. It may be called concurrently, even for the same node. If a node does not decode, its entry has
+// an error, and the others are not affected.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
@@ -38,7 +38,7 @@ func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
 	return &Typed[T]{cache: c, decode: decode, decoded: map[string]TypedEntry[T]{}}, nil
 }
 
-// Get is like [Cache.Get], with the decoded value.
+// Get is like [Cache.Get], but returns a decoded entry.
 func (t *Typed[T]) Get(path string) (TypedEntry[T], bool) {
 	e, ok := t.cache.Get(path)
 	if !ok {
@@ -47,7 +47,7 @@ func (t *Typed[T]) Get(path string) (TypedEntry[T], bool) {
 	return t.Decode(e), true
 }
 
-// List is like [Cache.List], with the decoded values.
+// List is like [Cache.List], but returns decoded entries.
 func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	var list []TypedEntry[T]
 	for _, e := range t.cache.List(path) {
@@ -56,8 +56,8 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one from [Cache.Watch], with its value. An entry that is no longer the
-// one in the cache is decoded each time.
+// Decode returns an entry, such as one from [Cache.Watch], with its decoded value. An entry that the cache has since
+// replaced is decoded on each call.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
 	if e.Mzxid == 0 {

@@ -61,8 +61,10 @@ func TestGolden_Curator(t *testing.T) {
 			Service: "sequential", ID: "s", Address: "10.0.0.7", TLSPort: 8443, Registered: written,
 			Type: discovery.DynamicSequential, URI: discovery.URISpec{},
 		},
-		"disabled": {Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
-			Type: discovery.Dynamic},
+		"disabled": {
+			Service: "disabled", ID: "1", Address: "10.0.0.7", Port: 1, Registered: written,
+			Type: discovery.Dynamic,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, "curator-"+name)
@@ -175,8 +177,10 @@ func TestDecode_JavaNull(t *testing.T) {
 	i, err := discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(
 		`{"name":"s","id":"1","address":"h","port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":null,"uriSpec":null}`)})
 	require.NoError(t, err)
-	require.Equal(t, discovery.Instance{Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
-		Registered: time.UnixMilli(0)}, i)
+	require.Equal(t, discovery.Instance{
+		Service: "s", ID: "1", Address: "h", Type: discovery.Dynamic,
+		Registered: time.UnixMilli(0),
+	}, i)
 	i, err = discovery.Curator().Decode("s", discovery.Node{Name: "1", Data: []byte(`{"uriSpec":""}`)})
 	require.NoError(t, err)
 	require.Equal(t, discovery.URISpec{}, i.URI, "it is empty in Java, too, and not null")
@@ -313,8 +317,10 @@ func TestDubbo(t *testing.T) {
 	n, err := discovery.Dubbo().Encode(discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 1})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2F10.0.0.7%3A1%2Forg.Orders%3Finterface%3Dorg.Orders", n.Name)
-	n, err = discovery.Dubbo().Encode(discovery.Instance{Service: "s", Address: "a", Port: 1,
-		Metadata: map[string]string{"interface": "other"}})
+	n, err = discovery.Dubbo().Encode(discovery.Instance{
+		Service: "s", Address: "a", Port: 1,
+		Metadata: map[string]string{"interface": "other"},
+	})
 	require.NoError(t, err)
 	require.Equal(t, "dubbo%3A%2F%2Fa%3A1%2Fs%3Finterface%3Dother", n.Name)
 	user, err := discovery.Dubbo().Decode("s", discovery.Node{Name: "dubbo%3A%2F%2Fuser%3Apassword%40a%3A1%2Fs"})

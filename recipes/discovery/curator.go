@@ -14,16 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
-// Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id has
-// the JSON of a ServiceInstance, byte for byte as Curator 5 writes it. It supports all fields except Disabled, which it
-// reads but cannot write. The default id is a random UUID.
+// Curator returns the codec of Apache Curator's ServiceDiscovery with its JsonInstanceSerializer: /base/service/id
+// holds a ServiceInstance as JSON, byte for byte as Curator 5 writes it. It supports all fields except Disabled, which
+// it reads but cannot write. The default id is a random UUID.
 //
-// It reads what Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is a
+// It reads whatever Curator reads: names are case-sensitive, and types are coerced as in Jackson, so "port":"8080" is a
 // port.
 //
-// Metadata is the payload, as an object. When read, Metadata has the object's fields that are strings, numbers and
-// booleans, without Java's @class. A Java reader casts the payload to its own class. With Java readers, therefore leave
-// the payload out or give it the @class that they expect; a reader with Map.class accepts any object.
+// Metadata is written as the payload, which is then a JSON object. When an instance is read, Metadata has that object's
+// string, number and boolean fields, without Java's @class. A Java reader casts the payload to its own class, so if you
+// have Java readers, leave the payload out or give it the @class that they expect; a reader with Map.class accepts any
+// object.
 func Curator() Codec { return curator{} }
 
 type curator struct{ plain }

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// Discovery gives access to the services below one path. It is safe for concurrent use.
+// Discovery registers and finds services below one path. It is safe for concurrent use.
 type Discovery struct {
 	client *conn.Client
 	base   string
@@ -29,7 +29,7 @@ type Option func(*config) error
 
 type config struct{ codec Codec }
 
-// WithCodec sets how instances are stored; the default is [Curator].
+// WithCodec sets the format in which instances are stored; the default is [Curator].
 func WithCodec(c Codec) Option {
 	return func(cfg *config) error {
 		if c == nil {
@@ -40,9 +40,8 @@ func WithCodec(c Codec) Option {
 	}
 }
 
-// New returns a Discovery of the services below base. It sends nothing; the first Register creates missing parents.
-//
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
+// New returns a Discovery for the services below base without contacting the servers; the first Register creates
+// missing parents. base can be "/", for example with a chroot or a client created with [conn.Client.Sub].
 //
 // Errors: a nil client; a path that is relative or malformed; an invalid option.
 //
@@ -59,7 +58,7 @@ func New(c *conn.Client, base string, opts ...Option) (*Discovery, error) {
 	return &Discovery{client: c, base: base, codec: cfg.codec}, nil
 }
 
-// Base returns the path below which the services are.
+// Base returns the path below which services are registered.
 func (d *Discovery) Base() string { return d.base }
 
 // folder returns the group of a service's instances.
@@ -75,10 +74,10 @@ func (d *Discovery) folder(service string) (*group.Group, error) {
 	return g, nil
 }
 
-// Names returns the names of the services, in order and no older than this call. A service whose last instance has gone
-// is listed until the servers have removed its node, which takes about a minute.
+// Names returns the names of all services, sorted and no older than this call. When a service's last instance leaves,
+// its name remains listed until the servers remove its node, which takes about a minute.
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	if err := d.client.Sync(ctx, d.base); err != nil {
 		return nil, err
@@ -97,11 +96,11 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Instances returns the instances of a service, no older than this call. A service that does not exist has none.
-// Instances leaves no watches, so the view is never Current: the service may change right after AsOf without notice.
-// For views that are current, use [Discovery.Watch].
+// Instances returns a service's instances, no older than this call; a service that does not exist has none. Instances
+// leaves no watches behind, so the view is never Current: the service may change right after AsOf without notice. To
+// follow the service, use [Discovery.Watch].
 //
-// Errors: an invalid service name; the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: an invalid service name; context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
 	g, err := d.folder(service)
 	if err != nil {
@@ -119,8 +118,9 @@ type WatchOption func(*watchConfig) error
 
 type watchConfig struct{ follow []group.WatchOption }
 
-// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, but no later than after
-// most. By default changes are reported at once. See [group.WithSettle] for what this saves.
+// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or most after the first
+// change that it has not reported, whichever comes first. By default changes are reported at once. See
+// [group.WithSettle] for what this saves.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(c *watchConfig) error {
 		c.follow = append(c.follow, group.WithSettle(quiet, most))
@@ -128,13 +128,12 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 	}
 }
 
-// Watch yields the current instances of a service, then a view after every change, including changes of their data. A
-// slow caller gets the newest view and misses those in between. A service that does not exist has no instances.
+// Watch yields a service's current instances, then a view after every change, including changes to their data. A slow
+// caller gets the newest view and misses those in between. A service that does not exist has no instances. If the
+// connection is lost or no server answers, Watch yields the last view again with Current false; see the package
+// documentation.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
-// once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
-//
-// The iteration ends as described in package [zkrecipes], under "Conventions".
+// Iteration ends as described under "Conventions" in package [zkrecipes].
 func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		cfg := watchConfig{follow: []group.WatchOption{group.WithPayloads()}}

@@ -393,8 +393,10 @@ func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
 func TestUpdate_NameHasTheData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
-		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
-			Metadata: map[string]string{"weight": "100"}}
+		i := discovery.Instance{
+			Service: "org.Orders", Address: "10.0.0.7", Port: 20880,
+			Metadata: map[string]string{"weight": "100"},
+		}
 		r := register(t, d, i)
 		var states []node.State
 		var last error
@@ -796,8 +798,10 @@ func TestInstances_NobodyCanCall(t *testing.T) {
 		{discovery.Finagle(), "member_1", `null`, "want a JSON object", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":null}`, "no serviceEndpoint", 0},
 		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"port":8080}}`, "no address", 8080},
-		{discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
-			"port 70000", 70000},
+		{
+			discovery.Finagle(), "member_1", `{"status":"ALIVE","serviceEndpoint":{"host":"h","port":70000}}`,
+			"port 70000", 70000,
+		},
 		{discovery.Dubbo(), dubbo("%3A20880"), "", "no address", 20880},
 		{discovery.Dubbo(), dubbo("h%3A65536"), "", "want 0 to 65535", 0},
 	} {

@@ -15,12 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/paths"
 )
 
-// Dubbo returns the codec of the providers of Apache Dubbo's interfaces, whose base is /dubbo unless configured
-// otherwise: /base/interface/providers has a node for each provider, named with the provider's URL.
+// Dubbo returns the codec of Apache Dubbo's interface providers: /base/interface/providers has a node for each
+// provider, whose name is the provider's URL. The base is /dubbo unless Dubbo is configured otherwise.
 //
-// The id is the URL without its parameters, such as "tri://10.0.0.7:50051/org.example.Orders"; by default it consists
-// of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters, except that the
-// parameter timestamp is Registered and disabled is Disabled. Other fields are not supported.
+// The id is the URL without its parameters, for example "tri://10.0.0.7:50051/org.example.Orders"; by default it
+// consists of the address, the port and the service, with the protocol dubbo. Metadata holds the parameters, except for
+// timestamp and disabled, which are the fields Registered and Disabled. Other fields are not supported.
 func Dubbo() Codec { return dubbo{} }
 
 type dubbo struct{}

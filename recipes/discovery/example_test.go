@@ -24,12 +24,12 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		defer func() { _ = r.Close(ctx) }() // otherwise it goes with the session
+		defer func() { _ = r.Close(ctx) }() // otherwise its node remains until the session ends
 	}
 	names, err := d.Names(ctx)
 	fmt.Println(names, err)
 	view, err := d.Instances(ctx, "orders")
-	for _, i := range view.Instances() { // the oldest first
+	for _, i := range view.Instances() { // oldest first
 		fmt.Println(i.HostPort(), i.Metadata["zone"])
 	}
 	fmt.Println(err)
@@ -56,7 +56,7 @@ func ExampleDiscovery_Watch() {
 	}
 	for view, err := range d.Watch(ctx, "orders") {
 		switch {
-		case err != nil: // always the last value
+		case err != nil: // always the final value
 			fmt.Println(err)
 			return
 		case !view.Current: // the instances may have changed since view.AsOf; most are still there

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Finagle returns the codec of Twitter's serversets, which Finagle and Aurora use: /base/service/member_0000000001 has
-// JSON with a serviceEndpoint.
+// Finagle returns the codec of Twitter's serversets, which Finagle and Aurora use: /base/service/member_0000000001
+// holds JSON with a serviceEndpoint.
 //
-// The id is the number of the member, as text; the default is a random one. A node of this package keeps its number,
-// even in the next session. Metadata has "shard", and "status" if that is not ALIVE. The payload holds the
-// additionalEndpoints. Disabled means that the status is not ALIVE. Other fields are not supported. Nodes that are not
-// members, such as vectors, are not shown.
+// The id is the member's number, as text; the default is a random one. Instances registered with this package keep
+// their number, even in the next session. Metadata has "shard", and "status" if that is not ALIVE. The payload holds
+// the additionalEndpoints. Disabled means that the status is not ALIVE. Other fields are not supported, and nodes that
+// are not members, such as vectors, are not shown.
 func Finagle() Codec { return finagle{} }
 
 type finagle struct{ plain }
@@ -81,8 +81,10 @@ func (finagle) Encode(i Instance) (Node, error) {
 	if i.TLSPort != 0 || i.URI != nil {
 		return Node{}, errors.New("a member of a serverset has neither a second port nor a specification of its URI")
 	}
-	s := serverset{ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
-		Status: alive}
+	s := serverset{
+		ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"),
+		Status: alive,
+	}
 	if i.Disabled {
 		s.Status = "STOPPING"
 	}

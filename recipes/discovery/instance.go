@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// Instance is one process that offers a service. Each format documents the fields that it supports: see [Curator],
-// [Spring], [Dubbo] and [Finagle]. Leave a field that the format does not support empty.
+// Instance is one process that offers a service. Which fields are supported depends on the format: see [Curator],
+// [Spring], [Dubbo] and [Finagle]. Leave the others empty.
 type Instance struct {
-	// Service is the name of the service.
+	// Service is the service's name.
 	Service string
-	// ID identifies the instance within the service. By default the format generates one.
+	// ID identifies the instance within the service. If it is empty, the format generates one.
 	ID string
-	// Address is the host name or the IP address. If it is empty, [Discovery.Register] sets it to an address of this
+	// Address is a host name or an IP address. If it is empty, [Discovery.Register] sets it to an address of this
 	// machine.
 	Address string
 	// Port is the port without TLS; 0 if there is none.
 	Port int
 	// TLSPort is the port with TLS; 0 if there is none.
 	TLSPort int
-	// Metadata describes the instance, with keys such as "zone" or "weight". It must not be modified after it was read.
+	// Metadata describes the instance, with keys such as "zone" or "weight". It must not be modified in an instance
+	// that was read.
 	Metadata map[string]string
-	// Payload is the part of the node that belongs to the application, as JSON, byte for byte; nil if there is none. An
-	// instance that was read may have its metadata in here too. To change them, set one of the two to nil.
+	// Payload is the application's own part of the node, as JSON, byte for byte; nil if there is none. In an instance
+	// that was read, it may contain the metadata as well. To change one of the two, set the other to nil.
 	Payload json.RawMessage
-	// URI specifies how the URI of the instance is built; nil if it has none.
+	// URI specifies how the instance's URI is built; nil if it has none.
 	URI URISpec
-	// Registered is when the instance was registered, by the clock of its process, in milliseconds. The default is the
+	// Registered is when the instance was registered, by its process's clock, in milliseconds. The default is the
 	// current time.
 	Registered time.Time
-	// Type is the lifetime of the node, as Curator names it; the empty type is [Dynamic].
+	// Type is the node's lifetime, in Curator's terms; the empty type means [Dynamic].
 	Type Type
-	// Disabled reports that the instance is registered but must not be used.
+	// Disabled marks an instance that is registered but must not be used.
 	Disabled bool
 }
 
-// Type is Curator's ServiceType, which is the lifetime of a node.
+// Type is Curator's ServiceType, which determines how long an instance's node lives.
 type Type string
 
 // The types that Curator defines. [Discovery.Register] creates only dynamic instances.
 const (
 	Dynamic           Type = "DYNAMIC"            // an ephemeral node
-	DynamicSequential Type = "DYNAMIC_SEQUENTIAL" // an ephemeral node whose name ends in a number of the server
+	DynamicSequential Type = "DYNAMIC_SEQUENTIAL" // an ephemeral node whose name ends in a sequence number
 	Static            Type = "STATIC"             // a persistent node that its process deletes
 	Permanent         Type = "PERMANENT"          // a persistent node that remains
 )
 
-// HostPort returns the address with a port: the one without TLS if there is one, otherwise the port with TLS. Without a
-// port it returns the address.
+// HostPort returns the address with Port or, if that is 0, with TLSPort. If both are 0, it returns the address alone.
 func (i Instance) HostPort() string {
 	port := i.Port
 	if port == 0 {

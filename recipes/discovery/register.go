@@ -41,8 +41,8 @@ type RegisterOption func(*registering) error
 
 type registering struct{ options []group.JoinOption }
 
-// WithWait makes Register wait, within its context, while the id is taken; by default Register fails. A restarted
-// process then gets its id back once the session of its predecessor has expired.
+// WithWait makes Register wait, until ctx ends, while the id is taken; by default Register fails. This lets a restarted
+// process get its id back once its predecessor's session expires.
 func WithWait() RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithWait())
@@ -50,9 +50,9 @@ func WithWait() RegisterOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction with the
-// creation of the new node; by default Register fails. replace is called on a goroutine of the client and must not
-// block.
+// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
+// same transaction that creates the new one. By default Register fails. replace is called on one of the client's
+// goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	return func(c *registering) error {
 		c.options = append(c.options, group.WithReplace(replace))
@@ -60,16 +60,17 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
 	}
 }
 
-// Register adds the instance to its service and blocks until its node exists. ctx bounds the wait, not the
-// registration. The node is kept until [Registration.Close], as in package node: a reconnect writes nothing.
+// Register adds an instance to its service and blocks until the instance's node exists. To limit how long Register
+// waits, pass a context with a deadline; the node itself is kept until [Registration.Close], as in package node, and a
+// reconnect writes nothing.
 //
-// On error nothing is registered, and a node that was created is deleted in the background.
+// If Register fails, nothing remains registered: a node that was created is deleted in the background.
 //
 // Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format
-// cannot represent; another Registration of the same client with the id that is not closed; the cause of ctx, with what
-// the call was waiting for; the error of the server; ErrClosed.
+// cannot represent; an open Registration with the same id on the same client; context.Cause(ctx), with what the call
+// was waiting for; the server's error; ErrClosed.
 //
-// Source: Curator's ServiceDiscovery.registerService, which takes over the node of another process.
+// Source: Curator's ServiceDiscovery.registerService, which takes over another process's node.
 func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	var cfg registering
 	if err := recipe.Apply(&cfg, opts); err != nil {
@@ -128,8 +129,8 @@ func (r *Registration) join(ctx context.Context, service string, n Node) (*group
 	return g.Join(ctx, n.Name, n.Data, r.options...)
 }
 
-// Instance returns the instance as others read it. The caller may modify it and pass it to Update. If its payload
-// consists only of its metadata, it has no payload.
+// Instance returns the instance as others read it. You may modify it and pass it to Update. If its payload consists
+// only of its metadata, Payload is nil.
 func (r *Registration) Instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,17 +145,17 @@ func (r *Registration) now() *group.Membership {
 	return r.member
 }
 
-// Path returns the path of the node.
+// Path returns the path of the instance's node.
 func (r *Registration) Path() string { return r.now().Path() }
 
-// State returns what is currently known about the node. It sends nothing.
+// State returns what is currently known about the node, without contacting the servers.
 func (r *Registration) State() node.State { return r.now().State() }
 
-// Watch yields the current state of the node, then every change. A slow caller gets the newest state and misses those
-// in between.
+// Watch yields the node's current state, then every change. A slow caller gets the newest state and misses those in
+// between.
 //
-// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the
-// registration has ended.
+// Iteration ends as described under "Conventions" in package [zkrecipes], and with ErrClosed when the registration
+// ends.
 func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return func(yield func(node.State, error) bool) {
 		for {
@@ -174,17 +175,17 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	}
 }
 
-// Update replaces the instance and blocks until the server has it. An empty ID, Address or Registered is kept as it
-// was. The service and the id cannot change.
+// Update replaces the instance and blocks until the server has it. An empty ID, Address or Registered keeps its old
+// value. The service and the id cannot change.
 //
-// If the format stores the data in the name of the node, as Dubbo's does, Update creates the new node before it deletes
-// the old one, so for a moment both exist.
+// If the format stores the data in the node's name, as Dubbo's does, Update creates the new node before it deletes the
+// old one, so for a moment both exist.
 //
-// After an error the registration keeps what [Registration.Instance] returns: either the new instance, which is written
-// as soon as possible, or still the old one.
+// If Update fails, [Registration.Instance] shows which instance the registration keeps: the new one, which is still
+// written as soon as possible, or the old one.
 //
-// Errors: another service or id; an instance that the format cannot represent; the cause of ctx, with what the call was
-// waiting for; the error of the server; ErrClosed.
+// Errors: a different service or id; an instance that the format cannot represent; context.Cause(ctx), with what the
+// call was waiting for; the server's error; ErrClosed.
 func (r *Registration) Update(ctx context.Context, i Instance) error {
 	now := r.Instance()
 	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
@@ -241,11 +242,12 @@ func (r *Registration) put(i Instance, n Node, member, before *group.Membership)
 	r.instance, r.node, r.member, r.before = i, n.Name, member, before
 }
 
-// Close removes the instance from its service: it deletes the node if it is the registration's own, and blocks until it
-// is gone or its session is over. It is idempotent. A program that is about to stop should close its registration
-// first, and then keep serving calls in progress and callers that have not noticed yet.
+// Close removes the instance from its service: it deletes the node if it is the registration's own, and blocks until
+// the node is gone or its session is over. It is idempotent. When you shut down, close the registration first, and then
+// keep serving the calls in progress and those from callers that have not noticed yet.
 //
-// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
+// Errors: context.Cause(ctx); an error if the server does not permit the removal. In both cases the removal continues
+// in the background.
 func (r *Registration) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("discovery: close: %w", session.ErrNoContext)

@@ -6,12 +6,12 @@ import (
 	"maps"
 )
 
-// Spring returns the codec of Spring Cloud Zookeeper, whose base is /services unless configured otherwise: Curator's
-// JSON with a ZookeeperInstance as its payload. It supports all fields of [Curator]. Metadata is the metadata of the
-// ZookeeperInstance. The default URI is "{scheme}://{address}:{port}".
+// Spring returns the codec of Spring Cloud Zookeeper, which is Curator's JSON with a ZookeeperInstance as the payload.
+// The base is /services unless Spring is configured otherwise. It supports all of [Curator]'s fields. Metadata is the
+// ZookeeperInstance's metadata, and the default URI is "{scheme}://{address}:{port}".
 //
-// Disabled means that the metadata instance_status is not UP. If Disabled is set and the status is UP, the status
-// becomes OUT_OF_SERVICE. If it is not set, the status becomes UP.
+// Disabled means that instance_status in the metadata is not UP. If you set Disabled and the status is UP, the status
+// becomes OUT_OF_SERVICE; if you do not set it, the status becomes UP.
 func Spring() Codec { return spring{} }
 
 type spring struct{ curator }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// URISpec specifies how the URI of an instance is built, as Curator's UriSpec does.
+// URISpec specifies how an instance's URI is built, like Curator's UriSpec.
 type URISpec []URIPart
 
-// URIPart is literal text, or a variable that represents a part of the instance.
+// URIPart is literal text, or a variable that is replaced by a part of the instance.
 type URIPart struct {
 	Value    string
 	Variable bool
 }
 
-// ParseURISpec parses a specification such as "{scheme}://{address}:{port}". The variables are those of Curator:
-// scheme, name, id, address, port, ssl-port, registration-time-utc and service-type; "{[}" and "{]}" are the braces.
+// ParseURISpec parses a specification such as "{scheme}://{address}:{port}". The variables are Curator's: scheme, name,
+// id, address, port, ssl-port, registration-time-utc and service-type; "{[}" and "{]}" are the braces themselves.
 //
 // Errors: an unbalanced brace.
 func ParseURISpec(text string) (URISpec, error) {
@@ -44,7 +44,7 @@ func ParseURISpec(text string) (URISpec, error) {
 	}
 }
 
-// URL returns the URI of the instance, or "" if its URI is nil. A variable that the instance does not have is empty.
+// URL returns the instance's URI, or "" if URI is nil. Variables that the instance has no value for are empty.
 func (i Instance) URL() string {
 	var b strings.Builder
 	for _, part := range i.URI {

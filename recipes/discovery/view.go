@@ -11,39 +11,39 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 )
 
-// View is a service at one instant of one server.
+// View is a service at one instant, as one server knew it.
 type View struct {
-	// Service is the name of the service.
+	// Service is the service's name.
 	Service string
-	// Entries are the instances in the order of their nodes, the oldest first.
+	// Entries are the instances, sorted by age: the one with the oldest node comes first.
 	Entries []Entry
-	// Zxid is the id of the transaction that last changed the list of instances; 0 if there never was one. Of two
-	// views, the one with the larger Zxid is newer.
+	// Zxid is the id of the transaction that last changed the list of instances; 0 if there has never been an instance.
+	// Of two views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness is never current in a view that [Discovery.Instances] returns, because nothing follows the service.
+	// Freshness is never current in a view from [Discovery.Instances], because nothing follows the service.
 	zkrecipes.Freshness
 }
 
-// Entry is one node of a view, with the instance that it represents.
+// Entry is one node in a view, with the instance that it represents.
 type Entry struct {
 	// Instance is empty, except for its Service, if the node does not decode.
 	Instance
-	// Path is the path of its node.
+	// Path is the path of the node.
 	Path string
-	// Data is the data of its node, which must not be modified.
+	// Data is the node's data, which must not be modified.
 	Data []byte
-	// Czxid identifies the incarnation of its node: an instance that comes back has a larger one.
+	// Czxid identifies the node's incarnation: an instance that comes back has a larger one.
 	Czxid int64
-	// Session is the session that owns its node; 0 if the node is not ephemeral.
+	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
-	// Since is when its node was created, by the clock of the servers.
+	// Since is when the node was created, by the servers' clock.
 	Since time.Time
 	// Err is why the instance cannot be called: its node does not decode, or it has no address or an impossible port.
-	// Otherwise it is nil.
+	// Otherwise Err is nil.
 	Err error
 }
 
-// Instances returns the instances that a caller may use: those whose entry has no error and that are not disabled.
+// Instances returns the instances that you can use: those that are not disabled and whose entry has no error.
 func (v View) Instances() []Instance {
 	var usable []Instance
 	for _, e := range v.Entries {

@@ -17,32 +17,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// ErrNotStanding is returned when a candidate is not, or no longer, in the queue.
+// ErrNotStanding reports that a candidate is not, or no longer, in the queue.
 var ErrNotStanding = errors.New("the candidate is not standing")
 
-// Appoint makes a candidate the next leader: it requests that the candidates ahead of to stand back, and returns nil
-// once it is next. The term continues. Finish the work, then release the term or return from the function of
-// [Election.Run], and to leads. Choose to from the result of [Election.Queue].
+// Appoint makes a candidate of your choice the next leader, for instance one that runs the new release. It asks the
+// candidates ahead of that one to stand back, and returns nil once the appointed candidate is next. The term continues:
+// finish the work, then release the term or return from the function passed to [Election.Run], and the appointed
+// candidate leads. Take the candidate from the result of [Election.Queue].
 //
 //	candidates, err := e.Queue(ctx)
 //	...
 //	err = e.Appoint(ctx, t, candidates[3])
 //
-// A candidate that stands back leaves the queue and rejoins it at the end, once per appointment. Only candidates with
+// A candidate that stands back leaves the queue and rejoins it at the back, once per appointment. Only candidates with
 // [WithStandBack] do so; the appointed candidate itself does not need the option. Others, including those of Curator
-// and kazoo, stay. If one of them is ahead of to, Appoint waits until it has left, so give ctx a deadline of a few
-// seconds.
+// and kazoo, stay. If one of them is ahead of the appointed candidate, Appoint waits until it leaves, so give ctx a
+// deadline of a few seconds.
 //
-// Appoint only changes places in the queue; the first in the queue always leads. If to leaves or dies before it leads,
-// the candidate behind it leads, and those that stood back have lost one round. If to is cut off when the term ends, no
-// one leads until the servers expire its session.
+// Appoint only changes places in the queue, whose first candidate always leads. If the appointed candidate leaves or
+// dies before it leads, the candidate behind it leads, and those that stood back have lost one round. If it is cut off
+// when the term ends, no one leads until the servers expire its session.
 //
-// On error the term continues, and some candidates may have stood back.
+// If Appoint fails, the term continues, and some candidates may have stood back.
 //
-// Errors: at once, a term that has ended or belongs to another election, or a candidate of another path;
-// [ErrNotStanding] if to is not in the queue or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term ends in
-// the meantime; the cause of ctx, with the candidate that is still ahead; ErrClosed; otherwise the error of the server.
-// The request is a node at Path with the suffix -next: zk.ErrNodeExists if a node is there that is not ephemeral.
+// Errors: at once, a term that has ended or belongs to another election, or a candidate on another path;
+// [ErrNotStanding] if the candidate is not in the queue or leaves it; ErrFenced or a [*zkrecipes.LostError] if the term
+// ends before Appoint returns; ctx's cause, with the candidate that is still ahead; ErrClosed; otherwise the server's
+// error. The request is an ephemeral node at Path with the suffix -next; if a node that is not ephemeral exists there,
+// the error is zk.ErrNodeExists.
 func (e *Election) Appoint(ctx context.Context, t *Term, to zkrecipes.Participant) error {
 	if ctx == nil {
 		return e.failed(session.ErrNoContext)

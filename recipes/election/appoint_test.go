@@ -251,8 +251,10 @@ func TestAppoint_LeaderDiesAfterAsking(t *testing.T) {
 		for step := range 8 {
 			convene(t, func(p *parliament) {
 				to := p.find("d")
-				p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
-					Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }},
+				p.srv.Intercept(zktest.Match{
+					From: zktest.Label(who), Skip: step,
+					Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync },
+				},
 					zktest.After(func(zktest.Request) { p.srv.Expire(p.srv.SessionOf("a")) }))
 				ctx, cancel := context.WithTimeout(p.Context(), time.Second)
 				defer cancel()
@@ -278,8 +280,10 @@ func TestAppoint_RequestOrReplyLost(t *testing.T) {
 			for _, fault := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
 				convene(t, func(p *parliament) {
 					to := p.find("d")
-					p.srv.Intercept(zktest.Match{From: zktest.Label(who), Skip: step,
-						Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}, fault)
+					p.srv.Intercept(zktest.Match{
+						From: zktest.Label(who), Skip: step,
+						Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync },
+					}, fault)
 					require.NoError(p, p.leader.Appoint(p.Context(), p.term, to), "%s %d", who, step)
 					require.NoError(p, p.term.Release(p.Context()))
 					elected(p.T, p.campaigns["d"])

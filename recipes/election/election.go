@@ -21,13 +21,13 @@ type Layout int
 const (
 	// Latch is the layout of Curator's LeaderLatch, and the default.
 	Latch Layout = iota
-	// Selector is the layout of Curator's LeaderSelector and of its mutex, so an election and a mutex on one path
+	// Selector is the layout of Curator's LeaderSelector and InterProcessMutex, so an election and a mutex on one path
 	// exclude each other.
 	Selector
 )
 
-// Election elects one leader among the candidates on a path. One process may campaign in it several times at once. An
-// Election is safe for concurrent use.
+// An Election elects one leader among the candidates on a path. A process may campaign in one several times at once,
+// and an Election is safe for concurrent use.
 type Election struct {
 	queue      *znode.Queue
 	kind       string
@@ -46,16 +46,17 @@ type config struct {
 	standBack bool
 }
 
-// WithData sets the data of the candidates, which shows others who leads and who waits; the default is the client's
-// identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
+// WithData sets the data of the candidate's node, which shows others who leads and who waits. The default is the
+// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends terms when the connection is lost. By default they continue until their deadline, and
-// a leader that reconnects in time keeps its term.
+// WithLossOnSuspend ends terms as soon as the connection is lost. By default a term continues until its deadline, and
+// is kept if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithRetry sets the errors of its function after which [Election.Run] campaigns again; by default there are none.
-// retry is not called for an error that only reports the end of the function's context.
+// WithRetry lets [Election.Run] campaign again, instead of returning, after errors from its function for which retry
+// returns true; by default there are none. retry is not called for an error that only reports the end of the function's
+// context.
 func WithRetry(retry func(error) bool) Option {
 	return func(c *config) error {
 		if retry == nil {
@@ -77,31 +78,29 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the election; by default it has
-// no name. The name has at most 100 bytes and should come from a small set, because each name has its own metrics. It
-// is not sent to ZooKeeper.
+// WithTracerName names the election for tracers, and therefore in metrics and traces; by default it has no name. Names
+// are at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
+// ZooKeeper.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithKazoo makes the election count the contenders of kazoo, so that Python programs can share it; default off. kazoo
-// must count those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
-// [Selector]. Its Election does not accept them, but its attribute lock can be replaced by such a Lock. Without them
-// kazoo does not see this side, and both lead.
+// WithKazoo makes the election take kazoo's contenders into account, so that Python programs can share it; default off.
+// kazoo must do the same for ours: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
+// [Selector]. kazoo's Election does not accept them, but you can replace its attribute lock with such a Lock. Otherwise
+// kazoo does not see our candidates, and both sides lead. Use the option in all programs on the path, since a program
+// without it fails with ErrForeignContender when it meets a kazoo contender.
 //
-// Use the option in all programs on the path: a program without it fails with ErrForeignContender when it meets a
-// contender of kazoo.
-//
-// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node, not as a container.
+// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node rather than a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// WithHandOver determines when a candidate prepares for leadership; default [zkrecipes.HandOverLazy]. The other values
-// help if more than two sessions contend for short terms, and most where servers are far away. They change nothing if
-// only two contend at a time or all are of one session. Programs with different values may share the path. Together
-// with [WithKazoo] it has no effect.
+// WithHandOver determines when a candidate prepares for leadership; the default is [zkrecipes.HandOverLazy]. The other
+// values help when more than two sessions contend for short terms, most of all if the servers are far away. They change
+// nothing if only two contend at a time or all belong to one session, and have no effect together with [WithKazoo].
+// Programs with different values may share the path.
 func WithHandOver(when zkrecipes.HandOver) Option { return recipe.HandOver[*config](when) }
 
-// New returns the election on path. It sends nothing; the first Campaign creates missing parents.
+// New returns the election on path. It sends no request; the first Campaign creates missing parents.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
@@ -119,11 +118,12 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	return &Election{queue: queue, kind: kind, retry: cfg.retry, standsBack: cfg.standBack}, nil
 }
 
-// Term is one term of leadership: a hold whose token is larger than that of every earlier term. When it is released,
+// A Term is one term of leadership: a hold whose token is larger than that of every earlier term. When you release it,
 // the next candidate leads.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces the leader's data, which other processes can read, if the term is still held.
+// Proclaim replaces the leader's data, which other processes can read, provided the term is still held. Use it to
+// announce, for example, the leader's address.
 //
 // Errors: ErrFenced if the term is not held, and nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
@@ -131,14 +131,11 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	return err
 }
 
-// Campaign blocks until the caller is the leader. If the session ends in the meantime, the caller campaigns again in
-// the next session, at the end of the queue. ctx bounds the wait, not the term. The package documentation describes
-// what the leader's reads see.
+// Campaign blocks until the caller is the leader. Once Campaign returns, ctx no longer affects the term. The package
+// documentation describes what the leader's reads see, and what happens to a candidate whose session ends.
 //
-// On error the caller is not a candidate, and its node is deleted in the background.
-//
-// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the same
-// election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the error of the server.
+// Errors: [*zkrecipes.WaitError] if ctx ends; ErrDeadlock, at once, if ctx descends from a live term in the same
+// election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise the server's error.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
@@ -155,27 +152,28 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return t, nil
 }
 
-// Part returns a term as one of several locks for multilock.LockAll, which campaigns for it.
+// Part returns a term as an argument for multilock.LockAll, which campaigns for the term and acquires the other locks
+// with it.
 func (e *Election) Part() zkrecipes.Part {
 	return hold.Part{Client: e.queue.Client(), Path: e.queue.Path(), Kind: e.kind, Acquire: e.campaign}.Public()
 }
 
-// Path returns the path of the election.
+// Path returns the election's path.
 func (e *Election) Path() string { return e.queue.Path() }
 
-// Queue returns all candidates, the leader first, in the order in which they lead. The list is no older than this call.
-// An election without candidates has an empty queue, which is not an error.
+// Queue returns the leader, followed by the other candidates in queue order. The list is no older than this call. If
+// there are no candidates, the list is empty, without an error.
 //
-// Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
+// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
 
-// Revoke asks the leader to resign by closing the Revoked channel of its term. The leader decides whether and when to
-// resign. Without a leader, Revoke is a no-op. The request replaces the data of the leader, so others can no longer see
-// its name.
+// Revoke asks the leader to resign by closing its term's Revoked channel. The leader decides whether and when to do so.
+// If there is no leader, Revoke is a no-op. The request replaces the leader's data, so others can no longer see its
+// name.
 //
-// Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [Election.Queue].
+// Errors: a holder that uses kazoo, which cannot be asked; otherwise as for [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

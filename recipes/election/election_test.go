@@ -306,8 +306,10 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		}, false},
 		"of another library": {func(context.Context) error { return ended{} }, false},
 		"asked": {func(ctx context.Context) error {
-			return &zkrecipes.OpError{Op: "get", Path: "/x",
-				Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+			return &zkrecipes.OpError{
+				Op: "get", Path: "/x",
+				Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused")),
+			}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

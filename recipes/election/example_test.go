@@ -95,7 +95,7 @@ func ExampleElection_Watch() {
 	// no leader any more
 }
 
-// The leader hands over to a candidate of its choice, which is not the next in the queue.
+// The leader hands over to a candidate of its choice, ahead of the next in the queue.
 func ExampleElection_Appoint() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -8,21 +8,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
-// Run campaigns, calls lead once elected, and campaigns again after lead has returned, until ctx ends. The context of
-// lead is canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context]. Run deletes the
-// candidate only after lead has returned, so a leader that stops with its context has stopped before the next one is
-// elected. If the term is lost, lead must stop before the servers expire the session, which happens later than
+// Run campaigns, calls lead once elected, and campaigns again when lead returns, until ctx ends. lead's context is
+// canceled when the term or ctx ends, whichever comes first; see [zkrecipes.Hold.Context]. Because Run deletes the
+// candidate only when lead returns, a leader that stops with its context has stopped before the next one is elected. If
+// the term is lost, lead must stop before the servers expire the session, which happens later than
 // [zkrecipes.Hold.ValidUntil].
 //
 // After a term that ended within a second, Run backs off before it campaigns again: 50 ms the first time, doubling each
-// time up to 5 s, with a random half more or less. A longer term resets the back-off.
+// time up to 5 seconds, plus or minus a random amount of up to half. A longer term resets the back-off.
 //
-// An error of lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one that
-// [WithRetry] accepts. A joined error only reports the end of the context if all of its parts do. If lead panics, Run
-// resigns, and the panic continues.
+// An error from lead ends Run, with two exceptions: an error that only reports the end of lead's context, and one that
+// [WithRetry] accepts. A joined error only reports the end of the context if each of its parts does. If lead panics,
+// Run resigns, and the panic continues.
 //
-// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign] except
-// ErrAuthFailed, after which Run retries with pauses.
+// Errors: a nil lead, at once; an error from lead; ctx's cause; those from [Election.Campaign] except ErrAuthFailed,
+// after which Run backs off and retries.
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
@@ -43,9 +43,9 @@ func (e *Election) campaign(ctx context.Context) (*zkrecipes.Hold, error) {
 	return t.Hold, nil
 }
 
-// Term returns the term that this process currently holds through [Election.Run] or [Election.Campaign] of this
-// Election, and reports whether there is one. Terms of other Election objects do not count, even on the same client and
-// path, so share the Election that campaigns.
+// Term returns the term that this process currently holds, and reports whether there is one. Use it where the term is
+// not at hand, for example in a request handler. It finds only terms obtained by [Election.Run] or [Election.Campaign]
+// on this same Election, not on another one for the same client and path, so share the Election that campaigns.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
 	if t == nil {

@@ -14,7 +14,7 @@ import (
 
 // Leadership is a view of which candidate leads, if any.
 type Leadership struct {
-	// Leader is the candidate at the head of the queue; zero if there is none.
+	// Leader is the candidate at the head of the queue; it is the zero value if there is none.
 	Leader zkrecipes.Participant
 	// Exists reports whether there is a candidate.
 	Exists bool
@@ -24,7 +24,7 @@ type Leadership struct {
 // Leader returns the candidate at the head of the queue, which leads or is about to find out that it does. The result
 // is no older than this call.
 //
-// Errors: ErrNoLeader if the election has no candidate; the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: ErrNoLeader if there are no candidates; ctx's cause; ErrClosed; otherwise the server's error.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
@@ -42,12 +42,12 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 }
 
 // Watch yields the current leader, then every change, including changes to its proclaimed data. Between two leaders it
-// always yields a view without one, because leadership is never handed over without a moment in between.
+// always yields a view without one, because leadership never passes from one to the next without a gap.
 //
 // Watch yields the last view again at once, with Current false, in three cases: the connection is lost, a read takes an
 // eighth of the session timeout, or no server has answered for a whole session timeout. When a server answers again,
-// Watch yields a current view. A current view reflects one server, which may lag behind its leader; [Election.Leader]
-// asks for the newest.
+// Watch yields a current view. A current view reflects one server, which may lag behind ZooKeeper's leader; use
+// [Election.Leader] if you need the newest.
 //
 // Each call reads independently: after a change it reads the leader or the next candidate that it knows of, and lists
 // the candidates only if both are gone. If many parts of a program observe one election, call Watch once and distribute

@@ -23,10 +23,10 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		defer func() { _ = m.Close(ctx) }() // otherwise it goes with the session
+		defer func() { _ = m.Close(ctx) }() // otherwise its node remains until the session ends
 	}
 	view, err := g.Members(ctx)
-	for _, m := range view.Members { // the oldest first
+	for _, m := range view.Members { // oldest first
 		fmt.Println(m.ID, string(m.Data))
 	}
 	fmt.Println(err)
@@ -48,7 +48,7 @@ func ExampleGroup_Watch() {
 	var m *group.Membership
 	for view, err := range g.Watch(ctx, group.WithPayloads(), group.WithSettle(10*time.Millisecond, time.Second)) {
 		switch {
-		case err != nil: // always the last value
+		case err != nil: // always the final value
 			fmt.Println(err)
 			return
 		case !view.Current: // the members may have changed since view.AsOf; a current view follows

@@ -25,8 +25,8 @@ type Option func(*config) error
 
 type config struct{ layout Layout }
 
-// WithLayout sets how members are laid out in ZooKeeper; the default is [Curator]. Members with different layouts must
-// not share a path.
+// WithLayout sets how members are laid out in ZooKeeper; the default is [Curator]. All members below a path must use
+// the same layout.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < Curator || l > KazooShallowParty {
@@ -37,8 +37,8 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// New returns the group at path. It sends nothing; the first Join creates missing parents. The root of a client made by
-// [conn.Client.Sub], or of one with a chroot, is a path like any other.
+// New returns the group at path without contacting the servers; the first Join creates missing parents. The path can be
+// "/" only if the client has a chroot or was created with [conn.Client.Sub].
 //
 // Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
@@ -56,17 +56,17 @@ func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	return &Group{client: client, path: path, layout: cfg.layout}, nil
 }
 
-// Path returns the path of the group.
+// Path returns the group's path.
 func (g *Group) Path() string { return g.path }
 
 // child returns the path of a member's node.
 func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/") + "/" + name }
 
-// Members returns the current members, with the data of each. The view is no older than this call. If members come and
-// go faster than they can be read, it rereads until ctx ends. It leaves no watches, so the view is never Current: the
-// group may change right after AsOf without notice. [Group.Watch] yields current views.
+// Members returns the current members with their data, no older than this call. While members come and go faster than
+// they can be read, it keeps rereading until ctx ends. Members leaves no watches behind, so the view is never Current:
+// the group may change right after AsOf without notice. To follow the group, use [Group.Watch].
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (g *Group) Members(ctx context.Context) (View, error) {
 	if err := g.client.Sync(ctx, g.path); err != nil {
 		return View{}, err

@@ -98,8 +98,10 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	told := watch(t, groups["w"], opts...)
 	members := map[string]*group.Membership{}
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists,
-		zktest.OpConnect}
+	ops := []zktest.Op{
+		zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpExists,
+		zktest.OpConnect,
+	}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
 		func() zktest.Action { return zktest.Delay(soon()) },

@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
 
-// Membership is one member that this process maintains in the group. It is safe for concurrent use.
+// Membership is one member that this process keeps in the group. It is safe for concurrent use.
 type Membership struct {
 	layout Layout
 	id     string
@@ -30,8 +30,8 @@ type joining struct {
 	options []node.Option
 }
 
-// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. A restarted process then gets
-// its id back once the session of its predecessor has expired.
+// WithWait makes Join wait, until ctx ends, while the id is taken; by default Join fails. This lets a restarted process
+// get its id back once its predecessor's session expires.
 func WithWait() JoinOption {
 	return func(c *joining) error {
 		c.wait = true
@@ -39,8 +39,9 @@ func WithWait() JoinOption {
 	}
 }
 
-// WithReplace deletes the node of another session that has the id if replace returns true, in one transaction with the
-// creation of this one; by default Join fails. replace is called on a goroutine of the client and must not block.
+// WithReplace takes over an id that another session has: if replace returns true, that session's node is deleted in the
+// same transaction that creates the new one. By default Join fails. replace is called on one of the client's goroutines
+// and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	return func(c *joining) error {
 		if replace == nil {
@@ -51,15 +52,15 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the given id and data, and blocks until its node exists. The layouts of kazoo
-// have no data. ctx bounds the wait, not the membership. If the node is lost it is created again, until
-// [Membership.Close].
+// Join makes the caller a member with the given id and data, and blocks until its node exists. Kazoo's layouts have no
+// data, so pass nil with them. To limit how long Join waits, pass a context with a deadline; the membership itself
+// lasts until [Membership.Close], and its node is recreated if it is lost.
 //
-// On error the caller is not a member, and its node is deleted in the background.
+// If Join fails, the caller is not a member, and anything that was created is deleted in the background.
 //
-// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be the name
-// of a node; data that is too large; another Membership of the same client with the id that has not left; the cause of
-// ctx, with what the call was waiting for; the error of the server; ErrClosed.
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that is not a valid node
+// name; data that is too large; an open Membership with the same id on the same client; context.Cause(ctx), with what
+// the call was waiting for; the server's error; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
@@ -90,28 +91,27 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	return &Membership{layout: g.layout, id: id, node: n}, nil
 }
 
-// ID returns the id of the member.
+// ID returns the member's id.
 func (m *Membership) ID() string { return m.id }
 
 // Path returns the path of the member's node.
 func (m *Membership) Path() string { return m.node.Path() }
 
-// State returns what is currently known about the member's node. It sends nothing.
+// State returns what is currently known about the member's node, without contacting the servers.
 func (m *Membership) State() node.State { return m.node.State() }
 
 // Watch yields the current state, then every change. A slow caller gets the newest state and misses those in between.
 //
-// The iteration ends as described in package [zkrecipes], under "Conventions". Its error is ErrClosed when the member
-// has left.
+// Iteration ends as described under "Conventions" in package [zkrecipes], and with ErrClosed when the member leaves.
 func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 	return m.node.Watch(ctx)
 }
 
-// Set replaces the data of the member, and blocks until the server has had it, or the data of a later Set that replaced
-// it. After an error, the data is still set as soon as possible, unless it was too large or the member has left.
+// Set replaces the member's data, and blocks until the server has this data, or that from a later Set. If Set fails,
+// the data is still written as soon as possible, unless it is too large or the member has left.
 //
-// Errors: a layout without data; data that is too large; the cause of ctx, with what the call was waiting for; the
-// error of the server.
+// Errors: a layout without data; data that is too large; context.Cause(ctx), with what the call was waiting for; the
+// server's error.
 func (m *Membership) Set(ctx context.Context, data []byte) error {
 	if m.layout != Curator {
 		return &session.OpError{Op: "set", Path: m.Path(), Err: errors.New("kazoo's layouts have no data")}
@@ -119,8 +119,9 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	return m.node.Set(ctx, data)
 }
 
-// Close ends the membership: it deletes the member's node if it is the member's own, and blocks until it is gone or its
-// session is over. It is idempotent.
+// Close leaves the group: it deletes the member's node if it is the member's own, and blocks until the node is gone or
+// its session is over. It is idempotent.
 //
-// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
+// Errors: context.Cause(ctx); an error if the server does not permit the removal. In both cases the removal continues
+// in the background.
 func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

@@ -16,32 +16,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Member is one member of a group, as a view shows it.
+// Member is one member of a group, as seen in a view.
 type Member struct {
-	// ID is the id that the member passed to Join.
+	// ID is the id passed to Join.
 	ID string
-	// Path is the path of its node.
+	// Path is the path of the member's node.
 	Path string
-	// Data is the data of its node, which must not be modified. It is nil in the views of a Watch without
-	// [WithPayloads].
+	// Data is the node's data, which must not be modified. It is nil in views from a Watch without [WithPayloads].
 	Data []byte
-	// Czxid identifies the incarnation of its node, and orders members by seniority: a member that rejoins has a larger
-	// one.
+	// Czxid identifies the node's incarnation, and orders members by seniority: a member that rejoins has a larger one.
 	Czxid int64
-	// Session is the session that owns its node; 0 if the node is not ephemeral.
+	// Session is the session that owns the node, or 0 if the node is not ephemeral.
 	Session int64
-	// Since is when its node was created, by the clock of the servers.
+	// Since is when the node was created, by the servers' clock.
 	Since time.Time
 }
 
-// View is a group at one instant of one server.
+// View is a group at one instant, as one server knew it.
 type View struct {
-	// Members are in order of seniority: the member that has been in the group longest comes first.
+	// Members are sorted by seniority: the one that has been in the group longest comes first.
 	Members []Member
-	// Zxid is the id of the transaction that last changed the list of members; 0 if there was never a member. Of two
-	// views, the one with the larger Zxid is newer.
+	// Zxid is the id of the transaction that last changed the list of members; 0 if there has never been a member. Of
+	// two views, the one with the larger Zxid is newer.
 	Zxid int64
-	// Freshness is never current in a view that [Group.Members] returns, because nothing follows the group.
+	// Freshness is never current in a view from [Group.Members], because nothing follows the group.
 	zkrecipes.Freshness
 }
 

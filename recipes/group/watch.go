@@ -15,7 +15,7 @@ import (
 // WatchOption configures [Group.Watch].
 type WatchOption func(*watcher) error
 
-// WithPayloads makes Watch follow the data of the members as well. By default views have no data.
+// WithPayloads makes Watch include the members' data and follow its changes. By default views have no data.
 func WithPayloads() WatchOption {
 	return func(w *watcher) error {
 		w.payloads = true
@@ -23,12 +23,13 @@ func WithPayloads() WatchOption {
 	}
 }
 
-// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, but no later than after
-// most. By default Watch reports every change at once. With it, members that start together cause one view. In the
-// meantime the last view is no longer current, which Watch reports at once.
+// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or most after the first
+// change that it has not reported, whichever comes first. By default Watch reports every change at once. Use it, for
+// example, to get a single view when many members start together. Until the change is reported, the last view is no
+// longer current, which Watch reports at once.
 //
 // It also saves reads: the list of members is read at most four times per quiet period, so a change may be reported a
-// quarter of quiet later. If the members change faster than they are read, the view that Watch then yields is not
+// quarter of quiet later. If members change faster than they are read, the view that Watch finally yields is not
 // current.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
@@ -41,13 +42,11 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 }
 
 // Watch yields the current members, then a view after every change. A slow caller gets the newest view and misses those
-// in between.
+// in between. If the connection is lost or no server answers, Watch yields the last view again with Current false; see
+// the package documentation. Even a current view reflects one server, which may lag behind its leader, so use
+// [Group.Members] if you need the newest.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
-// once, with Current false. When the client has reconnected, Watch reads again and yields a current view. A current
-// view reflects one server, which may lag behind its leader; [Group.Members] asks for the newest.
-//
-// The iteration ends as described in package [zkrecipes], under "Conventions".
+// Iteration ends as described under "Conventions" in package [zkrecipes].
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		w := &watcher{group: g, changed: make(chan struct{})}

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 )
 
-// A transfer between two accounts while the rates must not change. The balance is written only if all of the locks are
+// This moves money between two accounts while the rates must not change. The balance is written only if all locks are
 // still held.
 func ExampleLockAll() {
 	ctx := context.Background()

@@ -1,5 +1,5 @@
-// Package multilock acquires several locks together, all or none: mutexes, read and write locks, leases of
-// semaphores, and terms of elections.
+// Package multilock acquires several locks together, all or none: mutexes, read and write locks, semaphore leases, and
+// terms of elections.
 //
 //	all, err := multilock.LockAll(ctx, account.Part(), ledger.RPart(), uploads.Part(2))
 //	if err != nil {
@@ -9,32 +9,32 @@
 //
 // # Guarantees
 //
-// [LockAll] acquires all of the locks or none. The holds are those of the recipes, with their guarantees, and the
-// context of [Holds] ends with the first of them.
+// [LockAll] acquires all of the locks or none. Each hold has its recipe's guarantees, and [Holds.Context] is canceled
+// as soon as one of the holds ends.
 //
-// Calls cannot deadlock with each other, whatever the order of their arguments: each acquires its locks in the order of
-// their paths on the server. A caller that already holds a lock, and calls LockAll for more, is not protected: acquire
-// all of them in one call.
+// Calls cannot deadlock with each other, whatever the order of their arguments, because each acquires its locks in the
+// order of their paths on the server. This does not protect a caller that already holds a lock and calls LockAll for
+// more, so acquire all of them in one call.
 //
 // # Failures
 //
-// If a hold is lost while the call waits for the next lock, the call fails, and the other holds are released. If one is
-// lost later, the others are held until the caller releases them with [Holds.Release].
+// If a hold is lost while LockAll waits for the next lock, LockAll fails and releases the other holds. If one is lost
+// later, you keep the others until you release them with [Holds.Release].
 //
 // # Fairness
 //
-// Each lock is granted as by its recipe, first come, first served. While the call waits for a lock, it holds those that
-// come before it in the order of the paths.
+// Each lock is granted first come, first served, as its recipe describes. While LockAll waits for a lock, it holds
+// those whose paths come before it.
 //
 // # Cost
 //
-// A call costs what its locks cost, one after another. A release sends all deletions, and then waits for
-// their answers together.
+// A call costs what its locks cost, one after another. A release sends all deletions, and then waits for their answers
+// together.
 //
 // # Compatibility
 //
-// Curator's InterProcessMultiLock has no nodes of its own, and neither does this package: each lock has those of its
-// recipe. However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids a
+// Like Curator's InterProcessMultiLock, this package has no nodes of its own: each lock has those of its recipe.
+// However, Curator acquires in the order given, so a Java program that shares two or more of the locks avoids a
 // deadlock only if it also acquires in the order of the paths.
 package multilock
 
@@ -59,17 +59,17 @@ type Holds struct {
 	holds []*zkrecipes.Hold // on parts, in the same order
 }
 
-// LockAll acquires all of the locks or none. It acquires one after another, in the order of their paths on the server
-// and, for one path, of their recipes, so calls that share some of the locks cannot deadlock. Locks that differ only in
-// their ensembles are acquired in the order given. ctx bounds the whole call.
+// LockAll acquires all of the locks or none. It acquires them one after another, sorted by their paths on the server
+// and, for equal paths, by their recipes, so calls that share some of the locks cannot deadlock. Locks that differ only
+// in their ensembles are acquired in the order given. ctx limits the whole call, but not the holds.
 //
-// On error none is held. The locks that were already acquired are released, the last one first.
+// If LockAll fails, it releases the locks that it has already acquired, the last one first.
 //
-// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which includes the reader and the
-// writer of one rwlock; leases that the semaphore cannot have. Later: the first error of acquiring a lock, such as a
-// [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while the call waited for the next
-// lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from a hold on one of them that
-// is not reentrant.
+// Errors, before any request: no lock, or a zero Part; a lock that is given twice, which includes an rwlock's reader
+// and writer; leases that the semaphore cannot have. Later: the error from the first lock that cannot be acquired, such
+// as a [*zkrecipes.WaitError] if ctx ends; one that matches ErrLost if a hold was lost while LockAll waited for the
+// next lock; ErrDeadlock if two locks are one path through two clients, or if ctx descends from a hold on one of them
+// that is not reentrant.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
@@ -119,14 +119,15 @@ func inOrder(locks []zkrecipes.Part) ([]hold.Part, error) {
 	return parts, nil
 }
 
-// Context returns a context that is canceled, with the same cause, when the first of the holds ends. It descends from
-// all of the holds. See [zkrecipes.Hold.Context].
+// Context returns a context that descends from all of the holds and is canceled as soon as one of them ends, with the
+// same cause. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
-// Done returns a channel that is closed when the first hold has ended.
+// Done returns a channel that is closed as soon as one of the holds ends.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err returns nil while all locks are held. Afterwards it returns the error of a hold that was lost, or ErrReleased.
+// Err returns nil while all locks are held. After that it returns a lost hold's error (if several are lost, that of the
+// first path), or ErrReleased if none was lost.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -139,7 +140,7 @@ func (hs *Holds) Err() error {
 	return released
 }
 
-// ValidUntil returns the time up to which all holds are proven.
+// ValidUntil returns the time up to which all holds are proven, which is the earliest of their deadlines.
 func (hs *Holds) ValidUntil() time.Time {
 	first := hs.holds[0].ValidUntil()
 	for _, h := range hs.holds[1:] {
@@ -150,7 +151,8 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on a lock, or nil if the lock was not passed to [LockAll]. Each has a separate token.
+// Of returns the hold on one of the locks passed to [LockAll], or nil for any other lock. Each hold has a token of its
+// own.
 func (hs *Holds) Of(lock zkrecipes.Part) *zkrecipes.Hold {
 	if p, ok := hold.PartOf(lock); ok {
 		if i := slices.IndexFunc(hs.parts, p.Same); i >= 0 {
@@ -162,24 +164,24 @@ func (hs *Holds) Of(lock zkrecipes.Part) *zkrecipes.Hold {
 
 // Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
 //
-// Errors: the errors of all holds, joined.
+// Errors: those from all holds, joined.
 func (hs *Holds) Check(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
 }
 
 // Txn applies all of ops or none, and only if the contenders of all holds still exist when the leader applies them.
-// Paths are as seen by the client of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
+// Paths are as seen by one client: that of the lock whose path sorts first. See [zkrecipes.Hold.Txn].
 //
 // Errors: ErrFenced if one of the holds had ended, and nothing was written; ErrUnknownOutcome if the reply was lost; at
-// once, holds of several clients; otherwise the error of the op that failed, and nothing was written.
+// once, holds of several clients; otherwise the failed op's error, and nothing was written.
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return hold.TxnOfAll(ctx, hs.holds, ops...)
 }
 
-// Release releases all holds, the last one first, and then waits for the deletions together. A caller that waits for
-// all of the locks therefore wakes when the others are already free. See [zkrecipes.Hold.Release].
+// Release releases all holds, the last one first, and then waits for the deletions together. Another caller that waits
+// for all of the locks therefore finds the others already free when it wakes. See [zkrecipes.Hold.Release].
 //
-// Errors: the errors of all holds, joined.
+// Errors: those from all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cancel() // makes a release return without the answer to its deletion

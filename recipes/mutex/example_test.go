@@ -31,8 +31,8 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// Every process starts a job at the same hour, and one of them performs it: the next holder finds it done. Only a
-// process that still holds the lock can record that it is done.
+// Every process starts the job at the same hour, but only one performs it, because the next holder finds it done. Only
+// a process that still holds the lock can record that the job is done.
 func ExampleMutex_Do_onceADay() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -65,7 +65,7 @@ func ExampleMutex_Do_onceADay() {
 	// report of tuesday
 }
 
-// A holder passes its token to the resource, which rejects tokens that are older than the newest that it has seen.
+// A holder passes its token to the resource, which rejects any token older than the newest it has seen.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	client, done := connect(ctx)
@@ -75,7 +75,7 @@ func ExampleMutex_Lock() {
 		fmt.Println(err)
 		return
 	}
-	gate := fence.New(fence.NewMemory()) // on the side of the disk
+	gate := fence.New(fence.NewMemory()) // runs where the disk is
 	var stale zkrecipes.Token
 	for range 2 {
 		h, err := m.Lock(ctx)

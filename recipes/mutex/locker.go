@@ -8,9 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. A sync.Locker cannot return
-// an error, so its Lock panics with the error of [Mutex.Lock], for instance when ctx ends. It cannot report a loss
-// either: use Lock or Do where you can change the code.
+// Locker returns a [sync.Locker] for code that requires one. Every Lock uses ctx. Because a sync.Locker cannot return
+// an error, its Lock panics with one if it fails, for example when ctx ends. It cannot report a loss either, so prefer
+// Lock or Do in code that you can change.
 //
 // Unlock panics if the mutex is not locked. It waits for the server's answer until ctx ends.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {

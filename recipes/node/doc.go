@@ -8,39 +8,40 @@
 //
 // # Guarantees
 //
-// While a current [State] has Exists set, the server had the node at AsOf, owned by the session of the client. If the
-// node is deleted, or the session ends, the node is created again as soon as the client is connected. If a node of an
-// earlier session of the client still exists, one transaction deletes it and creates the new one, so no reader sees a
-// moment without the node. One Node never has two nodes. A node of another client is never mistaken for its own: Node
-// waits until it is gone, fails ([WithRefusal]) or replaces it ([WithReplace]).
+// While a current [State] has Exists set, the server had the node at AsOf, owned by the client's session. If the node
+// is deleted or the session ends, the node is recreated as soon as the client is connected. If a node from one of the
+// client's earlier sessions still exists, one transaction deletes it and creates the new one, so no reader ever finds
+// the node missing in between. One Node never has two nodes, and it never mistakes another client's node for its own:
+// it waits until that node is gone, fails ([WithRefusal]) or replaces it ([WithReplace]).
 //
 // # Failures
 //
 // After a disconnect the node remains as long as its session lives. The state stops being current at once, as it does
 // when no server has answered for the session timeout. If the session ends, the servers delete the node, and it is
-// created again in the next session. [Node.Close] deletes the node if it is the client's own, and leaves one that
-// another client has created at the path. When the client is closed, its session ends, and the node with it.
+// recreated in the next session. [Node.Close] deletes the node if it is the client's own, and leaves one that another
+// client has created at the path. When the client is closed, its session ends, and the node with it.
 //
-// A node that others delete or replace in a loop is created again after pauses of about 50 ms to 5 s. Each deletion is
-// logged at Warn, and a reader of [Node.Watch] sees a new Czxid. Once the node has existed undisturbed for 10 s, it is
-// created again at once after the next deletion. The same pauses follow an operation that the server refuses.
+// If others delete or replace the node in a loop, it is recreated after pauses of about 50 ms to 5 seconds; operations
+// that the server refuses are retried after the same pauses. Once the node has existed undisturbed for 10 seconds, it
+// is recreated without a pause after the next deletion. Each deletion is logged at Warn, and a reader of [Node.Watch]
+// sees a new Czxid.
 //
 // # What is not guaranteed
 //
-// Other clients may see the node later, because they read what their own server knows. The process may be dead: the
-// node of a process that has died remains until its session expires.
+// Other clients may see the node later, because they read what their own server knows. Nor does a node prove that its
+// process is alive: the node of a dead process remains until its session expires.
 //
 // ZooKeeper cannot compare incarnations of a node. If the node is deleted and another client creates its own with the
-// same version, within the round trip between this library's read and its write, the write goes to that node. To make
-// this unlikely, nodes of this package start at version 1, and the node of an earlier session is read after a sync
-// before it is deleted.
+// same version, all within the round trip between this library's read and its write, the write goes to the other
+// client's node. To make this unlikely, this package's nodes start at version 1, and a node from an earlier session is
+// read after a sync before it is deleted.
 //
 // # Cost
 //
-// A Node has one ephemeral node, whose parents are containers, and one watch. Creating it takes one transaction of two
-// operations in one round trip, then a getData with a watch. Set takes one round trip, followed by a getData. Close
-// takes two. If a node of an earlier session of the client exists, four more round trips are needed. The access list of
-// the client must allow it to write and read its own nodes.
+// A Node has one ephemeral node, whose parents are containers, and one watch. Creating the node takes one transaction
+// of two operations in one round trip, then a getData with a watch. Set takes one round trip, followed by a getData,
+// and Close takes two. If a node from one of the client's earlier sessions exists, four more round trips are needed.
+// The client's access list must allow it to write and read its own nodes.
 //
 // # Compatibility
 //

@@ -63,7 +63,7 @@ func ExampleNode_Watch() {
 	// there
 }
 
-// A restarted process replaces the node of its predecessor, whose session has not expired yet.
+// A restarted process replaces its predecessor's node before the predecessor's session expires.
 func ExampleWithReplace() {
 	ctx := context.Background()
 	client, done := connect(ctx)

@@ -107,8 +107,10 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	n := keepOf(t, a, "0")
 	l := follow(t, n)
 	soon := func() time.Duration { return time.Duration(random.Int64N(int64(2 * bubble.Timeout))) }
-	ops := []zktest.Op{zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect,
-		zktest.OpCreateContainer, zktest.OpPing}
+	ops := []zktest.Op{
+		zktest.OpAny, zktest.OpMulti, zktest.OpGetData, zktest.OpSetData, zktest.OpConnect,
+		zktest.OpCreateContainer, zktest.OpPing,
+	}
 	actions := []func() zktest.Action{
 		zktest.DropRequest, zktest.DropReply, zktest.Ignore, func() zktest.Action { return zktest.HoldReply(soon()) },
 		func() zktest.Action { return zktest.Delay(soon()) },

@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Node maintains one ephemeral node. It is safe for concurrent use.
+// A Node maintains one ephemeral node. It is safe for concurrent use.
 type Node struct {
 	// The goroutine of the Node does all writes to ZooKeeper; callers state what they want and wait.
 	client  *client.Client
@@ -58,9 +58,10 @@ type config struct {
 	replace func(data []byte, stat zk.Stat) bool
 }
 
-// WithRefusal ends the Node if a node of another session occupies the path before the Node has ever created its own; by
-// default it waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and nothing is created
-// at the path any more. A node of an earlier session of the same client does not count as another's.
+// WithRefusal makes the Node give up if another session's node occupies the path before the Node has ever created its
+// own; by default the Node waits until that node is gone. Ready and Set then return a *zkrecipes.TakenError, and the
+// Node creates nothing at the path any more. A node from an earlier session of the same client does not count as
+// another session's.
 func WithRefusal() Option {
 	return func(c *config) error {
 		c.refuse = true
@@ -68,10 +69,10 @@ func WithRefusal() Option {
 	}
 }
 
-// WithReplace deletes the node of another session if replace returns true, in one transaction with the creation of this
-// one; by default Node waits until that node is gone. A restarted process then need not wait until the session of its
-// predecessor expires: it compares data that identifies its own node. replace is called on a goroutine of the client
-// and must not block.
+// WithReplace lets the Node replace another session's node, in one transaction, if replace returns true; by default it
+// waits until that node is gone. With WithReplace, a restarted process need not wait for its predecessor's session to
+// expire: have replace compare data that identifies the process's own node. replace is called on one of the client's
+// goroutines and must not block.
 func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	return func(c *config) error {
 		if replace == nil {
@@ -82,15 +83,16 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 	}
 }
 
-// New starts to maintain an ephemeral node with data at path, and does not wait for it. Missing parents are created.
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like any other.
+// New starts to maintain an ephemeral node with data at path, and does not wait for it; call [Node.Ready] for that.
+// Missing parents are created. The root of a client created with [conn.Client.Sub], or of one with a chroot, is a path
+// like any other.
 //
-// If a closed Node of the same client is still removing its node at path, the new Node waits for that.
+// If a closed Node of the same client is still deleting its node at path, the new Node waits for that first.
 //
-// Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option; data above
+// Errors: a nil client; a path that is relative, malformed or the servers' root; an invalid option; data above
 // [conn.WithMaxRequestSize]; a path at which another open Node of the same client maintains a node; ErrClosed.
 //
-// Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
+// Source: Curator's PersistentNode, which also adopts other sessions' nodes.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
 	client := (*client.Client)(c)
 	var cfg config
@@ -149,10 +151,10 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 // check returns an error if no server would accept data. A delete may be part of the same transaction.
 func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, data, 1, n.path) }
 
-// Path returns the path of the node.
+// Path returns the node's path.
 func (n *Node) Path() string { return n.path }
 
-// State returns what is currently known about the node. It sends nothing.
+// State returns what is currently known about the node. It sends no request.
 func (n *Node) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,17 +222,17 @@ func (n *Node) lookAgain() <-chan time.Time {
 
 // Ready blocks until the node exists.
 //
-// Errors: the cause of ctx, with what the call was waiting for; the error of the server if it refuses the node, which
-// is retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
+// Errors: ctx's cause, with what the call was waiting for; the server's error if it refuses the node, which is retried
+// in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
 	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
 }
 
-// Set replaces the data, and blocks until the server has had it, or the data of a later Set that replaced it. After an
-// error, the data is still set as soon as possible, unless it was too large or the Node is closed.
+// Set replaces the data, and blocks until the server has stored it, or newer data from a later Set. Even if Set fails,
+// the data is still written as soon as possible, unless it was too large or the Node is closed.
 //
-// Errors: those of [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the server's
-// answer to this data, after the pause between two attempts.
+// Errors: as for [Node.Ready]; data that is too large. If the server refused earlier data, Set waits for the server's
+// answer to the new data, which is sent after the pause between two attempts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
 	if err := n.check(data); err != nil {
 		return err
@@ -247,10 +249,11 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
-// Close deletes the node if it is the client's own, and blocks until it is gone or its session is over. It is
+// Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. It is
 // idempotent. Afterwards Ready, Set and Watch return ErrClosed.
 //
-// Errors: the cause of ctx; an error if the server does not permit the removal. In both cases the removal continues.
+// Errors: ctx's cause; the server's error if it does not permit the deletion. In both cases the deletion is still
+// retried in the background.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)

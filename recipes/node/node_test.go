@@ -93,8 +93,10 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner,
-		Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
+	require.Equal(t, node.State{
+		Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner,
+		Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf},
+	}, s)
 }
 
 // foreign creates an ephemeral node of another client at the path, which also creates the parents.

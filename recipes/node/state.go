@@ -8,17 +8,17 @@ import (
 
 // State is what a Node knows about its node.
 type State struct {
-	// Exists reports that the node existed at AsOf. A node of another session does not count.
+	// Exists reports that the node existed at AsOf. Another session's node does not count.
 	Exists bool
-	// Czxid identifies the incarnation of the node; 0 if there is none.
+	// Czxid identifies the node's incarnation; 0 if Exists is false.
 	Czxid int64
-	// Session is the session that owns the node; 0 if there is none.
+	// Session is the session that owns the node; 0 if Exists is false.
 	Session int64
 	zkrecipes.Freshness
 	// Err is why the node does not exist, or does not have the data that was set last; nil if neither is the case. It
 	// matches [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the
-	// session has ended, zkrecipes.ErrClosed if the Node is closed, or the error of the server. Other errors are meant
-	// for people only.
+	// session has ended, zkrecipes.ErrClosed if the Node is closed, or the server's error. Do not match any other
+	// error: it is only meant to be read by people.
 	Err error
 }
 
@@ -33,7 +33,7 @@ func (s State) same(now State) bool {
 	return s.Exists == now.Exists && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
 }
 
-// ErrDeleted reports that another client has deleted the node, which is being created again.
+// ErrDeleted reports that another client has deleted the node, which is being recreated.
 var ErrDeleted = errors.New("deleted by another client")
 
 // These are the other reasons why the node does not exist, apart from answers of the server.

@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// RWLock is a lock that any number of readers on the same path hold, or a single writer. It is stateless: any number of
-// goroutines may share one, and they exclude each other just as processes do.
+// An RWLock is a lock that any number of readers on the same path, or a single writer, can hold at a time. It is
+// stateless, so any number of goroutines may share one; they exclude each other just as processes do.
 type RWLock struct{ queue *znode.Queue }
 
 // Option configures [New].
@@ -22,46 +22,44 @@ type Option func(*config) error
 
 type config struct{ recipe.Config }
 
-// WithData sets the data of the contenders, which shows others who holds and who waits; the default is the client's
-// identity. If it is text, it is also the Name of a [zkrecipes.Participant]. It need not be unique.
+// WithData sets the data of the caller's node, which shows others who holds the lock and who waits. The default is the
+// client's identity. If the data is text, it is also the [zkrecipes.Participant]'s Name. It need not be unique.
 func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they continue until their deadline, and a holder
-// that reconnects in time keeps its hold.
+// WithLossOnSuspend ends holds as soon as the connection is lost. By default a hold continues until its deadline, and
+// is kept if the client reconnects in time.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithTracerName sets the name by which tracers, and therefore metrics and traces, know the lock; by default it has no
-// name. The name has at most 100 bytes and should come from a small set, because each name has its own metrics. It is
-// not sent to ZooKeeper.
+// WithTracerName names the lock for tracers, and therefore in metrics and traces; by default it has no name. Names are
+// at most 100 bytes long and should come from a small set, because each has its own metrics. They are not sent to
+// ZooKeeper.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance allows nested calls of Lock through this object: if the context of a call descends from a live write
-// hold of the same client on the same path, the call returns another hold on the same contender at once. By default
-// Lock fails with ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with the context of one hold
-// then hold the lock together.
+// WithReentrance lets calls to Lock through this object nest. If a call's context descends from a live write hold that
+// the same client has on the same path, the call returns another hold on the same contender at once; by default Lock
+// fails with ErrDeadlock there, and TryLock with a BusyError. Goroutines that lock with one hold's context then hold
+// the lock together.
 //
-// The write lock is free once all holds on the contender have been released. They share one token, and end together if
-// they are lost. The other options are those of the object that locked first. RLock needs no option: see the package
+// The write lock is free once every hold on the contender is released. These holds share one token, and if one is lost,
+// all are. Their other options are those of the object that locked first. RLock needs no option; see the package
 // documentation.
 //
 // Source: Curator's InterProcessReadWriteLock, which counts by thread.
 func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
-// WithKazoo makes the lock count the contenders of kazoo, so that Python programs can share it; default off. kazoo must
-// count those of this library too: pass extra_lock_patterns=["__WRIT__", "__READ__"] to each WriteLock there, and
-// ["__WRIT__"] to each ReadLock. Without them kazoo does not see this side, and both hold the lock.
+// WithKazoo makes the lock take kazoo's contenders into account, so that Python programs can share it; default off.
+// kazoo must do the same for ours: pass extra_lock_patterns=["__WRIT__", "__READ__"] to each WriteLock there, and
+// ["__WRIT__"] to each ReadLock, or else kazoo does not see them, and both sides hold the lock. Use the option in all
+// programs on the path, since a program without it fails with ErrForeignContender when it meets a kazoo contender.
 //
-// Use the option in all programs on the path: a program without it fails with ErrForeignContender when it meets a
-// contender of kazoo.
+// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node rather than a container.
 //
-// A holder that uses kazoo cannot be revoked. A missing path is created as a plain node, not as a container.
-//
-// Readers of kazoo before 2.9 wait for writers behind them, and block forever (its issue 649).
+// Readers that use kazoo before 2.9 wait even for writers behind them, and block forever (kazoo's issue 649).
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
 func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
-// New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
+// New returns the read-write lock on path. It sends no request; the first call that locks creates missing parents.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
@@ -83,27 +81,24 @@ var (
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
-// Lock blocks until the caller alone holds the lock, which is granted when all readers and writers ahead of it have
-// left. If the session ends in the meantime, the caller queues again in the next session, at the end of the queue. ctx
-// bounds the wait, not the hold; the hold's context carries the values of ctx. The package documentation describes what
-// the holder's reads see.
-//
-// On error the caller is out of the queue, and its node is deleted in the background.
+// Lock blocks until the caller alone holds the lock, which is granted once all readers and writers ahead have left the
+// queue. ctx can end the wait but does not affect the hold, whose context inherits only ctx's values. The package
+// documentation describes what the holder's reads see, and what happens if the session ends while Lock waits.
 //
 // Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path;
 // ErrDeadlock, at once, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies, or
-// from any hold of another client on it; [*zkrecipes.WaitError] if ctx ends; ErrForeignContender; ErrSequenceExhausted;
-// ErrClosed; otherwise the error of the server.
+// from any hold that another client has on it; [*zkrecipes.WaitError] if ctx ends; ErrForeignContender;
+// ErrSequenceExhausted; ErrClosed; otherwise the server's error.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Acquire)
 }
 
-// TryLock is like [RWLock.Lock], but does not wait for other contenders. On error it leaves no node in ZooKeeper,
-// unless ctx ended first.
+// TryLock is like [RWLock.Lock], but fails instead of waiting for other contenders. If it fails, it leaves no node in
+// ZooKeeper unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise as for Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Try)
 }
@@ -115,27 +110,27 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	return acquire(ctx, asWriter)
 }
 
-// RLock blocks until all writers ahead of the caller have left; later writers wait behind it. If ctx descends from a
-// live read hold on the same path, it returns another hold on the same contender at once.
+// RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx descends
+// from a live read hold on the same path, it returns another hold on the same contender at once.
 //
-// If ctx descends from a live write hold, RLock downgrades: the read hold is granted at once, and takes the place and
-// the token of the writer. When the write hold is released, readers acquire the lock, but no writer does until the read
-// hold is released too.
+// If ctx descends from a live write hold, RLock downgrades: it grants the read hold at once, in the writer's place in
+// the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no writer
+// does until you release the read hold too. Use this to keep reading what you have just written.
 //
-// In all other respects it is like [RWLock.Lock].
+// In all other respects RLock is like [RWLock.Lock].
 //
-// Errors: those of Lock, except ErrUpgrade.
+// Errors: as for Lock, except ErrUpgrade.
 //
-// Source: Curator's InterProcessReadWriteLock from 5.5 on. Before 5.5 it puts the reader at the end of the queue, so a
+// Source: Curator's InterProcessReadWriteLock since 5.5. Older releases put the reader at the end of the queue, so a
 // writer can acquire the lock in between.
 func (l *RWLock) RLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Acquire)
 }
 
-// TryRLock is like [RWLock.RLock], but does not wait for other contenders. On error it leaves no node in ZooKeeper,
-// unless ctx ended first.
+// TryRLock is like [RWLock.RLock], but fails instead of waiting for other contenders. If it fails, it leaves no node in
+// ZooKeeper unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if a writer holds or waits; otherwise those of RLock.
+// Errors: [*zkrecipes.BusyError] if a writer holds or waits; otherwise as for RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Try)
 }
@@ -150,13 +145,13 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	return acquire(ctx, asReader)
 }
 
-// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context of fn descends from the
-// hold, and is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the lock was held from the
-// first statement of fn to the last.
+// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. fn's context descends from the hold, and
+// is canceled when the hold or ctx ends, whichever comes first. If Do returns nil, the lock was held from fn's first
+// statement to its last.
 //
-// Errors: the errors of [RWLock.Lock], in which case fn was not called; the error of fn, joined with a
-// [*zkrecipes.LostError] if the hold was lost before fn returned. A cancellation never hides a loss: an error that only
-// reports the end of fn's context is reduced to its text in the joined error.
+// Errors: those from [RWLock.Lock], in which case fn is not called; an error from fn, joined with a
+// [*zkrecipes.LostError] if the hold was lost before fn returned. If fn's error only reports that its context was
+// canceled, the joined error has its text but does not match it, so that you never mistake a loss for a cancellation.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }
@@ -167,16 +162,16 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 }
 
 // Run is like [RWLock.Do], but starts over after each loss: it waits for fn to return, locks again, and calls fn with
-// the new hold, whose token is larger. fn must therefore be able to start again. If Run returns nil, the lock was held
-// from the first statement of the last call of fn to its last.
+// the new hold, whose token is larger. fn must therefore be able to start over. If Run returns nil, the lock was held
+// from the first statement of the last call to fn until its last.
 //
 // If a hold lasted less than a second, Run backs off before it locks again: 50 ms the first time, doubling each time up
-// to 5 s, with a random half more or less. A longer hold resets the back-off.
+// to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the back-off.
 //
-// An error of fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
+// An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
 //
-// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the
-// errors of [RWLock.Lock] except ErrAuthFailed, after which Run retries with pauses.
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; ctx's cause; those from
+// [RWLock.Lock] except ErrAuthFailed, after which Run backs off and retries.
 func (l *RWLock) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, l.Lock, fn)
 }
@@ -186,7 +181,7 @@ func (l *RWLock) RRun(ctx context.Context, fn func(ctx context.Context, h *zkrec
 	return hold.Run(ctx, l.RLock, fn)
 }
 
-// Part returns the write lock as one of several locks for multilock.LockAll.
+// Part returns the write lock as an argument for multilock.LockAll, which acquires several locks together.
 func (l *RWLock) Part() zkrecipes.Part { return l.part(l.Lock) }
 
 // RPart is like [RWLock.Part], but returns the read lock.
@@ -197,11 +192,11 @@ func (l *RWLock) part(acquire func(context.Context) (*zkrecipes.Hold, error)) zk
 	return hold.Part{Client: l.queue.Client(), Path: l.queue.Path(), Kind: znode.Write, Acquire: acquire}.Public()
 }
 
-// Revoke asks the writer, or every reader, that holds the lock to release, by closing the [zkrecipes.Hold.Revoked]
-// channel of the hold. Each holder decides whether and when to release. Without a holder, Revoke is a no-op. The
-// request replaces the data of the holders, so [RWLock.Queue] no longer shows their names.
+// Revoke asks the writer or all readers that hold the lock to release it, by closing each hold's
+// [zkrecipes.Hold.Revoked] channel. Each holder decides whether and when to do so. If nobody holds the lock, Revoke is
+// a no-op. The request replaces the holders' data, so their names no longer appear in [RWLock.Queue].
 //
-// Errors: a holder that uses kazoo, which cannot be asked; otherwise those of [RWLock.Queue].
+// Errors: a holder that uses kazoo, which cannot be asked; otherwise as for [RWLock.Queue].
 //
 // Source: Curator's Revoker; the two are compatible.
 func (l *RWLock) Revoke(ctx context.Context) error {
@@ -227,13 +222,13 @@ type Contender struct {
 	Holds bool
 }
 
-// Path returns the path of the lock.
+// Path returns the lock's path.
 func (l *RWLock) Path() string { return l.queue.Path() }
 
-// Queue returns all readers and writers, holders and waiters, in the order of the queue. The list is no older than this
-// call. The queue of a free lock is empty, which is not an error.
+// Queue returns all readers and writers, both holders and waiters, in queue order. The list is no older than this call.
+// If the lock is free, the list is empty, without an error.
 //
-// Errors: the cause of ctx, with what the call was waiting for; ErrClosed; otherwise the error of the server.
+// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

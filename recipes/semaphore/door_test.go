@@ -438,8 +438,10 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 		}}, zktest.DropRequest())
 		barrier := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Proceed())
 		gate := make(chan struct{})
-		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$",
-			Where: func(zktest.Request) bool { return barrier.Hits() > 0 }}, zktest.HoldReplyUntil(gate))
+		searched := srv.Intercept(zktest.Match{
+			Op: zktest.OpGetChildren2, Path: leases + "$",
+			Where: func(zktest.Request) bool { return barrier.Hits() > 0 },
+		}, zktest.HoldReplyUntil(gate))
 		try := bubble.Start(t.Context(), of(s, 1))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, searched.Hits())

@@ -89,9 +89,10 @@ func ensured(ctx context.Context, s *session.Session, path string, seed []byte, 
 	}
 }
 
-// Limit returns the limit, no older than this call. If the limit node is missing, that is the limit given to [New].
+// Limit returns the current limit, no older than this call. If the limit node is missing, that is the limit given to
+// [New].
 //
-// Errors: a limit node whose data is text, or less than four bytes; otherwise the error of the server.
+// Errors: a limit node whose data is text, or fewer than four bytes; otherwise the server's error.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
@@ -118,14 +119,14 @@ func (s *Semaphore) readLimit(ctx context.Context) (int, error) {
 }
 
 // SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. Raising the limit
-// grants waiters at once. Lowering it revokes no lease: waiters wait until enough leases are released. With a limit of
-// 0, every caller waits until it is raised again.
+// grants waiters at once. Lowering it revokes no lease, so waiters wait until enough leases are released. With a limit
+// of 0, every caller waits until you raise it again.
 //
 // SetLimit reads the node first, so the client must be allowed to read it.
 //
 // Errors: at once, a negative limit, one whose four bytes are ASCII text, or a semaphore without a limit node;
-// ErrUnknownOutcome if a reply was lost and the node is missing or has another limit, so that it cannot be determined
-// whether this call had set it; otherwise the error of the server.
+// ErrUnknownOutcome if a reply was lost and the node is now missing or has another limit, so that nobody can tell
+// whether this call ever set it; otherwise the server's error.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {

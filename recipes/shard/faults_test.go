@@ -221,8 +221,10 @@ func TestSource_FailsForTheNextLeader(t *testing.T) {
 	}{
 		"a function fails": {fails, nil, "cannot be had"},
 		"a function waits": {waits, nil, ""},
-		"the node is garbled": {nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
-			"cannot be read"},
+		"the node is garbled": {
+			nil, func(f *fleet) error { return f.srv.Set(path+"/shards", []byte("garbled")) },
+			"cannot be read",
+		},
 		"the node may not be read": {nil, func(f *fleet) error {
 			f.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "/shards$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 			return nil

@@ -164,8 +164,10 @@ func (f *fleet) logger(label string) *slog.Logger {
 
 func (f *fleet) prepareAs(label, id string, opts ...shard.Option) *mate {
 	f.Helper()
-	options := []conn.Option{conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label),
-		conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label))}
+	options := []conn.Option{
+		conn.WithDialer(f.srv.DialAs(label)), conn.WithIdentity(label),
+		conn.WithSessionTimeout(bubble.Timeout), conn.WithLogger(f.logger(label)),
+	}
 	if f.tracer != nil {
 		options = append(options, conn.WithTracer(f.tracer))
 	}

@@ -56,30 +56,30 @@ type member struct {
 var errDrained = errors.New("the member has left")
 
 // Run makes this process a member until ctx ends. For each shard that the plan assigns to it, Run acquires the lock and
-// calls serve in a goroutine. The context of serve ends when the plan takes the shard away (the cause is [ErrMoved]),
-// when the hold is lost, or when ctx ends. Run releases the lock only after serve has returned, or once the limit of
-// [WithDrainLimit] has passed, so a function that stops with its context has stopped before the next owner starts.
+// calls serve in a goroutine. The context passed to serve ends when the plan takes the shard away (the cause is
+// [ErrMoved]), when the hold is lost, or when ctx ends. Run releases the lock only when serve returns, or when the time
+// set by [WithDrainLimit] expires, so a function that stops with its context has stopped before the next owner starts.
 //
 // If serve returns while its context is alive, Run calls it again after a pause: 100 ms the first time, doubling each
-// time up to 30 s, with a random half more or less. A call that lasted a minute resets the pause. If serve returns an
-// error as many times in a row as [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one
-// does not for five minutes. If all members have given a shard away, it stays where it is, and Run keeps trying.
-// Failures are logged. If serve panics, the program ends.
+// time up to 30 seconds, with a jitter of 50% either way. If serve returns an error as many times in a row as
+// [WithGiveUp] allows, Run gives the shard away: another member gets it, and this one does not for five minutes. A call
+// that lasts a minute resets the pause and the count. If all members have given a shard away, it stays where it is, and
+// Run keeps trying. Failures are logged. If serve panics, the program ends.
 //
-// Losing a hold is not a failure: Run acquires the lock again. If a hold was lost within a second, Run first waits for
-// 50 ms, doubling each time up to 500 ms, with a random half more or less. A longer hold resets this pause.
+// Losing a hold is not a failure: Run acquires the lock again. If the hold was lost within a second, it first pauses
+// for 50 ms, doubling each time up to 500 ms, with the same jitter. A longer hold resets this pause.
 //
-// When ctx ends, all functions are stopped at once, and the other members get the shards. With [WithLeave] they are
-// handed over one after another, as by [Shards.Leave]. Run returns when all functions have returned. A Shards can have
-// only one Run at a time.
+// When ctx ends, all functions stop at once, and the other members get the shards. With [WithReturnGrace] the shards
+// wait for this member instead, and with [WithLeave] they are handed over one after another, as by [Shards.Leave]. Run
+// returns when all functions have returned. A Shards can have only one Run at a time.
 //
-// If the plan or the members cannot be read or written, Run logs that and tries again while the functions continue.
-// Another member leads in the meantime, if it can.
+// If the plan or the members cannot be read or written, Run logs that and keeps trying, while the functions continue
+// and another member leads if it can.
 //
-// Errors: the cause of ctx; nil after Leave, or if everything was handed over within the time of WithLeave; at once, a
-// nil serve, an invalid source, or another Run of the same object; ErrClosed; the error of the server when the member
-// joined; zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, as long as there was no plan. When Run returns,
-// all functions have stopped.
+// Errors: context.Cause(ctx); nil after Leave, or if everything is handed over within the time of WithLeave; at once, a
+// nil serve, an invalid source, or another Run of the same Shards; ErrClosed; the server's error when the member joins;
+// zk.ErrNoAuth, ErrForeignContender or ErrSequenceExhausted, if the member has never seen a plan. When Run returns, all
+// functions have stopped.
 func (s *Shards) Run(ctx context.Context, from Source, serve func(ctx context.Context, s *Shard) error) error {
 	switch {
 	case serve == nil:
@@ -128,14 +128,14 @@ func (s *Shards) exit() {
 	s.member = nil
 }
 
-// Leave makes a running member hand over its shards and leave: its functions are stopped one after another, while the
-// others continue, and the next owner of each shard starts when its function has stopped. Then Run returns nil. Leave
-// blocks until that has happened. Without a running member it is a no-op.
+// Leave makes a running member hand over its shards and leave. It stops the member's functions one after another, while
+// the others continue, and the next owner of each shard starts when its function stops. Run then returns nil, and Leave
+// blocks until it does. Without a running member it is a no-op.
 //
-// If the plan cannot be changed, the member keeps its shards. ctx bounds the wait: after an error, leaving continues
-// until the context of Run ends.
+// If the plan cannot be changed, the member keeps its shards. If ctx ends first, Leave returns, but the member keeps
+// trying to leave until Run's context ends.
 //
-// Errors: the cause of ctx.
+// Errors: context.Cause(ctx).
 func (s *Shards) Leave(ctx context.Context) error {
 	s.mu.Lock()
 	m := s.member

@@ -23,7 +23,7 @@ import (
 )
 
 // Shards is a set of shards below one path that members divide among themselves. It is safe for concurrent use.
-// [Shards.Run] makes it a member; [Shards.Owners] and [Shards.Watch] do not.
+// [Shards.Run] makes the process a member; [Shards.Owners] and [Shards.Watch] do not.
 type Shards struct {
 	config
 	client   *conn.Client
@@ -38,19 +38,19 @@ type Shards struct {
 	member *member // while Run runs
 }
 
-// Shard is a shard that this process has: a hold on the lock of the shard, which no other member has at the same time.
-// Its Txn writes to ZooKeeper only while it is held, and its Token is larger than those of all previous owners of the
-// shard.
+// Shard is a shard that this process owns: a hold on the shard's lock, which no other member has at the same time. Its
+// Txn writes to ZooKeeper only while the shard is held, and its Token is larger than those of all previous owners.
 type Shard struct {
 	*zkrecipes.Hold
-	// Name is the name of the shard.
+	// Name is the shard's name.
 	Name string
-	// Generation identifies the plan that this member had last read when the function was called: it is the id of the
+	// Generation identifies the plan that this member had last read when the function was called. It is the id of the
 	// transaction that wrote the plan, and grows with each plan.
 	Generation int64
 }
 
-// ErrMoved is the cause of the context of a function whose shard the plan no longer assigns to this member.
+// ErrMoved is the cause with which a function's context ends when the plan no longer assigns the function's shard to
+// this member.
 var ErrMoved = errors.New("the shard goes to another member")
 
 // Option configures [New].
@@ -70,9 +70,9 @@ type config struct {
 	tracers     []*Tracer
 }
 
-// WithID sets the id of the member, which is the name of its node; the default is the identity of the client with a
-// random suffix. A process that has the same id after a restart gets the same shards. Run waits until the session of
-// its predecessor has ended. Do not give two processes the same id: the second one waits, and logs that.
+// WithID sets the member's id, which is also the name of its node; the default is the client's identity with a random
+// suffix. A process that restarts with the same id gets the same shards; Run waits until its predecessor's session
+// ends. Do not give two processes the same id: the second one waits, and logs that it does.
 func WithID(id string) Option {
 	return func(c *config) error {
 		c.id = id
@@ -80,8 +80,8 @@ func WithID(id string) Option {
 	}
 }
 
-// WithWeight sets the member's share relative to other members; the default is 1, the maximum 1000. A member of weight
-// 2 gets twice as many shards as one of weight 1.
+// WithWeight sets the member's share relative to other members; the default is 1, the maximum 1000. For example, a
+// member of weight 2 gets twice as many shards as one of weight 1.
 func WithWeight(weight int) Option {
 	return func(c *config) error {
 		if weight < 1 || weight > maxWeight {
@@ -94,8 +94,8 @@ func WithWeight(weight int) Option {
 
 const maxWeight = 1000
 
-// WithPins assigns shards to particular members, by id, while these are present; by default there are no pins. Only the
-// leader's pins count, so give all members the same ones.
+// WithPins assigns particular shards to particular members while these are present: its keys are shards, its values the
+// ids of members. By default there are no pins. Only the leader's pins count, so give all members the same ones.
 func WithPins(member map[string]string) Option {
 	return func(c *config) error {
 		c.pins = maps.Clone(member)
@@ -104,7 +104,7 @@ func WithPins(member map[string]string) Option {
 }
 
 // WithStrategy sets how shards are divided among members; the default is [Sticky]. Only the leader's strategy counts,
-// so give all members the same one. A strategy that keeps less in place than Sticky stops more work.
+// so give all members the same one. A strategy that keeps fewer shards in place than Sticky interrupts more work.
 func WithStrategy(s Strategy) Option {
 	return func(c *config) error {
 		if s == nil {
@@ -115,10 +115,11 @@ func WithStrategy(s Strategy) Option {
 	}
 }
 
-// WithSettle sets for how long the set of members must be stable before the leader moves shards only for balance, and
-// the longest time for which it waits; the defaults are 1 s and 10 s. Members that are started together therefore cause
-// one plan. If a shard is not served, the leader does not wait, unless no member has a shard and one has joined within
-// quiet, so that more may follow. The time also counts from the last plan.
+// WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and how long
+// it waits at most; the defaults are 1 second and 10 seconds. This way, members that are started together cause one
+// plan. quiet counts from the last change to the members or the leader's last plan, most from when a better plan is
+// known. If a shard is not served, the leader does not wait, unless no member has a shard and one has joined within
+// quiet, because more may follow.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -129,10 +130,11 @@ func WithSettle(quiet, most time.Duration) Option {
 	}
 }
 
-// WithReturnGrace announces that this member restarts after the context of Run ends, and reserves its shards for it for
-// d; the default is 0, which lets others have them at once, and the maximum is an hour. A rolling restart then moves no
-// shard. It requires [WithID]. The time starts when the member's node is gone, and starts again if the leader changes.
-// These shards are not served in the meantime. After [Shards.Leave] or a crash, the shards move at once.
+// WithReturnGrace announces, when Run's context ends, that this member is restarting, and reserves its shards for it
+// for d; the default is 0, which lets others have them at once, and the maximum is an hour. Use it with [WithID], which
+// it requires, so that a rolling restart moves no shards. The time starts when the member's node is gone, and starts
+// again if the leader changes. The shards are not served in the meantime. After [Shards.Leave] or a crash, they move at
+// once.
 func WithReturnGrace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 || d > maxReturnGrace {
@@ -145,10 +147,10 @@ func WithReturnGrace(d time.Duration) Option {
 
 const maxReturnGrace = time.Hour
 
-// WithLeave makes the member leave in order when the context of Run ends, as [Shards.Leave] does: its shards are handed
-// over one after another, for at most d, and their functions continue in the meantime. Functions of shards that have
-// not been handed over by then stop at once. By default all functions stop at once. With WithLeave their contexts do
-// not have the deadline of the context of Run. It cannot be combined with [WithReturnGrace], which keeps the shards.
+// WithLeave makes the member leave gracefully when Run's context ends, as [Shards.Leave] does: its shards are handed
+// over one after another, for at most d, while the other functions continue. Functions whose shards are not handed over
+// by then stop at once. By default all functions stop at once. With WithLeave, their contexts do not inherit the
+// deadline of Run's context. It cannot be combined with [WithReturnGrace], which keeps the shards.
 func WithLeave(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -159,10 +161,10 @@ func WithLeave(d time.Duration) Option {
 	}
 }
 
-// WithDrainLimit bounds how long a function may run after its context has ended. By default there is no limit: the
-// shard is released only after the function has returned. Once the limit has passed, the lock is released even if the
-// function is still running. The hold of the function has then ended, so its Txn and a fence reject it, but whatever
-// else it does may overlap with the work of the next owner.
+// WithDrainLimit limits how long a function may run after its context ends. By default there is no limit: the shard is
+// released only when the function returns. With a limit, the lock is released when it expires, even if the function is
+// still running. Its hold has then ended, so Txn and a fence reject it, but whatever else it does may overlap with the
+// next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -173,7 +175,8 @@ func WithDrainLimit(d time.Duration) Option {
 	}
 }
 
-// WithGiveUp sets after how many consecutive failures a member gives a shard away; the default is 5.
+// WithGiveUp sets after how many consecutive failures a member gives a shard away, as [Shards.Run] describes; the
+// default is 5.
 func WithGiveUp(failures int) Option {
 	return func(c *config) error {
 		if failures < 1 {
@@ -185,7 +188,7 @@ func WithGiveUp(failures int) Option {
 }
 
 // WithTracerName sets the name by which tracers, and therefore metrics and traces, know the shards, their locks and the
-// election of the leader; by default they have no name. It is not sent to ZooKeeper.
+// leader's election; by default they have no name. It is not sent to ZooKeeper.
 func WithTracerName(name string) Option {
 	return func(c *config) error {
 		c.tracerName = name
@@ -193,7 +196,7 @@ func WithTracerName(name string) Option {
 	}
 }
 
-// New returns the shards below path. It sends nothing; the first Run creates missing parents.
+// New returns the shards below path without contacting the servers; the first Run creates missing parents.
 //
 // Errors: a nil client; a path that is relative, malformed or the root of the servers; an invalid option.
 func New(c *conn.Client, path string, opts ...Option) (*Shards, error) {
@@ -263,13 +266,13 @@ func (s *Shards) lock(shard string) (*mutex.Mutex, error) {
 	return mutex.New(s.client, s.child("own/"+shard), opts...)
 }
 
-// Path returns the path of the shards.
+// Path returns the path below which the shards are.
 func (s *Shards) Path() string { return s.path }
 
-// ID returns the id of this member.
+// ID returns this member's id.
 func (s *Shards) ID() string { return s.id }
 
-// Run creates a [Shards] with [New] and calls its [Shards.Run].
+// Run creates a [Shards] with [New] and calls [Shards.Run] on it.
 func Run(
 	ctx context.Context, c *conn.Client, path string, from Source,
 	serve func(ctx context.Context, s *Shard) error, opts ...Option,

@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// Situation is the input of a [Strategy]. It must not be modified.
+// Situation is a [Strategy]'s input. It must not be modified.
 type Situation struct {
 	// Shards are the names of the shards to divide, sorted.
 	Shards []string
-	// Members are those that may get shards, the oldest first.
+	// Members are the members that may get shards, the oldest first.
 	Members []Candidate
-	// Owners are the ids of the members to which the last plan assigns the shards. Some members may be gone.
+	// Owners maps each shard to the id of the member that the last plan assigns it to. Some of these members may be
+	// gone.
 	Owners map[string]string
-	// Pins are the pins of [WithPins]: the id of a member for a shard. The member may be away.
+	// Pins are the pins set with [WithPins], from shards to ids of members. A member may be absent.
 	Pins map[string]string
 }
 
@@ -22,7 +23,7 @@ type Candidate struct {
 	ID string
 	// Weight is the weight set with [WithWeight], at least 1.
 	Weight int
-	// Refuses are the shards that the member has given away because its function failed: see [WithGiveUp].
+	// Refuses are the shards that the member has given away because its function failed; see [WithGiveUp].
 	Refuses []string
 }
 
@@ -32,13 +33,13 @@ type Candidate struct {
 type Strategy func(Situation) map[string]string
 
 // Sticky is the default [Strategy]. A member keeps what it has up to its quota, which is its share of the shards by
-// weight, rounded up or down. Only shards without an owner, and those above a quota, move. If S shards are balanced
-// among members of equal weight and the n-th joins, it gets at most S/n of them, rounded up, and no other shard moves.
-// If a member leaves, only its own shards move.
+// weight, rounded up or down. Only shards without an owner, and those above a quota, move. For example, if S shards are
+// balanced among members of equal weight and an n-th member joins, it gets at most S/n of them, rounded up, and no
+// other shard moves. If a member leaves, only its own shards move.
 //
 // A pin takes precedence over the quotas if its member is a candidate. A member does not get a shard that it refuses,
-// unless all candidates refuse it. The others then divide by weight what it cannot take, so a member may get more than
-// its quota. No other division under these constraints is better balanced, and applied to its own result Sticky changes
+// unless all candidates refuse it. The others then divide by weight what that member cannot take, and may exceed their
+// quotas. No other division under these constraints is better balanced, and applying Sticky to its own result changes
 // nothing.
 func Sticky(now Situation) map[string]string {
 	d := newDivision(now)

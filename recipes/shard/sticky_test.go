@@ -77,25 +77,41 @@ func TestSticky_Tables(t *testing.T) {
 		"no shards":                 {Situation{Members: candidates("x")}, ""},
 		"one takes all":             {Situation{Shards: abcd, Members: candidates("x")}, "a:x b:x c:x d:x"},
 		"the oldest gets the first": {Situation{Shards: []string{"a"}, Members: candidates("y", "x")}, "a:y"},
-		"what is there stays": {Situation{Shards: abcd, Members: candidates("x", "y"),
-			Owners: owned("a:x b:y c:x d:y")}, "a:x b:y c:x d:y"},
-		"the last ones of the fullest move": {Situation{Shards: abcd, Members: candidates("x", "y"),
-			Owners: owned("a:x b:x c:x d:x")}, "a:x b:x c:y d:y"},
-		"those of a lost one move": {Situation{Shards: abcd, Members: candidates("x", "y"),
-			Owners: owned("a:x b:z c:z d:y")}, "a:x b:x c:y d:y"},
-		"a shard that is gone": {Situation{Shards: abcd[:2], Members: candidates("x", "y"),
-			Owners: owned("a:x b:x c:y d:y")}, "a:x b:y"},
-		"by weight": {Situation{Shards: abcd,
-			Members: []Candidate{weigh("x", 3), weigh("y", 1)}}, "a:x b:x c:x d:y"},
-		"a weight of nearly nothing": {Situation{Shards: abcd,
-			Members: []Candidate{weigh("x", 1), weigh("y", 1000)}}, "a:y b:y c:y d:y"},
+		"what is there stays": {Situation{
+			Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:y c:x d:y"),
+		}, "a:x b:y c:x d:y"},
+		"the last ones of the fullest move": {Situation{
+			Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:x c:x d:x"),
+		}, "a:x b:x c:y d:y"},
+		"those of a lost one move": {Situation{
+			Shards: abcd, Members: candidates("x", "y"),
+			Owners: owned("a:x b:z c:z d:y"),
+		}, "a:x b:x c:y d:y"},
+		"a shard that is gone": {Situation{
+			Shards: abcd[:2], Members: candidates("x", "y"),
+			Owners: owned("a:x b:x c:y d:y"),
+		}, "a:x b:y"},
+		"by weight": {Situation{
+			Shards:  abcd,
+			Members: []Candidate{weigh("x", 3), weigh("y", 1)},
+		}, "a:x b:x c:x d:y"},
+		"a weight of nearly nothing": {Situation{
+			Shards:  abcd,
+			Members: []Candidate{weigh("x", 1), weigh("y", 1000)},
+		}, "a:y b:y c:y d:y"},
 		"a pin": {
-			Situation{Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:x c:y d:y"),
-				Pins: owned("d:x")}, "a:x b:y c:y d:x",
+			Situation{
+				Shards: abcd, Members: candidates("x", "y"), Owners: owned("a:x b:x c:y d:y"),
+				Pins: owned("d:x"),
+			}, "a:x b:y c:y d:x",
 		},
 		"the pin of one who is away": {Situation{Shards: abcd[:1], Members: candidates("x"), Pins: owned("a:z")}, "a:x"},
-		"more pins than a quota": {Situation{Shards: abcd, Members: candidates("x", "y", "z"),
-			Pins: owned("a:z b:z c:z")}, "a:z b:z c:z d:x"},
+		"more pins than a quota": {Situation{
+			Shards: abcd, Members: candidates("x", "y", "z"),
+			Pins: owned("a:z b:z c:z"),
+		}, "a:z b:z c:z d:x"},
 		"pins of another count before quotas": {
 			Situation{
 				Shards: []string{"a", "b", "c", "d", "e", "f"}, Members: []Candidate{weigh("x", 1), weigh("y", 3), weigh("z", 1)},
@@ -103,22 +119,36 @@ func TestSticky_Tables(t *testing.T) {
 			}, "a:x b:y c:z d:z e:z f:z",
 		},
 		"a refusal": {
-			Situation{Shards: abcd, Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
-				Owners: owned("a:x b:x c:y d:y")}, "a:y b:x c:y d:x",
+			Situation{
+				Shards: abcd, Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
+				Owners: owned("a:x b:x c:y d:y"),
+			}, "a:y b:x c:y d:x",
 		},
-		"refused by all": {Situation{Shards: abcd[:1],
-			Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1, "a")}, Owners: owned("a:y")}, "a:y"},
-		"a pin that is refused": {Situation{Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
-			Pins: owned("a:x")}, "a:y"},
-		"more than a quota": {Situation{Shards: abcd[:2],
-			Members: []Candidate{weigh("x", 1, "a", "b"), weigh("y", 1)}}, "a:y b:y"},
-		"the one that may move": {Situation{Shards: abcd[:2], Members: []Candidate{weigh("x", 1, "b"), weigh("y", 1)},
-			Owners: owned("a:y b:y")}, "a:x b:y"},
-		"refused twice by one": {Situation{Shards: abcd[:1],
-			Members: []Candidate{weigh("x", 1, "a", "a"), weigh("y", 1)}}, "a:y"},
+		"refused by all": {Situation{
+			Shards:  abcd[:1],
+			Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1, "a")}, Owners: owned("a:y"),
+		}, "a:y"},
+		"a pin that is refused": {Situation{
+			Shards: abcd[:1], Members: []Candidate{weigh("x", 1, "a"), weigh("y", 1)},
+			Pins: owned("a:x"),
+		}, "a:y"},
+		"more than a quota": {Situation{
+			Shards:  abcd[:2],
+			Members: []Candidate{weigh("x", 1, "a", "b"), weigh("y", 1)},
+		}, "a:y b:y"},
+		"the one that may move": {Situation{
+			Shards: abcd[:2], Members: []Candidate{weigh("x", 1, "b"), weigh("y", 1)},
+			Owners: owned("a:y b:y"),
+		}, "a:x b:y"},
+		"refused twice by one": {Situation{
+			Shards:  abcd[:1],
+			Members: []Candidate{weigh("x", 1, "a", "a"), weigh("y", 1)},
+		}, "a:y"},
 		"others have room beside one that refuses": {
-			Situation{Shards: abcd[:2],
-				Members: []Candidate{weigh("w", 1), weigh("x", 1, "a", "b"), weigh("y", 1), weigh("z", 1)}}, "a:w b:y",
+			Situation{
+				Shards:  abcd[:2],
+				Members: []Candidate{weigh("w", 1), weigh("x", 1, "a", "b"), weigh("y", 1), weigh("z", 1)},
+			}, "a:w b:y",
 		},
 		"by way of another": {
 			Situation{
@@ -127,11 +157,15 @@ func TestSticky_Tables(t *testing.T) {
 			}, "a:x b:y c:z",
 		},
 		"what one refuses, by weight": {
-			Situation{Shards: abcd, Members: []Candidate{weigh("x", 3), weigh("y", 1),
-				weigh("z", 4, "a", "b", "c", "d")}}, "a:x b:x c:y d:x",
+			Situation{Shards: abcd, Members: []Candidate{
+				weigh("x", 3), weigh("y", 1),
+				weigh("z", 4, "a", "b", "c", "d"),
+			}}, "a:x b:x c:y d:x",
 		},
-		"an owner twice as heavy": {Situation{Shards: abcd, Members: []Candidate{weigh("x", 2), weigh("y", 1)},
-			Owners: owned("a:x b:x c:x d:y")}, "a:x b:x c:x d:y"},
+		"an owner twice as heavy": {Situation{
+			Shards: abcd, Members: []Candidate{weigh("x", 2), weigh("y", 1)},
+			Owners: owned("a:x b:x c:x d:y"),
+		}, "a:x b:x c:x d:y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if want, got := owned(test.want), Sticky(test.now); len(want)+len(got) > 0 {

@@ -76,8 +76,10 @@ func playStorm(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	srv := zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
 		zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second))
-	s := &storm{fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{},
-		grace: random.IntN(3) == 0}
+	s := &storm{
+		fleet: newFleet(t, 1+random.IntN(24), srv), random: random, alive: map[string]*mate{},
+		grace: random.IntN(3) == 0,
+	}
 	for i := range 2 + random.IntN(4) {
 		s.ids = append(s.ids, fmt.Sprintf("%c", 'a'+i))
 	}

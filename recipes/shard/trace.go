@@ -7,21 +7,20 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Tracer observes the shards of this process and the plans that it writes: see [WithTracer]. Nil hooks are not called.
-// Module zkprom provides one that counts. The locks of the shards and the election of the leader are observed by the
-// tracers of the client: see [zkrecipes.Tracer].
+// Tracer observes the shards of this process and the plans that it writes; see [WithTracer]. Nil hooks are not called.
+// The module zkprom provides a Tracer that counts. The shards' locks and the leader's election are observed by the
+// client's tracers; see [zkrecipes.Tracer].
 //
 // A hook must return quickly, must not panic, and must be safe for concurrent use.
 type Tracer struct {
-	// Change is called after each change of state of a shard, on the goroutine that works on the shard. The changes of
-	// one shard are reported in order.
+	// Change is called after each change to a shard's state, on the goroutine that works on the shard. Each shard's
+	// changes are reported in order.
 	Change func(c Change)
-	// Plan is called after the member, as the leader of the shards, has written a plan.
+	// Plan is called when this member, as the leader, has written a plan.
 	Plan func(p Plan)
 }
 
-// WithTracer sets a tracer of the shards; by default there is none. If the option is given several times, each tracer
-// is called.
+// WithTracer sets a tracer for the shards; by default there is none. If you pass several, each of them is called.
 func WithTracer(t *Tracer) Option {
 	return func(c *config) error {
 		if t == nil || t.Change == nil && t.Plan == nil {
@@ -32,43 +31,42 @@ func WithTracer(t *Tracer) Option {
 	}
 }
 
-// State is the state of a shard within a member.
+// State is a shard's state within a member.
 type State string
 
 // The states, as metrics name them.
 const (
 	// StateNone: the shard is not assigned to this member.
 	StateNone State = "none"
-	// StateWaiting: the plan assigns the shard to the member, which does not hold its lock yet.
+	// StateWaiting: the plan assigns the shard to the member, which does not hold the shard's lock yet.
 	StateWaiting State = "waiting"
-	// StateOwned: the member holds the lock of the shard and runs the function.
+	// StateOwned: the member holds the shard's lock and runs the function.
 	StateOwned State = "owned"
 )
 
-// Change is one change of state of a shard within a member.
+// Change is one change to a shard's state within a member.
 type Change struct {
 	// Name is the name set by WithTracerName; empty by default.
 	Name string
-	// Path is the path of the shards, without the chroot.
+	// Path is the shards' path, without the chroot.
 	Path string
-	// Member is the id of the member, and Shard the name of the shard.
+	// Member is the member's id, and Shard the shard's name.
 	Member, Shard string
 	// From and To are the states before and after.
 	From, To State
-	// At is when the state changed, and Lasted is how long the previous state lasted; 0 if that was StateNone. The wait
-	// before StateOwned is the longest time that the shard can have been without an owner since the plan, or since this
-	// member lost it. If the shard moves from a working member, that member owns it for most of the wait.
+	// At is when the state changed, and Lasted is how long the previous state lasted, or 0 if that was StateNone. The
+	// wait before StateOwned is the longest time that the shard can have been without an owner since the plan, or since
+	// this member lost it. If the shard moves from a working member, that member still owns it for most of the wait.
 	At     time.Time
 	Lasted time.Duration
-	// Token is the token of the hold if To is StateOwned; otherwise 0.
+	// Token is the hold's token if To is StateOwned; otherwise 0.
 	Token zkrecipes.Token
-	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of the context of Run, or
-	// why the member gives it up. It is nil if To is StateOwned, and when the plan has assigned the shard to the
-	// member.
+	// Err is why the shard is no longer owned: ErrMoved, a [*zkrecipes.LostError], the cause of Run's context, or why
+	// the member gives the shard up. It is nil if To is StateOwned, and when the plan assigns the shard to the member.
 	Err error
 }
 
-// Plan describes a plan that the leader of the shards has written.
+// Plan describes a plan that this member wrote as the leader.
 type Plan struct {
 	// Name and Path are as in [Change].
 	Name, Path string

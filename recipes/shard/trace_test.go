@@ -113,8 +113,10 @@ func TestTracer_FailingShard(t *testing.T) {
 		f.await(time.Minute, func() bool { return len(f.srv.Children(path+"/own")) == 1 }, f.planned)
 		f.pass(time.Second)
 		said := d.take("a")
-		require.Equal(f, []string{"s000 none>waiting 0s", "s000 waiting>owned 0s",
-			"s000 owned>waiting 0s failed too often: no disk"}, said[:3])
+		require.Equal(f, []string{
+			"s000 none>waiting 0s", "s000 waiting>owned 0s",
+			"s000 owned>waiting 0s failed too often: no disk",
+		}, said[:3])
 	})
 }
 

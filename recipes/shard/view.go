@@ -13,32 +13,32 @@ import (
 
 // View reports which member each shard is assigned to.
 type View struct {
-	// Shards are the owners of all shards, sorted by name. The list is empty without a plan that can be read.
+	// Shards are the owners of all shards, sorted by the shards' names. The list is empty if there is no plan that can
+	// be read.
 	Shards []Owner
-	// Members are in order of seniority. The list is empty in the views of [Shards.Watch].
+	// Members are sorted by seniority. The list is empty in views from [Shards.Watch].
 	Members []Member
 	// Generation is the id of the transaction that wrote the plan. It grows with each plan, and is 0 without a plan.
 	Generation int64
-	// Err is why the plan cannot be read; nil if it can, or if there is none.
+	// Err is why the plan cannot be read; nil if it can be, or if there is none.
 	Err error
-	// Freshness is never current in a view that [Shards.Owners] returns, because nothing follows the shards.
+	// Freshness is never current in a view from [Shards.Owners], because nothing follows the shards.
 	zkrecipes.Freshness
 }
 
 // Member is what a member announces about itself.
 type Member struct {
-	// ID is the id of the member.
+	// ID is the member's id.
 	ID string
 	// Weight is the weight set with [WithWeight].
 	Weight int
 	// Leaving reports that the member is handing over its shards and then leaves.
 	Leaving bool
-	// Restarting reports that the member restarts, and that its shards are reserved for it.
+	// Restarting reports that the member is restarting, and that its shards are reserved for it.
 	Restarting bool
-	// Refuses are the shards that the member has given away because its function, or their lock, failed there. They are
-	// sorted.
+	// Refuses are the shards, sorted, that the member has given away because its function or their locks failed there.
 	Refuses []string
-	// Since is when its node was created, by the clock of the servers.
+	// Since is when the member's node was created, by the servers' clock.
 	Since time.Time
 }
 
@@ -47,15 +47,15 @@ type Owner struct {
 	Shard string
 	// Member is the id of the member that the plan assigns the shard to; empty if there is none.
 	Member string
-	// Away reports that the member restarts, and that the shard is reserved for it.
+	// Away reports that this member is restarting, and that the shard is reserved for it.
 	Away bool
-	// Holder is the member that holds the lock of the shard, or is about to find out that it does. Its Name is the id
-	// of the member. It is empty if there is none, and in the views of [Shards.Watch].
+	// Holder is the member that holds the shard's lock, or is about to find out that it does; its Name is the member's
+	// id. Holder is empty if there is none, and in views from [Shards.Watch].
 	Holder zkrecipes.Participant
 }
 
-// Moving reports whether the shard is being moved, because the member that holds it is not the one that the plan names.
-// It applies to owners that [Shards.Owners] returns.
+// Moving reports whether the shard is being moved, because the member that holds it is not the one that the plan
+// assigns it to. Use it on owners from [Shards.Owners].
 func (o Owner) Moving() bool { return o.Member != o.Holder.Name }
 
 // viewOf returns the view of a plan.
@@ -72,11 +72,11 @@ func viewOf(p plan, at value.Version, err error) View {
 	return view
 }
 
-// Owners returns the members, and for each shard its assigned owner and its holder. Each is no older than this call.
-// Owners takes several requests for each shard and each member, at most 64 at a time. For views that are current, use
+// Owners returns the members, and for each shard its assigned owner and its holder, each no older than this call. It
+// takes several requests for each shard and each member, at most 64 at a time. To follow the assignment, use
 // [Shards.Watch].
 //
-// Errors: the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (s *Shards) Owners(ctx context.Context) (View, error) {
 	at := zkrecipes.Freshness{AsOf: time.Now()}
 	p, version, err := s.plan.Get(ctx)
@@ -127,14 +127,14 @@ func (s *Shards) holders(ctx context.Context, shards []string) (holders []zkreci
 	return holders, errs
 }
 
-// Watch yields the assignment of shards to members, now and after every plan. A slow caller gets the newest view and
-// misses those in between. Views do not show which member holds a shard: one that has just moved is served only when
-// its old owner has stopped.
+// Watch yields which shards the plan assigns to which members, now and after every plan. A slow caller gets the newest
+// view and misses those in between. Views do not show which member holds a shard: one that has just moved is served
+// only when its old owner stops.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch yields the last view again at
-// once, with Current false. When the client has reconnected, Watch reads again and yields a current view.
+// If the connection is lost, or no server answers for a whole session timeout, Watch yields the last view again at
+// once, with Current false. When the client reconnects, Watch reads again and yields a current view.
 //
-// The iteration ends as described in package [zkrecipes], under "Conventions".
+// Iteration ends as described under "Conventions" in package [zkrecipes].
 func (s *Shards) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		for seen, err := range s.plan.Watch(ctx) {

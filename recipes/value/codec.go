@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// Codec defines how a value is encoded in the node.
+// Codec defines how a value is encoded as a node's data.
 type Codec[T any] struct {
-	// Encode returns the bytes of a value. If it returns an error, nothing is written.
+	// Encode returns a value's bytes. If it fails, nothing is written.
 	Encode func(T) ([]byte, error)
 	// Decode returns the value that the bytes represent. It must not retain the bytes.
 	Decode func([]byte) (T, error)
 }
 
-// JSON returns the codec of encoding/json. It does not decode a node without data, such as a parent node that a recipe
-// has created.
+// JSON returns a codec that uses encoding/json. It does not decode a node without data, such as one that a recipe has
+// created as a parent.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) { return json.Marshal(x) },
@@ -32,13 +32,13 @@ func JSON[T any]() Codec[T] {
 	}
 }
 
-// Bytes returns the codec of Curator's SharedValue, which is the bytes themselves.
+// Bytes returns the codec of Curator's SharedValue, which stores bytes as they are.
 func Bytes() Codec[[]byte] {
 	same := func(data []byte) ([]byte, error) { return append([]byte{}, data...), nil }
 	return Codec[[]byte]{Encode: same, Decode: same}
 }
 
-// Text returns the codec for text in UTF-8.
+// Text returns a codec for text in UTF-8.
 func Text() Codec[string] {
 	return Codec[string]{
 		Encode: func(x string) ([]byte, error) { return []byte(x), nil },

@@ -81,7 +81,7 @@ func ExampleValue_CompareAndSet() {
 	}
 	_, err = v.CompareAndSet(ctx, seen, "blue")
 	fmt.Println(err)
-	_, err = v.CompareAndSet(ctx, seen, "green") // what was seen is no longer there
+	_, err = v.CompareAndSet(ctx, seen, "green") // the value has changed since it was read
 	fmt.Println(err)
 	// Output:
 	// <nil>
@@ -182,7 +182,7 @@ func ExampleValue_Watch() {
 	// "blue", current: true
 }
 
-// A list of a thousand hosts takes a fraction of its size. Curator's decompressed() can read the node too.
+// A list of a thousand hosts takes a fraction of its size, and Curator's decompressed() can read it too.
 func ExampleGzip() {
 	ctx := context.Background()
 	client, done := connect(ctx)

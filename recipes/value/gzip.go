@@ -16,11 +16,11 @@ const maxGzip = 16 << 20
 // Gzip returns a codec that compresses what another codec encodes, as Curator's compressed() does: a gzip stream (RFC
 // 1952). All programs that share the node must compress. A node without data is passed to the other codec as it is.
 //
-// A value may have up to 16 MiB before it is compressed. A larger one is not written, and does not decode: no more than
-// that is decompressed, so a small node cannot exhaust the memory of its readers. The compressed value must fit in a
+// A value may have up to 16 MiB before compression. A larger one is not written and does not decode: decompression
+// stops at this limit, so that a small node cannot exhaust its readers' memory. The compressed value must fit in a
 // node, which is 1 MiB by default.
 //
-// To decode the entries of a cache, call Decode in the function given to cache.As.
+// To decode entries from a cache, call Decode in the function given to cache.As.
 func Gzip[T any](codec Codec[T]) Codec[T] {
 	if codec.Encode == nil || codec.Decode == nil {
 		return Codec[T]{} // New reports what is missing

@@ -7,20 +7,21 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// OpSet returns the operation that replaces the value that was read with old, for use in the caller's own transaction:
-// [zkrecipes.Hold.Txn] or [conn.Client.Multi]. With the zero Version it creates the node, but no parents. OpSet sends
-// nothing.
+// OpSet returns the operation that replaces the value at version old, for use in a transaction of your own:
+// [zkrecipes.Hold.Txn] or [conn.Client.Multi]. With the zero Version it creates the node, but no parents. OpSet does
+// not contact the servers.
 //
 // If the value has changed since, the transaction writes nothing, and its error matches zk.ErrBadVersion, zk.ErrNoNode
-// or zk.ErrNodeExists. The servers compare data versions only, and unlike [Value.CompareAndSet] nothing reads the node
-// first. A node that was deleted, created again and written as often is therefore mistaken for the old one.
+// or zk.ErrNodeExists. The servers compare only data versions and, unlike in [Value.CompareAndSet], nothing reads the
+// node first, so a node that was deleted, recreated and written the same number of times is mistaken for the one that
+// was read.
 //
-// If the outcome is unknown, the caller may send the transaction again. At most one copy is applied, unless the node is
-// deleted in between. However, the error of the second copy does not show whether the first was applied or another
-// client has written. To find out, have the same transaction create a node with a unique name.
+// If the outcome is unknown, you may send the transaction again: at most one copy is applied, unless the node is
+// deleted in between. However, the second copy's error does not show whether the first was applied or another client
+// wrote the value. To find out, let the same transaction also create a node with a unique name.
 //
-// The transaction must be sent through the client of the value, or another one with the same connection and the same
-// root; see [conn.Client.Sub]. Otherwise it fails before any request.
+// Send the transaction through the value's client, or another one with the same connection and the same root (see
+// [conn.Client.Sub]). Otherwise it fails before any request.
 //
 // Errors: a value that the codec cannot encode.
 func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
@@ -34,11 +35,11 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
-// OpCheck returns the operation that lets the caller's transaction succeed only if the value is the one that was read
-// with old. For the errors of the transaction, and what it compares, see [Value.OpSet].
+// OpCheck returns the operation that makes your transaction fail unless the value's version is still old. What it
+// compares, and how the transaction fails, is described under [Value.OpSet].
 //
 // Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1, which
-// servers treat as any version. Only other clients leave -1, and the next write ends it.
+// servers treat as any version. Only other clients leave -1 behind, and the next write ends it.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
 		return zkrecipes.Op{}, v.failed("check", errMissing)
@@ -49,8 +50,8 @@ func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
-// OpDelete returns the operation that deletes the node if the value is the one that was read with old. For the errors
-// of the transaction, and what it compares, see [Value.OpSet].
+// OpDelete returns the operation that deletes the node if its version is still old. What it compares, and how the
+// transaction fails, is described under [Value.OpSet].
 //
 // Errors: the zero Version, because there is nothing to delete.
 func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
@@ -77,15 +78,16 @@ func (v *Value[T]) exactly(op zkrecipes.Op) zkrecipes.Op {
 	return v.own(op)
 }
 
-// OpAdd reads the counter and returns the sum of what it has read and delta, with the operation that writes this sum.
-// The operation is the OpSet of the sum, with the same limits: the transaction fails if another client has added since,
-// and the caller must then call OpAdd again.
+// OpAdd reads the counter and returns what it read plus delta, with the operation that writes this sum. The operation
+// is OpSet for the sum, and has the same limits: if another client adds first, the transaction fails, and you must call
+// OpAdd again.
 //
-// The exactly-once guarantee of [Counter.Add] does not apply to the caller's transaction, which does not write the
-// marker. If its outcome is unknown, do not call OpAdd again before you know that nothing was applied, because it would
-// add twice. The transaction does not interfere with Add, which compares the version too.
+// [Counter.Add]'s guarantee to count exactly once does not extend to your transaction, which does not write the marker.
+// If its outcome is unknown, do not call OpAdd again before you know that nothing was applied, because that would add
+// twice. The transaction does not interfere with Add, which compares the version too.
 //
-// Errors: a sum that overflows, or that the codec cannot encode; a node that does not decode; those of [Value.Get].
+// Errors: a sum that overflows, or that the codec cannot encode; a node that does not decode; otherwise as for
+// [Value.Get].
 func (c *Counter) OpAdd(ctx context.Context, delta int64) (op zkrecipes.Op, sum int64, err error) {
 	n, old, err := c.Get(ctx)
 	if err != nil {

@@ -11,34 +11,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Tx is one attempt of [UpdateAll]. [Value.Read] and [Value.Write] take it. It must not be used by several goroutines
-// at once, nor after the function has returned.
+// Tx is one attempt of [UpdateAll], to be passed to [Value.Read] and [Value.Write]. It must not be used by several
+// goroutines at once, nor after fn returns.
 type Tx struct {
 	client *client.Client
 	draft  *record.Draft
 }
 
-// UpdateAll changes several values atomically: it calls fn, which reads and writes values with the Tx, and then applies
-// all writes in one transaction, or none. The transaction succeeds only if no other client has in the meantime written
-// a value that fn has read; otherwise UpdateAll calls fn again. Concurrent calls therefore take effect as if they ran
-// one after another.
+// UpdateAll changes several values atomically, for example to move an amount between two accounts. It calls fn, which
+// reads and writes values with the Tx, and then applies all writes in one transaction, or none. If another client has
+// written a value in the meantime that fn read, the transaction fails and UpdateAll calls fn again, so concurrent calls
+// take effect as if they ran one after another.
 //
-// fn may be called any number of times, and must have no other effect. Within one call, it may see values of different
-// moments, but then what it writes and returns does not count. Even if fn returns an error or writes nothing, a
-// transaction checks that what it has read is the state of the servers, and otherwise fn is called again.
+// fn may be called any number of times, and must have no other effect. A single call may see values from different
+// moments, but then what it writes and returns does not count: even if fn returns an error or writes nothing, a
+// transaction checks that what it read is the servers' state, and otherwise fn is called again.
 //
-// A call takes a round trip for each value, one after another, and one for the transaction. A value that fn has read
-// and left missing is created and deleted in the transaction, with missing parents, because servers cannot check that a
-// node is missing. Watches notice that. A value with the data version -1, which only other clients leave, is rewritten
-// with its own data if fn has only read it.
+// A call takes a round trip for each value, one after another, and one for the transaction. Because servers cannot
+// check that a node is missing, a value that fn finds missing and does not write is created and deleted in the
+// transaction, which watches notice; its missing parents are created as well. A value with the data version -1, which
+// only other clients leave behind, is rewritten with its own data if fn only reads it.
 //
-// UpdateAll compares data versions. Only a node that was deleted, created again and written as often in the meantime is
-// mistaken for the old one.
+// UpdateAll compares data versions. Only a node that is deleted, recreated and written the same number of times in the
+// meantime is mistaken for the one that was read.
 //
-// Errors: a nil client or fn, at once; the error of fn, and nothing was written; data that a codec cannot decode or
-// encode, if fn returns them; ErrUnknownOutcome if the reply was lost and the nodes do not show whether this call wrote
-// them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one request; otherwise the error of the
-// server.
+// Errors: a nil client or fn, at once; an error from fn, in which case nothing was written; data that a codec cannot
+// decode or encode, if fn returns that; ErrUnknownOutcome if the reply was lost and the nodes do not show whether this
+// call wrote them, as in [Value.Update]; ErrTooLarge if the transaction does not fit into one request; otherwise the
+// server's error.
 //
 // Source: software transactional memory, as in package concurrency of etcd.
 func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error {
@@ -54,11 +54,11 @@ func UpdateAll(ctx context.Context, c *conn.Client, fn func(tx *Tx) error) error
 	return record.Joint{Client: inner, Next: func(d *record.Draft) error { return fn(&Tx{inner, d}) }}.Do(ctx)
 }
 
-// Read returns the value in a transaction: what tx itself has written, or otherwise what the node holds. A missing node
-// is not an error: the value is the zero value.
+// Read returns the value within a transaction: what tx itself has written, or otherwise what the node holds. If the
+// node is missing, Read returns the zero value and no error.
 //
-// Errors: a client with another connection or root than that of [UpdateAll]; data that the codec does not decode; the
-// error of the server, after which UpdateAll fails.
+// Errors: a client with another connection or root than UpdateAll's; data that the codec does not decode; the server's
+// error, which makes [UpdateAll] fail.
 func (v *Value[T]) Read(tx *Tx) (T, error) {
 	var none T
 	if err := v.belongsTo(tx); err != nil {
@@ -71,9 +71,9 @@ func (v *Value[T]) Read(tx *Tx) (T, error) {
 	return v.decode(session.Node{Data: data, Exists: exists})
 }
 
-// Write replaces the value in a transaction. It reads the node first if the transaction has not.
+// Write replaces the value within a transaction. It reads the node first, unless the transaction already has.
 //
-// Errors: those of [Value.Read], except that nothing is decoded; a value that the codec cannot encode.
+// Errors: as for [Value.Read], except that nothing is decoded; a value that the codec cannot encode.
 func (v *Value[T]) Write(tx *Tx, x T) error {
 	if err := v.belongsTo(tx); err != nil {
 		return err

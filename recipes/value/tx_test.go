@@ -214,16 +214,35 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 	}{
 		"applied":     {zktest.DropReply(), nil, []int64{6, 6}, true},
 		"not applied": {zktest.DropRequest(), nil, []int64{6, 6}, false},
-		"not applied, and the first written": {zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
-			[]int64{8, 8}, false},
-		"not applied, and the first written twice": {zktest.DropRequest(),
-			func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) }, []int64{8, 8}, false},
-		"not applied, and the second written": {zktest.DropRequest(),
-			func(t *testing.T, b bank) { b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and the second written twice": {zktest.DropRequest(),
-			func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) }, []int64{6, 6}, false},
-		"not applied, and both written": {zktest.DropRequest(),
-			func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) }, []int64{8, 8}, false},
+		"not applied, and the first written": {
+			zktest.DropRequest(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{8, 8},
+			false,
+		},
+		"not applied, and the first written twice": {
+			zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 1); b.set(t, 0, 7) },
+			[]int64{8, 8},
+			false,
+		},
+		"not applied, and the second written": {
+			zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 7) },
+			[]int64{6, 6},
+			false,
+		},
+		"not applied, and the second written twice": {
+			zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 1, 1); b.set(t, 1, 7) },
+			[]int64{6, 6},
+			false,
+		},
+		"not applied, and both written": {
+			zktest.DropRequest(),
+			func(t *testing.T, b bank) { b.set(t, 0, 7); b.set(t, 1, 7) },
+			[]int64{8, 8},
+			false,
+		},
 		"applied late, when the first has been looked at": {zktest.DropRequest(), func(t *testing.T, b bank) {
 			b.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
 				b.set(t, 0, 6)
@@ -235,8 +254,11 @@ func TestUpdateAll_ReplyLost(t *testing.T) {
 				b.set(t, i%2, 7)
 			}
 		}, []int64{7, 7}, true},
-		"applied, and the first written": {zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
-			[]int64{7, 6}, true},
+		"applied, and the first written": {
+			zktest.DropReply(), func(t *testing.T, b bank) { b.set(t, 0, 7) },
+			[]int64{7, 6},
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBank(t, func(t *testing.T, b bank) {

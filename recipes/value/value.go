@@ -16,27 +16,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// ErrChanged is returned when the value is no longer the one that the caller has read. Nothing was written.
+// ErrChanged is returned when the value has changed since the caller read it. Nothing was written.
 var ErrChanged = errors.New("changed since it was read, nothing was written")
 
-// Value is a value that processes share as the data of one node. It is stateless: any number of goroutines may share
-// one.
+// Value is a value that processes share as the data of one node. It is stateless and safe for concurrent use.
 type Value[T any] struct {
 	client *client.Client
 	path   string
 	codec  Codec[T]
 }
 
-// Version identifies one state of the node. Two equal versions are the same state. The zero Version represents a
+// Version identifies one state of the node: if two versions are equal, so are the states. The zero Version represents a
 // missing node.
 type Version struct {
 	// Czxid is the id of the transaction that created the node.
 	Czxid int64
 	// Mzxid is the id of the transaction that wrote the value. It grows with each write, even if the node is deleted
-	// and created again.
+	// and recreated.
 	Mzxid int64
-	// Number is the data version. It restarts with each creation and wraps after 2^31 writes, so it does not indicate
-	// order. Writes over a version of -1, which servers treat as any version, are guarded as well.
+	// Number is the data version. It restarts when the node is recreated and wraps after 2^31 writes, so do not use it
+	// to order states. Writes over a version of -1, which servers treat as any version, are guarded as well.
 	Number int32
 }
 
@@ -45,9 +44,8 @@ func (v Version) Exists() bool { return v.Czxid != 0 }
 
 func versionOf(stat *zk.Stat) Version { return Version{stat.Czxid, stat.Mzxid, stat.Version} }
 
-// New returns the value at path. It sends nothing; the first write creates the node and missing parents.
-//
-// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a valid path.
+// New returns the value at path without contacting the servers; the first write creates the node and missing parents.
+// The path can be "/" only if the client has a chroot or was created with [conn.Client.Sub].
 //
 // Errors: a nil client; a path that is relative, malformed or the root of the servers; a codec that lacks one of its
 // functions.
@@ -74,7 +72,7 @@ func check[T any](c *conn.Client, path string, codec Codec[T]) error {
 	return nil
 }
 
-// Path returns the path of the node.
+// Path returns the node's path.
 func (v *Value[T]) Path() string { return v.path }
 
 // failed names the operation and the path in an error.
@@ -82,10 +80,10 @@ func (v *Value[T]) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: v.path, Err: err}
 }
 
-// Get returns the value, no older than this call. If ZooKeeper's leader was just replaced, the value may be up to 1.5
-// ticks older. A missing node is not an error: the value is the zero value, and [Version.Exists] returns false.
+// Get returns the value, no older than this call; if ZooKeeper's leader was just replaced, it may be up to 1.5 ticks
+// older. If the node is missing, Get returns the zero value and no error, and [Version.Exists] returns false.
 //
-// Errors: data that the codec does not decode; the cause of ctx; ErrClosed; otherwise the error of the server.
+// Errors: data that the codec does not decode; context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
 	var none T
 	if err := v.client.Sync(ctx, v.path); err != nil {
@@ -119,23 +117,24 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 	return data, nil
 }
 
-// Set replaces the value, whatever it was: the last writer wins.
+// Set replaces the value, whatever it was: the last writer wins. If the new value depends on the old one, use
+// [Value.Update].
 //
-// Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost, and another client has written
-// since or the node does not exist, so that it cannot be determined whether this call had written; otherwise the error
-// of the server.
+// Errors: a value that the codec cannot encode; ErrUnknownOutcome if a reply was lost and it cannot be determined
+// whether this call wrote, because another client has written since or the node does not exist; otherwise the server's
+// error.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
 
-// SetHeld is like [Value.Set], but writes only while h is held: one transaction checks the contender of h and writes. A
+// SetHeld is like [Value.Set], but writes only while h is held: one transaction checks h's contender and writes. A
 // holder that has lost its lock changes nothing, however late its write arrives.
 //
-// The hold must come from a recipe on the client of the value, or on another one with the same connection and the same
-// root; see [conn.Client.Sub].
+// The hold must come from a recipe on the value's client, or on another one with the same connection and the same root;
+// see [conn.Client.Sub].
 //
-// Errors: at once, a nil hold, or one of another client or root; ErrFenced if the hold is not held, and nothing was
-// written; otherwise those of Set.
+// Errors: at once, a nil hold, or one from another client or root; ErrFenced if h is not held, in which case nothing
+// was written; otherwise as for Set.
 func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
 	if h == nil {
 		return Version{}, v.failed("set held", errors.New("the hold is nil: want one of a recipe on the same client"))
@@ -160,14 +159,14 @@ func (v *Value[T]) set(
 	return versionOf(&now.Stat), err
 }
 
-// CompareAndSet replaces the value if it is the one that was read with old. With the zero Version it creates the node.
+// CompareAndSet replaces the value if its version is still old. With the zero Version it creates the node.
 //
-// The servers compare data versions, which restart when a node is deleted and created again, so CompareAndSet reads the
-// node first. Only a node that is deleted, created again and written as often within that round trip is mistaken for
-// the old one.
+// The servers compare data versions, which restart when a node is deleted and recreated, so CompareAndSet reads the
+// node first. Only a node that is deleted, recreated and written the same number of times within that round trip is
+// mistaken for the one that was read.
 //
 // Errors: ErrChanged; a value that the codec cannot encode; ErrUnknownOutcome if the reply was lost and the node does
-// not show whether this call wrote it; otherwise the error of the server.
+// not show whether this call wrote it; otherwise the server's error.
 //
 // Source: Curator's SharedValue.trySetValue.
 func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version, error) {
@@ -184,12 +183,13 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	return versionOf(&now.Stat), err
 }
 
-// Update replaces the value with the result of fn, and returns what it wrote. If another client was faster, it calls fn
-// again. For a missing node, fn receives the zero value. An error of fn may be due to an old value, if the server lags
-// behind, so Update calls fn again after a sync before it returns the first error of fn.
+// Update replaces the value with what fn makes of it, and returns what it wrote. If another client changes the value
+// first, Update calls fn again. If the node is missing, fn receives the zero value. Because a server that lags behind
+// may supply a stale value, the first error from fn makes Update sync, reread and call fn again; only an error after
+// that is returned.
 //
-// Errors: a nil fn, at once; the error of fn, or a value that the codec cannot decode or encode, and nothing was
-// written; ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise the error of the server.
+// Errors: a nil fn, at once; an error from fn, or a value that the codec cannot decode or encode, in which case nothing
+// was written; ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise the server's error.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
 	if fn == nil {
@@ -211,12 +211,12 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
-// Delete deletes the node, whatever it holds, so that the value no longer exists. It is not an error if there is none.
-// Parents are kept.
+// Delete deletes the node, whatever it holds, so that the value no longer exists. It succeeds if the node is missing,
+// and keeps the node's parents.
 //
-// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since or ctx has ended, so that it
-// cannot be determined whether this call has deleted the node; zk.ErrNotEmpty if the node has children, such as the
-// markers of counters, see [Counter.Close]; otherwise the error of the server.
+// Errors: ErrUnknownOutcome if a reply was lost and it cannot be determined whether this call deleted the node, because
+// another client has written since or ctx has ended; zk.ErrNotEmpty if the node has children, such as counters' markers
+// (see [Counter.Close]); otherwise the server's error.
 func (v *Value[T]) Delete(ctx context.Context) error { return record.Remove(ctx, v.client, v.path) }
 
 func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {

@@ -1,5 +1,5 @@
-// Package check judges what the users of a lock observed: it records histories and finds what no correct lock could
-// have produced. It works for goroutines in one process and for processes on one machine.
+// Package check tests locks by recording what their users observe and searching the history for anything that no
+// correct lock could have produced. It works for goroutines in one process and for processes on one machine.
 //
 //	var rec check.Recorder
 //	op := rec.Call("worker-1", 1)      // before Lock is called
@@ -10,13 +10,13 @@
 //	err = check.Order(holds, 1)
 //	err = check.Exclusion(check.ReadWrite(holds))
 //
-// What it proves: stamps are taken within the time in which a hold must be held, after the grant and before the
-// release. A holder may learn of a loss late, so before a [Recorder] stamps a grant, it checks whether any earlier hold
-// has ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has really happened, whatever the
-// scheduler did. Between two recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder
-// reports it.
+// What it proves: stamps are taken while the hold must be held, after the grant and before the release. A holder may
+// learn of a loss late, so before a [Recorder] stamps a grant, it checks whether any earlier hold has ended
+// ([Op.GrantedHold]). If [Exclusion] reports an overlap of such holds, it really happened, whatever the scheduler
+// did. Between two recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder reports
+// it.
 //
-// What it does not prove: an overlap shorter than the time from the grant to the stamp is not detected. Many sections
+// What it does not prove: an overlap shorter than the time from the grant to the stamp goes undetected. Many sections
 // compensate for that, as does [Set], whose lost updates count every overlap that did harm.
 //
 // The checkers are pure functions. They return nil, a [*Violation], or an error that names the operations to blame. A

@@ -20,7 +20,7 @@ type Hold struct {
 	// Called is the stamp taken before the acquisition began.
 	Called   int64
 	From, To int64
-	// Lost reports that the hold was lost, in which case To is when its owner learned of that.
+	// Lost reports that the hold was lost, in which case To is when its owner learned of the loss.
 	Lost bool
 }
 
@@ -43,7 +43,7 @@ func (h Hold) String() string {
 // Violation is something that no correct lock produces. A is the operation that came first, and B the one that should
 // not have been granted as it was.
 type Violation struct {
-	// Rule is the rule that was broken: "exclusion" or "order".
+	// Rule is the broken rule: "exclusion" or "order".
 	Rule string
 	A, B Hold
 	// Why explains how A and B contradict each other.
@@ -56,8 +56,8 @@ func (v *Violation) Error() string {
 }
 
 // Holds assembles holds from events, which may come from several recorders as long as no client has events in two of
-// them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was killed, first
-// append a Lost event with the time of the kill.
+// them. A hold without an end lasts to the end of the history, [StillHeld], so if a process was killed, first append
+// a Lost event with the time of the kill.
 //
 // Errors: an impossible history (an operation granted twice, or ended before it was granted), which means that the
 // recording is wrong.

@@ -8,8 +8,8 @@ import (
 )
 
 // Leftovers checks that nothing is left below root in a listing of absolute paths, in any order. Nodes whose last
-// element is one of keep may remain, as long as nothing else is below them: a semaphore has its "locks" and "leases",
-// containers that the server removes at its own pace. Root itself may remain too.
+// element is one of keep may remain, as long as nothing else is below them: for example a semaphore's "locks" and
+// "leases", containers that the server removes at its own pace. Root itself may remain too.
 //
 // Errors: the paths that are left.
 func Leftovers(root string, listing []string, keep ...string) error {

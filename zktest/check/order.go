@@ -10,8 +10,8 @@ import (
 
 // Order checks that grants followed the queue, with the same limit as for [Exclusion]:
 //
-//   - Tokens grow: what was requested after another hold had been granted has a larger token, and no two grants share
-//     one (except nested acquisitions of a client).
+//   - Tokens grow: an acquisition requested after another hold was granted has a larger token, and no two grants
+//     share one (except a client's nested acquisitions).
 //   - First come, first served: of two holds that exclude each other, the one with the smaller token was granted
 //     first. A hold that was lost may come too late, because its owner may have learned of the grant after the loss.
 //

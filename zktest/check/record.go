@@ -16,24 +16,25 @@ type Kind string
 const (
 	// Called means that the caller is about to make the call.
 	Called Kind = "called"
-	// Granted means that the call has returned with a hold.
+	// Granted means that the call returned a hold.
 	Granted Kind = "granted"
-	// Failed means that the call has returned without a hold.
+	// Failed means that the call returned without a hold.
 	Failed Kind = "failed"
 	// Released means that the holder is about to release.
 	Released Kind = "released"
-	// Lost means that the holder has learned that its hold was lost.
+	// Lost means that the holder learned that its hold was lost.
 	Lost Kind = "lost"
 )
 
-// Event is one step of one operation. It survives a round trip through encoding/json, so that histories can be
-// assembled from the logs of several processes.
+// Event is one step of one operation. It survives a round trip through encoding/json, so that you can assemble
+// histories from the logs of several processes.
 type Event struct {
 	Kind   Kind   `json:"kind"`
 	Client string `json:"client"`
 	// Op is the number of the operation, unique for its client.
 	Op int64 `json:"op"`
-	// At is the stamp: a position in the order of all events, or a time in nanoseconds on a clock that everyone shares.
+	// At is the stamp: a position in the order of all events, or a time in nanoseconds on a clock that everyone
+	// shares.
 	At int64 `json:"at"`
 	// Weight is how much of the limit is requested; Read marks the shared side of a read-write lock. Both are set for
 	// Called.
@@ -45,12 +46,12 @@ type Event struct {
 
 // Recorder collects the events of one process. Its zero value is ready to use, and it is safe for concurrent use.
 type Recorder struct {
-	// Now returns the stamps. Processes whose histories are merged set it to a clock that never goes back and that all of
-	// them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. The default is a counter, which
-	// orders all events of this Recorder without ties.
+	// Now returns the stamps. If you merge the histories of several processes, set it to a clock that never goes back
+	// and that all of them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. The default is
+	// a counter, which orders all events of this Recorder without ties.
 	Now func() int64
-	// Emit receives every event immediately, one at a time, so that the history of a process that gets killed is not lost
-	// with it. The default is none.
+	// Emit receives every event immediately, one at a time, so that the history of a killed process is not lost with
+	// it. The default is none.
 	Emit func(Event)
 
 	op atomic.Int64
@@ -87,8 +88,8 @@ func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// GrantedHold records the grant of h. Call it after the acquisition has returned. Before the recorder stamps a grant,
-// it checks whether any hold passed to it earlier has ended, and records that, so the goroutine of a holder may be late
+// GrantedHold records that h was granted. Call it when the acquisition returns. Before the recorder stamps a grant,
+// it checks whether any hold passed to it earlier has ended, and records that, so the holder's goroutine may be late
 // with Lost.
 func (o *Op) GrantedHold(h Held) {
 	r := o.rec
@@ -109,8 +110,8 @@ func (o *Op) GrantedHold(h Held) {
 	r.held[o] = h
 }
 
-// Granted records the grant of something that is not a [Held], such as the lock of another library. Call it after the
-// acquisition has returned.
+// Granted records the grant of something that is not a [Held], such as another library's lock. Call it when the
+// acquisition returns.
 func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.
@@ -119,11 +120,11 @@ func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
 // Released records the release. Call it before the release begins.
 func (o *Op) Released() { o.add(Event{Kind: Released}) }
 
-// Lost records that the hold has reported its loss, even in answer to a release: of the ends of a hold, the first one
-// counts.
+// Lost records that the hold reported its loss, even in answer to a release. Of the ends recorded for a hold, only
+// the first counts.
 func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
 
-// Events returns what has been recorded so far.
+// Events returns the events recorded so far.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

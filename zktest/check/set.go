@@ -8,13 +8,14 @@ import (
 )
 
 // Set is the resource of the classic lock test: sections read it as a whole, add an element, and write it back as a
-// whole. If two sections overlap, the later write erases what the other has added. Its zero value is an empty set
-// without a fence. It is safe for concurrent use.
+// whole. If two sections overlap, the later write erases what the other added. Its zero value is an empty set without
+// a fence. It is safe for concurrent use.
 //
 // A version represents the whole content: writing version v plus an element costs the same however large the set is.
 type Set struct {
-	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called under
-	// the lock of the set: check and access must be one step, or a newer section could come in between.
+	// OnRead and OnAdd, if not nil, may reject a token, as Admit of a Gate of package fence does. They are called with
+	// the set's lock held, because the check and the access must be one step, or a newer section could come in
+	// between.
 	OnRead, OnAdd func(token zkrecipes.Token) error
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ func (u Update) String() string {
 
 // Read returns the version of the content, which is 0 for an empty set.
 //
-// Errors: that of OnRead.
+// Errors: OnRead's.
 func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,10 +49,9 @@ func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	return len(s.updates), nil
 }
 
-// Add writes the content of version base plus element, whatever the current content is. After an error, nothing has
-// changed.
+// Add writes the content of version base plus element, whatever the current content is. If it fails, nothing changes.
 //
-// Errors: a version that was never read; that of OnAdd.
+// Errors: a version that was never read; OnAdd's.
 func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,15 +83,15 @@ func (s *Set) Updates() []Update {
 	return append([]Update(nil), s.updates...)
 }
 
-// Refused returns how many reads and writes the fence has rejected.
+// Refused returns how many reads and writes the fence rejected.
 func (s *Set) Refused() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
-// LostUpdate is an accepted update whose element is missing from the final content. It matches no sentinel error: how
-// many there are is a result, and how many are too many depends on the fence.
+// LostUpdate is an accepted update whose element is missing from the final content. It matches no sentinel error,
+// because you decide how many are too many: that depends on the fence.
 type LostUpdate struct {
 	Lost Update
 	// By is the update that erased it: the first in the final content that was based on a version before it.
@@ -103,8 +103,8 @@ func (l LostUpdate) Error() string {
 	return fmt.Sprintf("lost update: %v, wiped out by %v", l.Lost, l.By)
 }
 
-// LostUpdates returns the updates that are missing from the final content, the latest first. None are lost if and only
-// if every section read what the one before it wrote. The input is the result of [Set.Updates].
+// LostUpdates returns the updates that are missing from the final content, the latest first. None are lost if and
+// only if every section read what the one before it wrote. Pass it what [Set.Updates] returns.
 func LostUpdates(updates []Update) []LostUpdate {
 	var lost []LostUpdate
 	// Walk from the final version back along the bases: what lies between an update and its base is not in its content.

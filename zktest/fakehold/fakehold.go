@@ -4,8 +4,8 @@
 //	go work(h.Hold)
 //	h.Lose(zkrecipes.LossExpired)
 //
-// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To
-// test what is written under a hold, use a recipe on a server of package zktest.
+// Such a hold has no contender. Check succeeds as long as it is held and the context is alive. Txn fails. To test
+// what is written under a hold, use a recipe on a server of package zktest.
 package fakehold
 
 import (
@@ -25,8 +25,8 @@ type Hold struct {
 	end       func(*zkrecipes.LostError)
 }
 
-// New returns a hold with the token. Its context carries the values of ctx, but neither its cancellation nor
-// its deadline. The hold lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
+// New returns a hold with the token. Its context carries ctx's values, but neither its cancellation nor its deadline.
+// The hold lasts until it is released or lost; see [Hold.Lose] and [Hold.SetValidUntil].
 func New(ctx context.Context, token zkrecipes.Token) *Hold {
 	c := &contender{
 		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
@@ -39,12 +39,12 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 // forever is longer than any test runs, even in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, with the given reason. If it has already ended, Lose is a no-op. Afterwards
-// ValidUntil is not in the future, even for LossNodeDeleted and LossSuspended, for which the session of a real
-// hold may live on, and its ValidUntil with it.
+// Lose ends the hold as lost, for the given reason. If the hold already ended, Lose is a no-op. Afterwards ValidUntil
+// is not in the future, even for LossNodeDeleted and LossSuspended, for which a real hold's session may live on, and
+// its ValidUntil with it.
 //
-// With LossClosed the loss matches ErrClosed. With LossRefused it matches ErrAuthFailed. With LossDeadline it
-// is as of the deadline, which moves back to now if it is in the future.
+// With LossClosed the loss matches ErrClosed, and with LossRefused ErrAuthFailed. With LossDeadline the loss is dated
+// to the deadline, which moves back to now if it is in the future.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
 	switch reason {
@@ -64,10 +64,10 @@ func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	}
 }
 
-// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the
-// hold then, as in a process that was paused: it ends as lost when the code queries it or its context.
-// [Hold.Lose] with LossDeadline is the loss in a running process. The channels of Expiring are closed by a
-// timer, unless the process of the test is itself paused.
+// SetValidUntil sets the time until which the hold is proven; the default is 100 years ahead. No timer ends the hold
+// at that time, as in a process that was paused: it ends as lost when the code queries it or its context. To test the
+// loss in a running process, use [Hold.Lose] with LossDeadline. The channels of Expiring are closed by a timer,
+// unless the test's process is itself paused.
 func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
 
 // Revoke closes the channel of Revoked, as when another client asks the holder to release. It is idempotent.

@@ -16,8 +16,10 @@ type curve struct {
 }
 
 var curves = []curve{
-	{"fenced sections, in thousands", "#2e9e5b", false,
-		func(e Entry) float64 { return float64(e.Total.Sections+e.Total.Theirs) / 1e3 }},
+	{
+		"fenced sections, in thousands", "#2e9e5b", false,
+		func(e Entry) float64 { return float64(e.Total.Sections+e.Total.Theirs) / 1e3 },
+	},
 	{"heap after a collection, MB", "#3b7dd8", false, func(e Entry) float64 { return float64(e.Heap) / 1e6 }},
 	{"resident memory, MB", "#3b7dd8", false, func(e Entry) float64 { return float64(e.Resident) / 1e6 }},
 	{"goroutines", "#8a6d00", false, func(e Entry) float64 { return float64(e.Goroutines) }},

@@ -128,8 +128,10 @@ func (j *Journal) trim() error {
 // Write adds what this run has counted so far to the count of earlier runs, and writes the result.
 func (j *Journal) Write(run Tally, s Sample) (Entry, error) {
 	now := time.Now()
-	e := Entry{Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began),
-		Total: j.start.Total.plus(run), Sample: s}
+	e := Entry{
+		Time: now.UTC(), Run: j.start.Run, Ran: j.start.Ran + now.Sub(j.began),
+		Total: j.start.Total.plus(run), Sample: s,
+	}
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))

@@ -65,8 +65,10 @@ func TestJournal_BadLine(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	picture := Draw([]Entry{{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}},
-		{Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}}})
+	picture := Draw([]Entry{
+		{Run: 1, Ran: 1, Sample: Sample{Heap: 5e6}},
+		{Run: 2, Ran: 3, Total: Tally{Sections: 10}, Sample: Sample{Heap: 4e6}},
+	})
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break

@@ -43,8 +43,10 @@ func kazooSource(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{
-		{"/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
-			"--require-hashes", "-r", "../../others/foreign/testdata/kazoo.txt"},
+		{
+			"/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
+			"--require-hashes", "-r", "../../others/foreign/testdata/kazoo.txt",
+		},
 		{"tar", "-xzf", filepath.Join(dir, "kazoo-"+kazoo+".tar.gz"), "-C", dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {

@@ -19,20 +19,34 @@ func TestSettle(t *testing.T) {
 		tail, next    Txn
 		done, unknown bool
 	}{
-		"a write that the next follows": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
-			next: txn(second+1, zktest.ChangeSet, "/a/b", 2), done: true},
-		"a write that was made again": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
-			next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
-		"a node with a sister": {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
-			next: txn(second+1, zktest.ChangeCreate, "/a/d", 3), done: true},
-		"a node whose place was taken": {tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
-			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2)},
-		"a deleted node": {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
-			next: txn(second+1, zktest.ChangeCreate, "/a/b", 2), done: true},
-		"a node that was not deleted": {tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
-			next: txn(second+1, zktest.ChangeSet, "/a/b", 1)},
-		"a write elsewhere": {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
-			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2), unknown: true},
+		"a write that the next follows": {
+			tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 2), done: true,
+		},
+		"a write that was made again": {
+			tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 1),
+		},
+		"a node with a sister": {
+			tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 3), done: true,
+		},
+		"a node whose place was taken": {
+			tail: txn(first+3, zktest.ChangeCreate, "/a/c", 2),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2),
+		},
+		"a deleted node": {
+			tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
+			next: txn(second+1, zktest.ChangeCreate, "/a/b", 2), done: true,
+		},
+		"a node that was not deleted": {
+			tail: txn(first+3, zktest.ChangeDelete, "/a/b", 0),
+			next: txn(second+1, zktest.ChangeSet, "/a/b", 1),
+		},
+		"a write elsewhere": {
+			tail: txn(first+3, zktest.ChangeSet, "/a/b", 1),
+			next: txn(second+1, zktest.ChangeCreate, "/a/d", 2), unknown: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			history, unknown, _ := settle(append(begin[:2:2], c.next), map[int64][]Txn{1: {c.tail}})

@@ -202,8 +202,10 @@ func (w *worker) orphaned(op *journal.Op) {
 
 // failed reports an error that leaves open whether the operation had an effect.
 func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
-	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session,
-		Reason: err.Error()})
+	op.Tell(journal.Line{
+		Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session,
+		Reason: err.Error(),
+	})
 	pause(ctx, w.length())
 }
 

@@ -53,7 +53,8 @@ func (w *worker) registers() (turn, error) {
 
 // accessed reports how an access ended.
 func (w *worker) accessed(ctx context.Context, op *journal.Op,
-	do func(context.Context) (journal.Register, error)) error {
+	do func(context.Context) (journal.Register, error),
+) error {
 	found, err := do(ctx)
 	switch {
 	case err == nil:
@@ -137,11 +138,13 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 		data, base := w.text(), known
 		switch draw := w.rng.IntN(4); {
 		case draw == 0:
-			return access{journal.Access{Key: key, How: journal.Set, N: 1, Data: data},
+			return access{
+				journal.Access{Key: key, How: journal.Set, N: 1, Data: data},
 				func(ctx context.Context) (journal.Register, error) {
 					version, err := v.Set(ctx, data)
 					return wrote(data, "", version, err)
-				}}
+				},
+			}
 		case draw == 1 && base.Exists():
 			a := journal.Access{Key: key, How: journal.Swap, N: 1, Data: data, Base: int64(base.Number)}
 			return access{a, func(ctx context.Context) (journal.Register, error) {
@@ -149,12 +152,14 @@ func (w *worker) value(key string, v *value.Value[string]) func() access {
 				return wrote(data, "", version, err)
 			}}
 		case draw == 2:
-			return access{journal.Access{Key: key, How: journal.Update, N: 1, Data: data},
+			return access{
+				journal.Access{Key: key, How: journal.Update, N: 1, Data: data},
 				func(ctx context.Context) (journal.Register, error) {
 					was := ""
 					_, version, err := v.Update(ctx, func(old string) (string, error) { was = old; return data, nil })
 					return wrote(data, was, version, err)
-				}}
+				},
+			}
 		default:
 			return access{journal.Access{Key: key, How: journal.Get}, func(ctx context.Context) (journal.Register, error) {
 				data, version, err := v.Get(ctx)

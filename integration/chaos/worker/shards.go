@@ -111,8 +111,10 @@ func (m *member) belong(ctx context.Context, rng *rand.Rand, names []string) err
 // serve keeps updating a shard behind a fence, for the last time when asked to stop.
 func (m *member) serve(ctx context.Context, s *shard.Shard) error {
 	op := m.writer(s.Name).Call(1, false)
-	op.Tell(journal.Line{Event: check.Event{Kind: check.Granted, Token: s.Token()},
-		Until: journal.At(s.ValidUntil()), Path: s.Path()})
+	op.Tell(journal.Line{
+		Event: check.Event{Kind: check.Granted, Token: s.Token()},
+		Until: journal.At(s.ValidUntil()), Path: s.Path(),
+	})
 	defer op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
 	for n := 0; ctx.Err() == nil; n++ {
 		version, err := m.read(s)

@@ -118,7 +118,8 @@ func (r *runner) watch(t *tester, name string) (measurement, error) {
 
 // tests runs some tests of a package, within a limit of processor time.
 func (r *runner) tests(t *tester, names []string, env string, limit time.Duration) (output []byte,
-	took time.Duration, err error) {
+	took time.Duration, err error,
+) {
 	pattern := "^(" + strings.Join(names, "|") + ")$"
 	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+longest.String(), "-test.run="+pattern)
 }
@@ -126,7 +127,8 @@ func (r *runner) tests(t *tester, names []string, env string, limit time.Duratio
 // run limits processor time, because a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
 // time uses the processor, too.
 func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte,
-	took time.Duration, err error) {
+	took time.Duration, err error,
+) {
 	const limited = `ulimit -t "$0" && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", limited, fmt.Sprint(int(limit.Seconds())), t.binary}, args...)...)
 	cmd.Dir = filepath.Join(r.root, t.pkg)

@@ -45,14 +45,22 @@ var edits = []overlay.Edit{
 		New: "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
 	},
 	{File: "runtime/chan.go", Old: "func closechan(c *hchan) {\n", New: "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
-	{File: "runtime/select.go", Old: "block bool) (int, bool) {\n",
-		New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n",
-		New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n",
-		New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
-	{File: "internal/sync/mutex.go", Old: "// Lock locks m.\n",
-		New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
+	{
+		File: "runtime/select.go", Old: "block bool) (int, bool) {\n",
+		New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n",
+		New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n",
+	},
+	{
+		File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n",
+		New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		File: "internal/sync/mutex.go", Old: "// Lock locks m.\n",
+		New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n",
+	},
 }
 
 func main() {

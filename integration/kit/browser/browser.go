@@ -3,7 +3,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -80,12 +79,18 @@ func (p *Tab) Await(expression string) {
 	require.NoError(p, p.Poll(expression), expression)
 }
 
-// Poll waits until an expression is true. A page that has just been loaded may abort a poll, which is then repeated.
+// Poll waits until an expression is true, for at most Patience. A page that has just been loaded may abort a poll,
+// which is then repeated.
 func (p *Tab) Poll(expression string) (err error) {
+	ctx, cancel := context.WithTimeout(p.Context, Patience) // the page's own limit does not pass while the page hangs
+	defer cancel()
 	for range 3 {
-		_, err = chromedp.Run(p.Context, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(Patience)))
-		if err == nil || errors.Is(err, chromedp.ErrPollingTimeout) {
-			return err
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(0)))
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("not so within %v: %w", Patience, err)
 		}
 		p.Logf("a poll has ended: %v", err)
 	}

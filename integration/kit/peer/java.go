@@ -42,7 +42,8 @@ func (j Java) Compile(tb testing.TB, dir string) {
 // Start runs the program, compiled into dir, until the end of the test. The given Java properties, such as
 // -Dzookeeper.server.realm=X, are added to the default ones.
 func (j Java) Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event),
-	properties ...string) *Peer {
+	properties ...string,
+) *Peer {
 	tb.Helper()
 	jars, err := j.Product.ClassPath("")
 	if err != nil {

@@ -77,8 +77,10 @@ func TestServer_TakesOptions(t *testing.T) {
 	))
 	conf, err := s.FourLetter("conf")
 	must(t, err)
-	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
-		"maxClientCnxns=0"} {
+	for _, want := range []string{
+		"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000",
+		"maxClientCnxns=0",
+	} {
 		if !strings.Contains(conf, want) {
 			t.Errorf("conf lacks %s:\n%s", want, conf)
 		}

@@ -62,8 +62,10 @@ func start(t *testing.T, id, servers, path string, flags ...string) *process {
 	require.NoError(t, err)
 	args := append([]string{"-servers", servers, "-path", path, "-id", id, "-session-timeout", sessionTimeout.String()},
 		flags...)
-	p := &process{t: t, id: id, cmd: exec.Command(program, args...), exited: make(chan struct{}),
-		changed: make(chan struct{}, 1)}
+	p := &process{
+		t: t, id: id, cmd: exec.Command(program, args...), exited: make(chan struct{}),
+		changed: make(chan struct{}, 1),
+	}
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -201,10 +201,14 @@ func TestX509_ZktestAgreesWithReal(t *testing.T) {
 		ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
 	for _, name := range []pkix.Name{
-		{CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"},
-			OrganizationalUnit: []string{"a", "b"}},
-		{CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"},
-			SerialNumber: "7", PostalCode: []string{"1"}},
+		{
+			CommonName: "worker", Organization: []string{"Example, Inc."}, Country: []string{"DE"},
+			OrganizationalUnit: []string{"a", "b"},
+		},
+		{
+			CommonName: ` #a+b="c"\<d>;e  `, Locality: []string{"Köln"}, Province: []string{"x y"}, StreetAddress: []string{"1"},
+			SerialNumber: "7", PostalCode: []string{"1"},
+		},
 		{ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}, Value: "com"},
 			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "u"},

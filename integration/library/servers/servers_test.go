@@ -201,8 +201,11 @@ const service = "_zookeeper._tcp.example.com"
 // directories are the ways in which a client can learn of changing servers.
 var directories = map[string]func(t *testing.T, servers []*zkserver.Server) directory{
 	"ensemble": func(_ *testing.T, servers []*zkserver.Server) directory {
-		return directory{strings.Join(addresses(servers), ","), []conn.Option{conn.WithEnsembleTracking()},
-			func([]*zkserver.Server) {}}
+		return directory{
+			strings.Join(addresses(servers), ","),
+			[]conn.Option{conn.WithEnsembleTracking()},
+			func([]*zkserver.Server) {},
+		}
 	},
 	"function": func(*testing.T, []*zkserver.Server) directory {
 		var list atomic.Pointer[[]string]
@@ -306,8 +309,10 @@ func TestRebalance_EnsembleChanges_ServersThatLeaveHaveNoClients(t *testing.T) {
 	settle(t, "two servers have joined", apps, e.Servers, rebalance)
 	leader, err := e.Leader()
 	require.NoError(t, err)
-	leaving := []*zkserver.Server{leader,
-		e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })]}
+	leaving := []*zkserver.Server{
+		leader,
+		e.Servers[slices.IndexFunc(e.Servers, func(s *zkserver.Server) bool { return s != leader })],
+	}
 	for _, s := range leaving {
 		require.NoError(t, e.Leave(s))
 	}

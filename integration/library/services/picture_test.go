@@ -50,10 +50,15 @@ const (
 )
 
 var (
-	colors = []string{"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
-		"#bcbd22", "#17becf"}
+	colors = []string{
+		"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
+		"#bcbd22", "#17becf",
+	}
 	states = []struct{ name, color string }{
-		{"closed", "#bbb"}, {"connecting", "#e5c700"}, {"connected", "#56a64b"}, {"suspended", "#ff9830"},
+		{"closed", "#bbb"},
+		{"connecting", "#e5c700"},
+		{"connected", "#56a64b"},
+		{"suspended", "#ff9830"},
 		{"lost", "#e02f44"},
 	}
 )

@@ -38,8 +38,12 @@ type stage struct {
 func set(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, zk: zkserver.Start(t, zkserver.WithTickTime(500*time.Millisecond)), program: program(t)}
-	for _, p := range []*process{{id: "a", job: "leader"}, {id: "b", job: "leader"}, {id: "c", job: "nightly"},
-		{id: "d", job: "nightly"}} {
+	for _, p := range []*process{
+		{id: "a", job: "leader"},
+		{id: "b", job: "leader"},
+		{id: "c", job: "nightly"},
+		{id: "d", job: "nightly"},
+	} {
 		p.t, p.address, p.link = t, freeAddress(t), proxy.Start(t, s.zk.Addr())
 		p.start(s.program)
 		t.Cleanup(p.stop)

@@ -59,11 +59,8 @@ func (f *field) contended(ctx context.Context, n int, v variant, want wanted) ro
 	if f.away == 0 {
 		r.run = append(r.run, looping("its five requests, plain", n,
 			func(int) section { return plainLock(f.addr, "/bench/plain") }))
-	}
-	switch f.away {
-	case 0:
 		r.want = want.loopback[n]
-	case 10 * time.Millisecond:
+	} else if f.away == 10*time.Millisecond {
 		r.want = want.tenMS[n]
 	}
 	return f.distant(r)
@@ -98,7 +95,8 @@ func (f *field) distant(r row) row {
 	}
 	for i, c := range r.run {
 		r.run[i] = contestant{c.name, 0, func(ctx context.Context, slice time.Duration) (float64,
-			error) {
+			error,
+		) {
 			return c.rate(ctx, 4*slice)
 		}}
 	}

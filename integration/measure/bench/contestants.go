@@ -49,7 +49,8 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 		sections[i] = sectionOf(i)
 	}
 	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64,
-		error) {
+		error,
+	) {
 		return repeat(slice, sections)
 	}}
 }
@@ -69,8 +70,10 @@ func (f *field) rows(ctx context.Context) []row {
 	}
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
-		name := map[int]string{1: "hand-over, 1,000 waiters in one session",
-			2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
+		name := map[int]string{
+			1: "hand-over, 1,000 waiters in one session",
+			2: "hand-over, 1,000 waiters in turns from two sessions",
+		}[sessions]
 		rows = append(rows, row{name, []contestant{
 			f.handOver(1000, sessions), f.handOver(10, sessions),
 		}, []target{{against: "10 waiters", ratio: 1.5, atMost: true}}})

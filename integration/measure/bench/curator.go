@@ -52,8 +52,10 @@ func startCurator(addrs []string) (_ *curator, err error) {
 	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
 	}
-	c.process = exec.Command("java", append([]string{"-Djava.util.logging.config.file=/dev/null", "-cp", path,
-		"CuratorBench"}, addrs...)...)
+	c.process = exec.Command("java", append([]string{
+		"-Djava.util.logging.config.file=/dev/null", "-cp", path,
+		"CuratorBench",
+	}, addrs...)...)
 	c.process.Stderr = os.Stderr
 	if c.orders, err = c.process.StdinPipe(); err != nil {
 		return nil, err

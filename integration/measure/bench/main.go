@@ -61,7 +61,8 @@ type contestant struct {
 var errMissed = errors.New("a target was missed")
 
 func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string,
-	profile string) (err error) {
+	profile string,
+) (err error) {
 	// The comparison uses production settings for the server, not those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))

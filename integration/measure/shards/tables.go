@@ -26,12 +26,16 @@ var (
 func changes(down time.Duration) []change {
 	return []change{
 		{"a fifth member joins", four, five, func(ctx context.Context, t team,
-			_ func([]string) error) error {
+			_ func([]string) error,
+		) error {
 			return t.join(ctx, "e")
 		}},
-		{"the fifth member leaves", five, four,
-			func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") }},
-		{fmt.Sprintf("each of four restarts, down for %v", down), four, four,
+		{
+			"the fifth member leaves", five, four,
+			func(ctx context.Context, t team, _ func([]string) error) error { return t.leave(ctx, "e") },
+		},
+		{
+			fmt.Sprintf("each of four restarts, down for %v", down), four, four,
 			func(ctx context.Context, t team, settled func([]string) error) error {
 				for _, id := range four {
 					if err := t.stop(ctx, id); err != nil {
@@ -46,13 +50,15 @@ func changes(down time.Duration) []change {
 					}
 				}
 				return nil
-			}},
+			},
+		},
 	}
 }
 
 // contest puts teams through changes, one team after another.
 func contest(ctx context.Context, teams []entrant, all []change, shards int,
-	tell func(team string, c change, took time.Duration, n count)) error {
+	tell func(team string, c change, took time.Duration, n count),
+) error {
 	for _, e := range teams {
 		tally := newTally(names(shards))
 		team, err := e.enter(tally)
@@ -74,7 +80,8 @@ type entrant struct {
 }
 
 func play(ctx context.Context, name string, t team, all *tally, list []change,
-	tell func(team string, c change, took time.Duration, n count)) error {
+	tell func(team string, c change, took time.Duration, n count),
+) error {
 	settled := func(members []string) error {
 		_, err := all.settled(members)
 		return err

@@ -28,8 +28,10 @@ type count struct {
 }
 
 func newTally(shards []string) *tally {
-	return &tally{shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{},
-		changed: time.Now()}
+	return &tally{
+		shards: shards, serving: map[string]string{}, last: map[string]string{}, since: map[string]time.Time{},
+		changed: time.Now(),
+	}
 }
 
 // start records that a member begins to serve a shard.

@@ -127,8 +127,10 @@ var operations = []operation{
 }
 
 func create(path string, data []byte, flags int32) []byte {
-	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data,
-		Acl: zk.WorldACL(zk.PermAll), Flags: flags})
+	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{
+		Path: path, Data: data,
+		Acl: zk.WorldACL(zk.PermAll), Flags: flags,
+	})
 }
 
 var data = make([]byte, 100)

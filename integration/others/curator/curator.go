@@ -27,7 +27,8 @@ func Compile(tb testing.TB, dir string) {
 // Start runs a peer, compiled into dir, until the end of the test. The given Java properties, such as
 // -Dzookeeper.server.realm=X, are added to the default ones.
 func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event),
-	properties ...string) *peer.Peer {
+	properties ...string,
+) *peer.Peer {
 	tb.Helper()
 	return program().Start(tb, dir, connect, session, event, properties...)
 }

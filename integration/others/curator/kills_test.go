@@ -27,10 +27,18 @@ func TestContentionWithKills(t *testing.T) {
 		{[2]string{"read", "write"}, []string{"-recipe", "rwlock", "-writes", "0.4"}, "-", 0, []string{""}},
 		{[2]string{"latch", "latch"}, []string{"-recipe", "election", "-mates", "1"}, "-", 1, []string{""}},
 		{[2]string{"write", "write"}, []string{"-recipe", "rwlock", "-writes", "1"}, "-", 1, []string{""}},
-		{[2]string{"semaphore-mutex", "semaphore-mutex"}, []string{"-recipe", "semaphore", "-limit", "1"}, "-", 1,
-			[]string{"/locks", "/leases"}},
-		{[2]string{"semaphore", "semaphore"}, []string{"-recipe", "semaphore", "-limit", "3"}, "/curator/limit", 3,
-			[]string{"/locks", "/leases"}},
+		{
+			[2]string{"semaphore-mutex", "semaphore-mutex"},
+			[]string{"-recipe", "semaphore", "-limit", "1"},
+			"-", 1,
+			[]string{"/locks", "/leases"},
+		},
+		{
+			[2]string{"semaphore", "semaphore"},
+			[]string{"-recipe", "semaphore", "-limit", "3"},
+			"/curator/limit", 3,
+			[]string{"/locks", "/leases"},
+		},
 	}
 	if !contest.Long() {
 		mixes = mixes[:2]

@@ -199,8 +199,10 @@ func (s *stage) withCurator(t *testing.T) {
 	uri, err := discovery.ParseURISpec("{scheme}://{address}:{ssl-port}/{id}?{service-type}")
 	must(t, err)
 	for _, i := range []discovery.Instance{
-		{Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri,
-			Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"}},
+		{
+			Service: "orders", ID: "go 1", Address: "10.0.0.8", Port: 80, TLSPort: 443, URI: uri,
+			Metadata: map[string]string{"zone": "é\"\u2028\x01", "weight": "3"},
+		},
 		{Service: "orders", ID: "go 2", Address: "10.0.0.9"},
 	} {
 		defer func(r *discovery.Registration) { must(t, r.Close(t.Context())) }(s.register(t, d, i))
@@ -231,8 +233,10 @@ func (s *stage) withCurator(t *testing.T) {
 			t.Errorf("Curator reads %q: we make the URI %q", theirs, i.URL())
 		}
 	}
-	_, err = d.Register(t.Context(), discovery.Instance{Service: "plain", ID: "11111111-2222-4333-8444-555555555555",
-		Address: "10.0.0.8"})
+	_, err = d.Register(t.Context(), discovery.Instance{
+		Service: "plain", ID: "11111111-2222-4333-8444-555555555555",
+		Address: "10.0.0.8",
+	})
 	if !errors.Is(err, zkrecipes.ErrTaken) {
 		t.Errorf("the id of a Java process: %v", err)
 	}
@@ -241,8 +245,10 @@ func (s *stage) withCurator(t *testing.T) {
 // withSpring: Spring's DiscoveryClient reads our instances, and we read what a Spring application has registered.
 func (s *stage) withSpring(t *testing.T) {
 	d := s.discovery(t, "/services", discovery.WithCodec(discovery.Spring()))
-	r := s.register(t, d, discovery.Instance{Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80,
-		Metadata: map[string]string{"zone": "b"}})
+	r := s.register(t, d, discovery.Instance{
+		Service: "mixed", ID: "go-1", Address: "10.0.0.8", Port: 80,
+		Metadata: map[string]string{"zone": "b"},
+	})
 	s.ask(t, "application", "a", "mixed")
 	want := "http://10.0.0.7:8080 {instance_status=UP, zone=a}; http://10.0.0.8:80 {instance_status=UP, zone=b}"
 	if got := s.ask(t, "discover", "a", "mixed"); got != want {

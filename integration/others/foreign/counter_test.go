@@ -15,8 +15,10 @@ import (
 func TestKazooCounter(t *testing.T) {
 	interpreter := python(t, "kazoo", "apt-get install python3-kazoo")
 	for _, server := range servers {
-		for layout, codec := range map[string]value.Codec[int64]{"text": value.KazooCounter(),
-			"curator": value.SharedCount()} {
+		for layout, codec := range map[string]value.Codec[int64]{
+			"text":    value.KazooCounter(),
+			"curator": value.SharedCount(),
+		} {
 			t.Run(server.name+"/"+layout, func(t *testing.T) {
 				addr, path := server.start(t), "/app/counter"
 				client, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(10*time.Second))

@@ -67,8 +67,10 @@ var curatorParts = []part{
 	}},
 	{"superuser", []string{"--select-package=org.apache.curator.framework.imps", "--include-classname=.*(" +
 		needFresh + ")"}},
-	{"client", []string{"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework",
-		"--exclude-package=org.apache.curator.x"}},
+	{"client", []string{
+		"--select-package=org.apache.curator", "--exclude-package=org.apache.curator.framework",
+		"--exclude-package=org.apache.curator.x",
+	}},
 	{"async", []string{"--select-package=org.apache.curator.x.async"}},
 	{"discovery", []string{"--select-package=org.apache.curator.x.discovery"}},
 }

@@ -94,8 +94,10 @@ func (e *ensembles) serve(nc net.Conn) {
 		return
 	}
 	front := x.srv.Fronts()[cfg.id]
-	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port),
-		"Server": front.Addr()})
+	_ = json.NewEncoder(nc).Encode(map[string]string{
+		"Listen": net.JoinHostPort(cfg.host, cfg.port),
+		"Server": front.Addr(),
+	})
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
 	front.Stop()
 	e.mu.Lock()

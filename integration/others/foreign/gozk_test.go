@@ -72,8 +72,11 @@ func TestGoZookeeper_Creates(t *testing.T) {
 			for _, x := range []struct {
 				flags int32
 				want  string
-			}{{zk.FlagEphemeral, "/c/a-"}, {zk.FlagSequence, "/c/a-0000000001"},
-				{zk.FlagEphemeral | zk.FlagSequence, "/c/a-0000000002"}} {
+			}{
+				{zk.FlagEphemeral, "/c/a-"},
+				{zk.FlagSequence, "/c/a-0000000001"},
+				{zk.FlagEphemeral | zk.FlagSequence, "/c/a-0000000002"},
+			} {
 				path, err := c.Create("/c/a-", nil, x.flags, open)
 				equal(t, "create", path, x.want, err)
 			}

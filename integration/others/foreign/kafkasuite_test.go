@@ -18,8 +18,10 @@ func TestKafkaSuite(t *testing.T) {
 		selected = append(selected, "--select-class=kafka.zk.KafkaZkClientTest")
 	}
 	t.Run("zktest", func(t *testing.T) {
-		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
-			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.8.4")}
+		env := []string{
+			"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
+			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.8.4"),
+		}
 		r := junit(t, ours+":"+jars, env, selected...)
 		r.again(t, nil, func(failed []string) results { return junit(t, ours+":"+jars, env, r.classes(failed)...) })
 		judge(t, "zktest", r, nil)

@@ -101,7 +101,11 @@ func TestKazooBesideUs_Arrival(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 			python := kazooPeer(t, addr, longerSession, nil)
 			for _, kinds := range [][2]string{ // ours, kazoo's
-				{"mutex", "mutex"}, {"election", "election"}, {"write", "write"}, {"write", "read"}, {"read", "write"},
+				{"mutex", "mutex"},
+				{"election", "election"},
+				{"write", "write"},
+				{"write", "read"},
+				{"read", "write"},
 				{"semaphore", "semaphore"},
 			} {
 				t.Run(strings.Join(kinds[:], " and "), func(t *testing.T) {

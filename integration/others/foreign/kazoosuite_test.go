@@ -47,8 +47,10 @@ func TestKazooSuite(t *testing.T) {
 	interpreter := python(t, "pytest, pytest_timeout, OpenSSL, jks, objgraph", "apt-get install python3-pytest"+
 		" python3-pytest-timeout python3-openssl python3-pyjks python3-objgraph python3-pure-sasl python3-gevent python3-eventlet python3-pip")
 	source := kazooSource(t, interpreter)
-	selected := []string{"test_barrier.py", "test_election.py", "test_lease.py", "test_lock.py",
-		"test_party.py", "test_queue.py"}
+	selected := []string{
+		"test_barrier.py", "test_election.py", "test_lease.py", "test_lock.py",
+		"test_party.py", "test_queue.py",
+	}
 	if everything() {
 		if selected = chosen(); selected == nil {
 			selected = []string{""}
@@ -57,8 +59,10 @@ func TestKazooSuite(t *testing.T) {
 	pytest := func(t *testing.T, env []string, selected ...string) results {
 		t.Helper()
 		reports := t.TempDir()
-		args := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false", "--timeout=60",
-			"--junitxml=" + filepath.Join(reports, "kazoo.xml")}
+		args := []string{
+			"-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false", "--timeout=60",
+			"--junitxml=" + filepath.Join(reports, "kazoo.xml"),
+		}
 		for _, name := range selected {
 			args = append(args, "kazoo/tests/"+name)
 		}

@@ -173,8 +173,10 @@ func checkProgram(t *testing.T, platform, archive, path, tag string) {
 		}
 		machine = fmt.Sprintf("%#x", f.Machine)
 	}
-	known := map[string][]string{"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"},
-		"arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"}}
+	known := map[string][]string{
+		"amd64": {"EM_X86_64", "CpuAmd64", "0x8664"},
+		"arm64": {"EM_AARCH64", "CpuArm64", "0xaa64"},
+	}
 	if !slices.Contains(known[arch], machine) {
 		t.Errorf("%s: the program is for %s", archive, machine)
 	}

@@ -52,8 +52,10 @@ func TestZooKeeperSuite(t *testing.T) {
 	}
 	factory := "-Dzookeeper.serverCnxnFactory=zkrecipes.StandInCnxnFactory"
 	t.Run("zktest", func(t *testing.T) {
-		env := []string{"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
-			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.9.5")}
+		env := []string{
+			"FOREIGN_STANDIN=" + filepath.Join(standin(t, "standin"), "standin"),
+			"FOREIGN_ENSEMBLES=" + startEnsembles(t, "3.9.5"),
+		}
 		test(t, "zktest", ours+":"+jars, 0, env, factory)
 	})
 	if !everything() {

@@ -43,8 +43,10 @@ func (p *pod) lock(t *testing.T, word, line string) testcontainers.Container {
 	c, err := testcontainers.Run(t.Context(), container.Image(),
 		testcontainers.WithEntrypoint("/zkr"), testcontainers.WithCmd("lock", "-v", "/p", "--shell", line),
 		testcontainers.WithEnv(map[string]string{"ZKR_SERVERS": "zk:2181", "ZKR_SESSION_TIMEOUT": "8s"}),
-		testcontainers.WithFiles(testcontainers.ContainerFile{HostFilePath: p.zkr, ContainerFilePath: "/zkr",
-			FileMode: 0o755}),
+		testcontainers.WithFiles(testcontainers.ContainerFile{
+			HostFilePath: p.zkr, ContainerFilePath: "/zkr",
+			FileMode: 0o755,
+		}),
 		network.WithNetwork(nil, p.net), testcontainers.WithWaitStrategy(wait.ForLog(word).WithStartupTimeout(3*time.Minute)))
 	testcontainers.CleanupContainer(t, c, testcontainers.StopTimeout(0))
 	require.NoError(t, err)

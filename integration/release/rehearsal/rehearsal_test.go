@@ -171,24 +171,42 @@ func TestRehearsal_BreaksAreNoticed(t *testing.T) {
 				"zkprom/prom.go", "import \"" + root + "/low\"", "import (\n\t_ \"example.com/other\"\n\n\t\"" + root + "/low\"\n)",
 			},
 		},
-		"the zip lacks a file": {"pattern page.txt: no matching files found",
-			[]string{".gitignore", "/bin/", "*.txt"}},
-		"the zip lacks a package": {"does not contain package " + root + "/low",
-			[]string{".gitignore", "/bin/", "low/"}},
-		"a module requires another": {"zkprom/go.mod requires " + root + " v0.2.0, want v0.1.0",
-			[]string{"zkprom/go.mod", "v0.1.0", "v0.2.0"}},
-		"a package has another version": {"pyproject.toml states version 0.2.0, want 0.1.0",
-			[]string{"zktest/python/pyproject.toml", "0.1.0", "0.2.0"}},
-		"a document has another version": {"README.md states version 0.1.0-SNAPSHOT, want 0.1.0",
-			[]string{"zktest/java/README.md", "0.1.0", "0.1.0-SNAPSHOT"}},
-		"a module has another name": {"zkprom/go.mod: module example.com/zkprom, want",
-			[]string{"zkprom/go.mod", root + "/zkprom", "example.com/zkprom"}},
-		"a program that does not compile": {"undefined: zkrecipes.Locks",
-			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(", "zkrecipes.Locks("}},
-		"a command that does not work": {"replacement directory ../elsewhere does not exist",
-			[]string{"docs/guides/first-steps.md", "=../zkrecipes", "=../elsewhere"}},
-		"the program ends before its time": {"ended before it printed \"the lock is ours\"",
-			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(\"file\")", "zkrecipes.Lock(\"/no/file\")"}},
+		"the zip lacks a file": {
+			"pattern page.txt: no matching files found",
+			[]string{".gitignore", "/bin/", "*.txt"},
+		},
+		"the zip lacks a package": {
+			"does not contain package " + root + "/low",
+			[]string{".gitignore", "/bin/", "low/"},
+		},
+		"a module requires another": {
+			"zkprom/go.mod requires " + root + " v0.2.0, want v0.1.0",
+			[]string{"zkprom/go.mod", "v0.1.0", "v0.2.0"},
+		},
+		"a package has another version": {
+			"pyproject.toml states version 0.2.0, want 0.1.0",
+			[]string{"zktest/python/pyproject.toml", "0.1.0", "0.2.0"},
+		},
+		"a document has another version": {
+			"README.md states version 0.1.0-SNAPSHOT, want 0.1.0",
+			[]string{"zktest/java/README.md", "0.1.0", "0.1.0-SNAPSHOT"},
+		},
+		"a module has another name": {
+			"zkprom/go.mod: module example.com/zkprom, want",
+			[]string{"zkprom/go.mod", root + "/zkprom", "example.com/zkprom"},
+		},
+		"a program that does not compile": {
+			"undefined: zkrecipes.Locks",
+			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(", "zkrecipes.Locks("},
+		},
+		"a command that does not work": {
+			"replacement directory ../elsewhere does not exist",
+			[]string{"docs/guides/first-steps.md", "=../zkrecipes", "=../elsewhere"},
+		},
+		"the program ends before its time": {
+			"ended before it printed \"the lock is ours\"",
+			[]string{"docs/guides/first-steps.md", "zkrecipes.Lock(\"file\")", "zkrecipes.Lock(\"/no/file\")"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, rehearse(t, "", all, broken.edits...), broken.want) })
 	}

@@ -35,8 +35,10 @@ func newStage(ctx context.Context, tree, dir, version, gorelease string) (stage,
 	if err != nil {
 		return stage{}, err
 	}
-	s := stage{tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version,
-		gorelease: gorelease}
+	s := stage{
+		tree: tree, repo: filepath.Join(dir, "repo"), modules: filepath.Join(dir, "modules"), version: version,
+		gorelease: gorelease,
+	}
 	s.environment, err = s.newEnvironment(ctx)
 	return s, err
 }

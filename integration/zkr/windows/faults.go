@@ -113,7 +113,8 @@ func (s *stage) ends(ctx context.Context, end func(*holder) error) (string, erro
 // overtaken hits a holder with a fault. It returns the exit status of zkr, and how long before the next grant its
 // program was gone.
 func (s *stage) overtaken(ctx context.Context, servers string, fault func(*holder) error) (h *holder, status int,
-	gap time.Duration, err error) {
+	gap time.Duration, err error,
+) {
 	if h, err = hold(ctx, servers, s.path); err != nil {
 		return nil, 0, 0, err
 	}

@@ -25,8 +25,10 @@ func wine(ctx context.Context, program string, args ...string) *exec.Cmd {
 
 // zkr prepares zkr with a JSON log.
 func zkr(ctx context.Context, servers, verb string, args ...string) *exec.Cmd {
-	return wine(ctx, "zkr.exe", append([]string{verb, "-v", "--log=json", "--servers", servers, "--session-timeout",
-		timeout.String()}, args...)...)
+	return wine(ctx, "zkr.exe", append([]string{
+		verb, "-v", "--log=json", "--servers", servers, "--session-timeout",
+		timeout.String(),
+	}, args...)...)
 }
 
 // statusOf runs a command, and returns its exit status and its output.

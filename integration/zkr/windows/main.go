@@ -64,8 +64,10 @@ func build(prefix string) error {
 	if prefix == "" {
 		return errors.New("no WINEPREFIX: run this by .ci/wine")
 	}
-	for program, from := range map[string][2]string{"zkr.exe": {"../cmd/zkr", "."},
-		"beat.exe": {".", "./zkr/windows/beat"}} {
+	for program, from := range map[string][2]string{
+		"zkr.exe":  {"../cmd/zkr", "."},
+		"beat.exe": {".", "./zkr/windows/beat"},
+	} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(prefix, "drive_c", program), from[1])
 		cmd.Dir = from[0]
 		cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")

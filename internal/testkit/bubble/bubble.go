@@ -27,8 +27,10 @@ func Dial(t testing.TB, srv *zktest.Server, label string, opts ...conn.Option) *
 // DialAt is Dial with a chroot.
 func DialAt(t testing.TB, srv *zktest.Server, label, chroot string, opts ...conn.Option) *conn.Client {
 	t.Helper()
-	opts = append([]conn.Option{conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label),
-		conn.WithSessionTimeout(Timeout), Silent}, opts...)
+	opts = append([]conn.Option{
+		conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label),
+		conn.WithSessionTimeout(Timeout), Silent,
+	}, opts...)
 	c, err := conn.Dial(t.Context(), srv.Addr()+chroot, opts...)
 	if err != nil {
 		t.Fatalf("dial %s: %v", label, err)

@@ -31,8 +31,10 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
 			deviations: []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption},
 		},
-		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all,
-			refusal: zkrecipes.ErrUnsupportedServer},
+		{
+			name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all,
+			refusal: zkrecipes.ErrUnsupportedServer,
+		},
 		{name: "late events", deviations: []zktest.Deviation{zktest.LateEvents}},
 		{name: "local sync", deviations: []zktest.Deviation{zktest.LocalSync}},
 		{

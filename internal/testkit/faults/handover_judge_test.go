@@ -299,8 +299,10 @@ func (t *tally) count(in map[string]*excused, by string, d time.Duration) {
 func (t *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d grants, %d lost", t.grants, t.lost)
-	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps,
-		"holds whose node was gone": t.one} {
+	for what, in := range map[string]map[string]*excused{
+		"overlaps excused":          t.overlaps,
+		"holds whose node was gone": t.one,
+	} {
 		for _, by := range slices.Sorted(maps.Keys(in)) {
 			fmt.Fprintf(&b, "\n  %s, by %s: %d (%.2f %%), %d of them in one instant, the longest %v", what, by, in[by].n,
 				100*float64(in[by].n)/float64(t.grants), in[by].instant, in[by].longest)

@@ -191,10 +191,14 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	if r.random.IntN(2) == 0 {
 		action = zktest.After(do)
 	}
-	ops := []zktest.Op{zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2,
-		zktest.OpExists, zktest.OpCreate, zktest.OpSync}
-	m := zktest.Match{From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4),
-		Times: 1 + r.random.IntN(3)}
+	ops := []zktest.Op{
+		zktest.OpDelete, zktest.OpDelete, zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2,
+		zktest.OpExists, zktest.OpCreate, zktest.OpSync,
+	}
+	m := zktest.Match{
+		From: zktest.Everyone, Op: ops[r.random.IntN(len(ops))], Skip: r.random.IntN(4),
+		Times: 1 + r.random.IntN(3),
+	}
 	if r.random.IntN(2) == 0 {
 		m.From = zktest.Label(v.label)
 	}

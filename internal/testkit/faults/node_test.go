@@ -259,8 +259,10 @@ func TestF32_ForeignChildren(t *testing.T) {
 			return
 		}
 		w.take("a").release()
-		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000),
-			"_c_" + strings.Repeat("0", 36)} {
+		for _, name := range []string{
+			"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000),
+			"_c_" + strings.Repeat("0", 36),
+		} {
 			_, err := w.srv.Create(w.parent+"/"+name, nil, zktest.Persistent)
 			require.NoError(w, err)
 		}

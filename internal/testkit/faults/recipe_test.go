@@ -48,8 +48,10 @@ var recipes = func() []*recipe {
 		write,
 		{name: "read", open: openRead, parent: path, base: "__READ__", rival: write, read: true},
 		{name: "semaphore-1-of-1", open: openSemaphore(1, 1), parent: path + "/leases", base: "lease-"},
-		{name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2,
-			weight: 2, limit: 3},
+		{
+			name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2,
+			weight: 2, limit: 3,
+		},
 		{name: "latch", open: openElection(election.Latch), parent: path, base: "latch-"},
 		{name: "selector", open: openElection(election.Selector), parent: path, base: "lock-"},
 		{name: "mutex-kazoo", open: openMutex(mutex.WithKazoo()), parent: path, base: "lock-", kazoo: true},
@@ -69,8 +71,10 @@ var recipes = func() []*recipe {
 
 // sharing lists the recipes that allow several holds at a time, up to a limit.
 var sharing = []*recipe{
-	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1,
-		weight: 1, limit: 3},
+	{
+		name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1,
+		weight: 1, limit: 3,
+	},
 }
 
 func init() { sharing[0].rival = sharing[0] }
@@ -155,10 +159,12 @@ func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
 
 // creates matches client a's request that creates its contender.
 func (r *recipe) creates() zktest.Match {
-	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$",
+	return zktest.Match{
+		From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$",
 		Where: func(q zktest.Request) bool {
 			return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
-		}}
+		},
+	}
 }
 
 // deletes matches client a's request that deletes its contender.

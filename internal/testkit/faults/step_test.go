@@ -31,8 +31,10 @@ var blows = func() []blow {
 		{"reply lost", func(*world, *attempt) zktest.Action { return zktest.DropReply() }, reconnect, false},
 		{"late", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 5) }, timeout / 5, false},
 		// The answer takes longer than a sync may, so the client drops the connection.
-		{"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) },
-			timeout/4 + timeout/8 + reconnect, false},
+		{
+			"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) },
+			timeout/4 + timeout/8 + reconnect, false,
+		},
 		{"throttled", func(*world, *attempt) zktest.Action { return zktest.Fail(throttled) }, blink, false},
 	}
 	for _, at := range []struct {

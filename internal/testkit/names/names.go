@@ -66,8 +66,10 @@ func UseAt(address string) {
 
 // resolveBy sends all queries of this process over connections to one name server.
 func resolveBy(dial func(ctx context.Context) (net.Conn, error)) {
-	net.DefaultResolver = &net.Resolver{PreferGo: true,
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	net.DefaultResolver = &net.Resolver{
+		PreferGo: true,
+		Dial:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}
 }
 
 // Set replaces the addresses of a name. Without any, the name exists but has no address.

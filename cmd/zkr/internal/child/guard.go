@@ -79,8 +79,8 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	})
 	if err != nil {
 		// No %w: that zkr, or /proc, is not found must not be mistaken for a missing command.
-		return nil, fmt.Errorf("start the guard: %v", //nolint:errorlint // see above
-			errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close()))
+		err = errors.Join(err, toGuard.Close(), fromGuard.Close(), pulse.Close())
+		return nil, fmt.Errorf("start the guard: %v", err) //nolint:errorlint // see above
 	}
 	g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard, pulse: pulse}
 	return g, p.Release() // the host reaps it

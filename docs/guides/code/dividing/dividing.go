@@ -30,7 +30,7 @@ func Work(
 		}, shard.WithID(id), shard.WithLeave(30*time.Second))
 }
 
-// Handler handles one record. It returns soon after ctx has ended.
+// Handler handles one record. It returns soon after ctx ends.
 type Handler func(ctx context.Context, partition string, offset int) error
 
 // Offsets records how far each partition has been consumed. It rejects an owner that a later one has replaced.

@@ -47,7 +47,7 @@ func Raise(ctx context.Context, v *value.Value[Config]) error {
 	return err
 }
 
-// Edit is for the holder of a lock. If the lock has been lost, it changes nothing.
+// Edit changes the configuration while the caller holds a lock. If the lock was lost, Edit changes nothing.
 func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit func(Config) Config) error {
 	c, _, err := v.Get(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func Edit(ctx context.Context, v *value.Value[Config], h *zkrecipes.Hold, edit f
 	return err
 }
 
-// Tree follows many nodes. It returns once all of them have been read.
+// Tree follows many nodes. It returns when it has read all of them.
 func Tree(ctx context.Context, client *conn.Client) (*cache.Cache, error) {
 	all, err := cache.Tree(client, "/app/settings")
 	if err != nil {

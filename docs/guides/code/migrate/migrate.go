@@ -19,7 +19,7 @@ func Invoices(ctx context.Context, client *conn.Client, bill func(context.Contex
 		return err
 	}
 	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
-		return bill(ctx, h.Token()) // ctx ends with the hold, and with the context of the caller
+		return bill(ctx, h.Token()) // ctx ends when the hold or the caller's context ends
 	})
 }
 
@@ -53,7 +53,7 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 
 // Register keeps an ephemeral node. It was a Create after each zk.StateHasSession.
 func Register(client *conn.Client, address string) (*node.Node, error) {
-	return node.New(client, "/app/workers/w1", []byte(address)) // created again in each session; Close removes it
+	return node.New(client, "/app/workers/w1", []byte(address)) // recreated in each session; Close removes it
 }
 
 // Leader leads while no zk.Lock on the path is held. It was a loop around Lock, the work, and Unlock.
@@ -76,7 +76,7 @@ func Locked(ctx context.Context, client *conn.Client, bill func(context.Context,
 	})
 }
 
-// Candidate campaigns in an election that no longer has candidates of libkv.
+// Candidate campaigns in an election that no longer has libkv candidates.
 func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
 	e, err := election.New(client, "/service/leader",
 		election.WithData([]byte("node-1")), election.WithLayout(election.Selector))
@@ -86,7 +86,7 @@ func Candidate(ctx context.Context, client *conn.Client, lead func(context.Conte
 	return e.Run(ctx, lead)
 }
 
-// CandidateBesideLibkv campaigns in an election that still has candidates of libkv. It also writes its name to the
+// CandidateBesideLibkv campaigns in an election that still has libkv candidates. It also writes its name to the
 // path, where followers of libkv read it.
 func CandidateBesideLibkv(
 	ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error,

@@ -37,7 +37,7 @@ func Once(
 // done is the node that records the last night that is done.
 const done = "/nightly/report-done"
 
-// lastNight reads the record, and creates it if it does not exist. The lock has created the parent /nightly.
+// lastNight reads the record, and creates it if it does not exist. The lock created the parent, /nightly.
 func lastNight(ctx context.Context, client *conn.Client) (night string, version int32, err error) {
 	data, stat, err := client.Get(ctx, done)
 	if errors.Is(err, zk.ErrNoNode) {

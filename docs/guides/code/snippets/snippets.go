@@ -100,7 +100,7 @@ func whileHeld(ctx context.Context, h *zkrecipes.Hold) error {
 func patience(ctx context.Context, m *mutex.Mutex) error {
 	waiting, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	h, err := m.Lock(waiting) // the deadline bounds the wait, not the hold
+	h, err := m.Lock(waiting) // limits the wait, not the hold
 	var gaveUp *zkrecipes.WaitError
 	if errors.As(err, &gaveUp) {
 		slog.Warn("still locked", "holder", gaveUp.Holder.Name, "position", gaveUp.Position)

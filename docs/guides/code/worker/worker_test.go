@@ -100,7 +100,7 @@ func TestStaleHolder(t *testing.T) {
 		}
 		old := lock("a")
 		srv.Stall(zktest.Label("a"), zktest.Both)
-		next := lock("b") // after the session of a has expired
+		next := lock("b") // when the session of a expires
 		require.NoError(t, gate.Admit(t.Context(), "orders", next.Token()))
 		require.ErrorIs(t, gate.Admit(t.Context(), "orders", old.Token()), fence.ErrStale)
 		require.ErrorIs(t, old.Err(), zkrecipes.ErrLost)

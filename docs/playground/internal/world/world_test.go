@@ -312,8 +312,10 @@ func TestByHand(t *testing.T) {
 		anna, ben := holds(v, "anna")[0], holds(v, "ben")[0]
 		require.Less(t, ben.From, anna.To)
 		require.Equal(t, []Span{{Kind: "both", From: ben.From, To: anna.To, Why: "ben"}}, v.Lanes[0].Both)
-		require.Contains(t, v.Lanes[0].Marks, Mark{"refused", v.Lanes[0].refused(),
-			fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token)})
+		require.Contains(t, v.Lanes[0].Marks, Mark{
+			"refused", v.Lanes[0].refused(),
+			fmt.Sprintf("writes with token %d. The fence has seen %d, and refuses it", anna.Token, ben.Token),
+		})
 	})
 }
 
@@ -365,8 +367,10 @@ func TestRandom(t *testing.T) {
 func TestParse(t *testing.T) {
 	s, err := Parse("recipe=semaphore&n=5&limit=3&rule=1&end=9&do=600.take.ben,300.cut.anna")
 	require.NoError(t, err)
-	require.Equal(t, Setting{Semaphore, 5, 3,
-		[]Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}}}, s)
+	require.Equal(t, Setting{
+		Semaphore, 5, 3,
+		[]Step{{300 * time.Millisecond, "cut", "anna"}, {600 * time.Millisecond, "take", "ben"}},
+	}, s)
 	s, err = Parse("")
 	require.NoError(t, err)
 	require.Equal(t, Setting{Mutex, 4, 2, nil}, s)
