@@ -73,6 +73,36 @@ func TestBoth_LooksAtTheClock(t *testing.T) {
 	}
 }
 
+// TestBoth_Value_LooksAtTheClock: a channel that was obtained before is closed by whatever is queried next.
+func TestBoth_Value_LooksAtTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Second)})
+		ctx, _ := Both(t.Context(), h.Context())
+		done := ctx.Done()
+		time.Sleep(time.Second)
+		require.Nil(t, ctx.Value("key"))
+		<-done
+	})
+}
+
+// A function may return an error like that of a context although its own has not ended. It is not called again.
+func TestRun_FunctionReturnsACancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		calls := 0
+		err := Run(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) {
+			h, _ := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
+			return h, nil
+		}, func(context.Context, *zkrecipes.Hold) error {
+			calls++
+			return context.Canceled
+		})
+		require.Equal(t, context.Canceled, err)
+		require.Equal(t, 1, calls)
+	})
+}
+
 // TestBoth_EndsWithTheFirstToEnd: it takes the cause of that one, and the values only of first.
 func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	type key struct{}

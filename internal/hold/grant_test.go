@@ -736,3 +736,32 @@ func TestRequireClient_HoldMadeForATest(t *testing.T) {
 		}
 	})
 }
+
+// TestSeal_FirstReasonStays: what comes second changes neither a loss nor a release.
+func TestSeal_FirstReasonStays(t *testing.T) {
+	first, second := &zkrecipes.LostError{Reason: zkrecipes.LossExpired}, &zkrecipes.LostError{}
+	var g Grant
+	g.seal(first)
+	g.seal(second)
+	require.Same(t, first, g.lost)
+	released := Grant{ended: true}
+	released.seal(second)
+	require.Nil(t, released.lost)
+}
+
+// TestTxn_NodeIsGone_NamesIt: the event has not arrived.
+func TestTxn_NodeIsGone_NamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+		synctest.Wait() // the watch is set
+		srv.LoseWatch(zktest.Label("a"), h.Path())
+		require.NoError(t, srv.Delete(h.Path()))
+		_, err := h.Txn(t.Context(), zkrecipes.OpCheck("/app", -1))
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, zkrecipes.LossNodeDeleted, lost.Reason)
+		require.Equal(t, h.Path(), lost.Path)
+	})
+}

@@ -90,8 +90,8 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 	ahead, alone := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // it may leave a reader at its place
 	o := obstacle{path: q.Child(queue[predecessor].Name), alone: q.arms && alone && !afterWriter}
-	// With several kinds, a predecessor that was granted may have others ahead.
-	if o.alone || q.arms && len(q.kinds) == 1 {
+	// With several kinds, a predecessor that was granted may have others ahead. A queue that is not armed has no places.
+	if o.alone || len(q.kinds) == 1 {
 		o.handedOver = w.shared.places.find(queue[predecessor].Name)
 		if seen := w.glance; seen != nil && seen.path == o.path { // it may have left since then
 			o.handedOver = seen.handedOver

@@ -388,6 +388,7 @@ func TestArmed_PredecessorGoneBeforeItIsWatched_OwnNodeCannotBeRead(t *testing.T
 func TestArmed_OwnNodeChangedBefore_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, own := second(t, srv)
+		exists := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 		requireLists(t, srv, 1, func() {
 			srv.Freeze() // both events arrive together
 			require.NoError(t, srv.Set(own, []byte("x")))
@@ -395,6 +396,24 @@ func TestArmed_OwnNodeChangedBefore_Lists(t *testing.T) {
 			srv.Thaw()
 			release(t, waiting.Granted(t, 0))
 		})
+		require.Zero(t, exists.Hits(), "the list has settled it")
+	})
+}
+
+// TestArmed_OthersAreBetween_ReadsThePredecessorAlone: a list decides, so no event of its own node is needed.
+func TestArmed_OthersAreBetween_ReadsThePredecessorAlone(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		holder, waiting, ahead := second(t, srv)
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+		others := srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Times: -1,
+			Where: func(r zktest.Request) bool { return r.Path != ahead }}, zktest.Proceed())
+		third := acquire(t.Context(), queue(t, srv, "c"))
+		third.Waits(t)
+		require.Equal(t, 1, reads.Hits())
+		require.Zero(t, others.Hits())
+		release(t, holder)
+		release(t, waiting.Granted(t, 0))
+		release(t, third.Granted(t, 0))
 	})
 }
 

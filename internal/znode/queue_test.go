@@ -1202,19 +1202,35 @@ func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
 }
 
 // TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold: others rely on the turn, so the caller does not queue again, even if a
-// new connection has come up meanwhile. The hold reports that the node is gone.
+// new connection has come up meanwhile, or the proof had to be awaited. The hold reports that the node is gone.
 func TestAcquireBy_NodeGoneAfterTheTurn_IsALostHold(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		turns := 0
-		h, err := queue(t, srv, "a").AcquireBy(t.Context(), entry, func(_ context.Context, w *znode.Waiter) error {
-			turns++
+	for name, disturb := range map[string]func(srv *zktest.Server){
+		"new connection": func(srv *zktest.Server) {
 			srv.Cut(zktest.Label("a"))
-			time.Sleep(time.Second) // it has connected again
-			return srv.Delete(w.Path())
+			time.Sleep(time.Second)
+		},
+		"not proven": func(srv *zktest.Server) {
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(bubble.Timeout * 7 / 10)
+			srv.Accept(zktest.Label("a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				turns := 0
+				h, err := queue(t, srv, "a").AcquireBy(t.Context(), entry, func(_ context.Context, w *znode.Waiter) error {
+					if turns++; turns > 1 {
+						return errors.New("a second turn")
+					}
+					disturb(srv)
+					return srv.Delete(w.Path())
+				})
+				require.NoError(t, err)
+				require.Equal(t, 1, turns)
+				<-h.Done()
+				requireLost(t, h, zkrecipes.LossNodeDeleted)
+			})
 		})
-		require.NoError(t, err)
-		require.Equal(t, 1, turns)
-		<-h.Done()
-		requireLost(t, h, zkrecipes.LossNodeDeleted)
-	})
+	}
 }

@@ -54,7 +54,7 @@ var mutated = []string{
 	".", "conn", "internal/client", "internal/session", "internal/lifetime", "internal/liveness", "internal/link",
 	"internal/wire", "internal/outcome", "internal/paths", "internal/tally", "internal/ephemeral", "internal/hold",
 	"internal/record", "internal/znode", "fence",
-	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
+	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/multilock", "recipes/election",
 	"recipes/barrier", "recipes/cache", "recipes/discovery", "recipes/group", "recipes/node", "recipes/shard",
 	"recipes/value", "zkhttp", "zkprom",
 }
