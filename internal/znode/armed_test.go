@@ -405,8 +405,10 @@ func TestArmed_OthersAreBetween_ReadsThePredecessorAlone(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		holder, waiting, ahead := second(t, srv)
 		reads := srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
-		others := srv.Intercept(zktest.Match{From: zktest.Label("c"), Op: zktest.OpGetData, Times: -1,
-			Where: func(r zktest.Request) bool { return r.Path != ahead }}, zktest.Proceed())
+		others := srv.Intercept(zktest.Match{
+			From: zktest.Label("c"), Op: zktest.OpGetData, Times: -1,
+			Where: func(r zktest.Request) bool { return r.Path != ahead },
+		}, zktest.Proceed())
 		third := acquire(t.Context(), queue(t, srv, "c"))
 		third.Waits(t)
 		require.Equal(t, 1, reads.Hits())

@@ -20,8 +20,8 @@ var (
 	autoMutex  = variant{"zkrecipes, auto", []mutex.Option{mutex.WithHandOver(zkrecipes.HandOverAuto)}}
 )
 
-// wanted lists the required multiples of the rates of others, by the number of sessions.
-type wanted struct{ loopback, tenMS map[int][]target }
+// wanted lists the required multiples of the rates of others, by the distance and the number of sessions.
+type wanted map[time.Duration]map[int][]target
 
 func ofCurator(ratio float64) target { return target{against: "Curator", ratio: ratio} }
 
@@ -29,12 +29,12 @@ func ofGoZookeeper(ratio float64) target { return target{against: "go-zookeeper 
 
 var (
 	ofPlain = wanted{
-		loopback: map[int][]target{2: {ofCurator(1.3)}},
-		tenMS:    map[int][]target{2: {ofCurator(1.8)}},
+		0:                     {2: {ofCurator(1.3)}},
+		10 * time.Millisecond: {2: {ofCurator(1.8)}},
 	}
 	ofAuto = wanted{
-		loopback: map[int][]target{8: {ofCurator(1.3), ofGoZookeeper(1.1)}, 16: {ofCurator(1.25), ofGoZookeeper(1.08)}},
-		tenMS:    map[int][]target{8: {ofCurator(1.8)}},
+		0:                     {8: {ofCurator(1.3), ofGoZookeeper(1.1)}, 16: {ofCurator(1.25), ofGoZookeeper(1.08)}},
+		10 * time.Millisecond: {8: {ofCurator(1.8)}},
 	}
 )
 
@@ -59,10 +59,8 @@ func (f *field) contended(ctx context.Context, n int, v variant, want wanted) ro
 	if f.away == 0 {
 		r.run = append(r.run, looping("its five requests, plain", n,
 			func(int) section { return plainLock(f.addr, "/bench/plain") }))
-		r.want = want.loopback[n]
-	} else if f.away == 10*time.Millisecond {
-		r.want = want.tenMS[n]
 	}
+	r.want = want[f.away][n]
 	return f.distant(r)
 }
 
