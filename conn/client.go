@@ -52,9 +52,9 @@ func New(connect string, opts ...Option) (*Client, error) {
 }
 
 // Dial is like [New], but waits for the first session, like [Client.Ready]. ctx applies only to this wait, and the
-// client outlives it. If Dial fails, nothing is left behind. Unlike New, it also fails if name servers answer for 5
-// seconds that no name in connect exists, which is more often a typo than an outage. If the name servers themselves
-// fail, it keeps waiting.
+// client outlives it. If Dial fails, nothing is left behind. Unlike New, Dial also fails if, for 5 seconds, name
+// servers report that none of the names in connect exist, since that is more often a typo than an outage. If the name
+// servers themselves fail, it keeps waiting.
 //
 // Errors: those of New, or that no name exists, before anything is sent; [zkrecipes.ErrAuthFailed]; otherwise ctx's
 // cause, with the reason why the last server did not grant a session.
@@ -104,8 +104,8 @@ func (c *Client) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client
-// started. The error makes Client an [io.Closer] and is always nil, so you can write
+// Close ends the session, and with it every hold and ephemeral node, and waits for everything that the client started.
+// It always returns nil; it has a result so that Client implements [io.Closer] and you can write
 //
 //	defer client.Close()
 //

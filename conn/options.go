@@ -60,11 +60,11 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithSessionTimeout sets the session timeout to request, between 10 ms and 24 hours; the default is 15 seconds. The
-// server grants a timeout between 2 and 20 of its ticks; see [Session.Timeout]. A shorter timeout detects dead peers
-// sooner but leaves less time to reconnect: below 10 seconds, a slow network or a long garbage collection on the
-// server costs sessions. Below six ticks of the ensemble, 12 seconds by default, a leader that was replaced may
-// prolong a deadline; see docs/design.md.
+// WithSessionTimeout sets the session timeout that the client requests, between 10 ms and 24 hours; the default is 15
+// seconds. The server grants a timeout between 2 and 20 of its ticks; see [Session.Timeout]. A shorter timeout detects
+// dead peers sooner but leaves less time to reconnect: below 10 seconds, a slow network or a long garbage collection on
+// the server can make sessions expire. Below six ticks of the ensemble, 12 seconds by default, a leader that was
+// replaced may prolong a deadline; see docs/design.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -348,10 +348,10 @@ func WithEnsembleTracking() Option {
 //     there are more servers than before, some clients of each move to the new ones, such as a fifth when a fifth
 //     server is added, as computed by updateServerList of the Java client.
 //
-// To move, the client reconnects. The session and its holds survive, and the client is suspended for a few round
-// trips. It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds
-// are valid for more than half of the session timeout and 2.5 times [WithConnectTimeout]. If there is no such moment,
-// it keeps trying for another period of the same length, and then stays.
+// To move, the client reconnects. The session and its holds survive, and the client is suspended for a few round trips.
+// It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds are valid
+// for more than half of the session timeout and 2.5 times [WithConnectTimeout]. If no such moment comes, the client
+// keeps trying for another period of the given length, and then stays on its current server.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {

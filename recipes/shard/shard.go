@@ -162,9 +162,9 @@ func WithLeave(d time.Duration) Option {
 }
 
 // WithDrainLimit limits how long a function may run after its context ends. By default there is no limit: the shard is
-// released only when the function returns. With a limit, the lock is released when it expires, even if the function is
-// still running. Its hold has then ended, so Txn and a fence reject it, but whatever else it does may overlap with the
-// next owner's work.
+// released only when the function returns. With a limit, the lock is released when the limit expires, even if the
+// function is still running. From then on the function no longer holds the lock: its Txn and fenced writes are rejected,
+// but anything else it does may overlap with the next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
