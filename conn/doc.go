@@ -47,8 +47,8 @@
 // are rejected before anything is sent. Server errors match the variables of go-zookeeper, such as zk.ErrNoNode, or
 // else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
 //
-// A watch is a channel that is closed once, at the first change or when the connection is lost, after which you read
-// again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
+// A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
+// ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
 // [Client.Watch], which does this in a loop and reports when its view is no longer current.
 //
 // # Namespaces, access, encryption

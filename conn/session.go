@@ -45,8 +45,8 @@ func (s *Session) Err() error { return s.inner.Err() }
 // GetW returns a node's data and Stat, and sets a watch: a channel that is closed once, when the data first changes
 // or the node is deleted. For a missing node it returns zk.ErrNoNode and no watch.
 //
-// A watch also fires, without a change, when the connection is lost. When it fires, read again and decide by what you
-// read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any
+// A watch also fires, without a change, when the client has reconnected and when the session ends. When it fires, read
+// again and decide by what you read; if the session has ended, read in the next one, from [Client.Session]. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any
 // number of callers. The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a
 // node, use [Client.Watch].
 //

@@ -72,6 +72,9 @@ func (l listener) Up() {
 // Down notifies the feeds.
 func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
+// Over fires every watch, because no event will: a caller that only waits for the watch would wait forever.
+func (l listener) Over() { l.watches.fireAll() }
+
 // Event notifies the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
