@@ -15,7 +15,8 @@ import (
 // concurrent use. Its paths are those of the client that it came from.
 //
 // A session ends when the server reports that it has expired, when nothing is answered for a whole timeout, when the
-// client is closed, or when the server refuses the credentials, whichever comes first.
+// client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to prove,
+// whichever comes first.
 //
 // Session has the operations whose effect must not outlive it: watches, ephemeral nodes, and transactions that
 // include them. [Client] has the others. To change a node in this session or not at all, send a [Session.Multi] of

@@ -1,4 +1,5 @@
-// Package session implements one ZooKeeper session: its operations, watches and feeds.
+// Package session implements the requests, watches and feeds of one ZooKeeper session. Its connections, proof and end
+// are in package lifetime, which it embeds.
 package session
 
 import (
@@ -34,7 +35,7 @@ type Session struct {
 	paths.Chroot
 }
 
-// session is what all views of one session share.
+// session is what the Sessions of one ZooKeeper session share. They differ only in their chroot.
 type session struct {
 	*lifetime.Lifetime
 	owner      Owner
