@@ -179,9 +179,9 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold and deletes its contender. The deletion continues in the background until the node is gone or
-// the session is over, even if ctx ends first: Release with a canceled context still releases. Release is idempotent;
-// call it again to resume waiting for the deletion.
+// Release ends the hold, deletes its contender, and waits until the deletion is confirmed or ctx ends. If ctx ends
+// first, the deletion continues in the background until the node is gone or the session is over: Release with a
+// canceled context still releases. Release is idempotent; call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
