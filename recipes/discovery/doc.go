@@ -1,5 +1,5 @@
-// Package discovery registers service instances in ZooKeeper and finds them, together with Java programs that use
-// Apache Curator, Spring Cloud, Dubbo or Finagle.
+// Package discovery registers and finds service instances in ZooKeeper, in the formats of Java programs that use Apache
+// Curator, Spring Cloud, Dubbo or Finagle.
 //
 //	d, err := discovery.New(client, "/services")
 //	...
