@@ -110,9 +110,9 @@ func (c *Client) Ready(ctx context.Context) error {
 //	defer client.Close()
 //
 // For at most a second, Close tries to notify the server, and to remove containers that were created for nodes that
-// never came to exist; servers do not reap a container that never had a child. Without a connection, or if the server
-// does not answer, the ephemeral nodes remain until the session expires, and such containers for good. Close is
-// idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
+// never came to exist; by default, servers do not reap a container that never had a child. Without a connection, or
+// if the server does not answer, the ephemeral nodes remain until the session expires, and such containers for good.
+// Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
 // Closing a client created by [Client.Sub] closes only that client: new calls on it fail, while the connection and
 // its state stay.

@@ -63,9 +63,9 @@ type File struct {
 	err     error // once set, returned by every call
 }
 
-// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open, OpenFile
-// waits until ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops it, since it was
-// never acknowledged.
+// OpenFile opens or creates the store at path, whose directory must exist. If another File has it open, OpenFile waits
+// until that File is closed or ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops
+// it, since it was never acknowledged.
 //
 // Errors: ctx's cause, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
 // [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that
