@@ -185,8 +185,8 @@ func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold was lost before; ctx's cause if ctx ended before the deletion was confirmed; the
-// server's error if it does not permit the deletion, which is retried in the background.
+// Errors: a [*LostError] if the hold was lost before; context.Cause(ctx) if ctx ended before the deletion was
+// confirmed; the server's error if it does not permit the deletion, which is retried in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.

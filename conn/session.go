@@ -47,12 +47,13 @@ func (s *Session) Err() error { return s.inner.Err() }
 // or the node is deleted. For a missing node it returns zk.ErrNoNode and no watch.
 //
 // A watch also fires, without a change, when the client has reconnected and when the session ends. When it fires, read
-// again and decide by what you read; if the session has ended, read in the next one, from [Client.Session]. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any
-// number of callers. The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a
-// node, use [Client.Watch].
+// again and decide by what you read; if the session has ended, read in the next one, from [Client.Session]. Nothing
+// needs to be closed. Watches are shared: a session has at most one for each path and kind, for any number of callers.
+// The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a node, use
+// [Client.Watch].
 //
-// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended; ctx's cause,
-// with what the call was waiting for.
+// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended;
+// context.Cause(ctx), with what the call was waiting for.
 func (s *Session) GetW(
 	ctx context.Context, path string,
 ) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
