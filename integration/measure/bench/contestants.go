@@ -49,7 +49,7 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 	for i := range sections {
 		sections[i] = sectionOf(i)
 	}
-	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64,
+	return contestant{name, []int{os.Getpid()}, func(_ context.Context, slice time.Duration) (float64,
 		error,
 	) {
 		return repeat(slice, sections)
@@ -71,7 +71,9 @@ func (f *field) rows(ctx context.Context) []row {
 	}
 	rows = append(rows,
 		f.election(ctx, "zkrecipes"),
-		f.election(ctx, "zkrecipes, auto", election.WithHandOver(zkrecipes.HandOverAuto)))
+		f.election(ctx, "zkrecipes, auto", election.WithHandOver(zkrecipes.HandOverAuto)),
+		f.withKazoo(ctx, 1),
+		f.withKazoo(ctx, clients))
 	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{
@@ -107,6 +109,18 @@ func (f *field) election(ctx context.Context, name string, opts ...election.Opti
 	return row{fmt.Sprintf("election, %d sessions", clients), []contestant{
 		looping(name, clients, func(i int) section { return f.term(ctx, i, opts...) }),
 		selector,
+	}, nil}
+}
+
+// withKazoo measures what the option WithKazoo costs, and kazoo's own Lock. Each has its own path.
+func (f *field) withKazoo(ctx context.Context, n int) row {
+	ours := func(name, path string, opts ...mutex.Option) contestant {
+		return looping(name, n, func(i int) section { return f.lock(ctx, i, path, opts...) })
+	}
+	return row{fmt.Sprintf("mutex WithKazoo, %d session(s)", n), []contestant{
+		ours("zkrecipes, WithKazoo", "/bench/ours/with-kazoo", mutex.WithKazoo()),
+		ours("zkrecipes", "/bench/ours/mutex"),
+		f.kazoo.contestant(n),
 	}, nil}
 }
 
