@@ -448,7 +448,7 @@ func WithACLFunc(acl func(path string) []zk.ACL) Option {
 }
 
 // WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you
-// can tell from a queue which process holds and which ones wait; the default is "host/pid".
+// can tell from a queue which process holds and which ones wait; the default is "host/pid". An empty id is an error.
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {
