@@ -35,7 +35,7 @@ func ExampleTree() {
 		fmt.Println(err)
 		return
 	}
-	if err := config.Sync(ctx); err != nil { // wait until the cache has this write
+	if err := config.Sync(ctx); err != nil { // blocks until the cache has this write
 		fmt.Println(err)
 		return
 	}
