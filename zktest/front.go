@@ -77,7 +77,7 @@ func (f *Front) Stop() {
 // Start brings a stopped front back at its address.
 //
 // Errors: the front is not a member of the ensemble, because a real server that has left the ensemble exits when it
-// starts; the error from net.Listen. In both cases the front stays stopped.
+// starts; or the error from net.Listen. In both cases the front stays stopped.
 func (f *Front) Start() error {
 	f.s.lock()
 	stopped, member, addr := f.state.Stopped, f.state.IsMember(), f.state.Addr

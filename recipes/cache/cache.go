@@ -212,8 +212,8 @@ func open(client *client.Client, path string, cfg config, opts []Option) (*Cache
 }
 
 // Close stops the cache and removes its watches from the server, which takes a request for each node. If you are about
-// to close the client anyway, close it first to save these requests. You can still read entries after Close. Close is
-// idempotent.
+// to close the client anyway, do that first, which saves these requests. You can still read entries after Close. Close
+// is idempotent.
 //
 // Errors: context.Cause(ctx), in which case some watches may remain on the server.
 func (c *Cache) Close(ctx context.Context) error {

@@ -41,17 +41,17 @@
 //
 // If the source of shards fails when a new leader needs it, the leader keeps the last plan's shards, and assigns those
 // of departed members to others. If a leader cannot read or write something that it needs, it logs that and lets
-// another member lead. A member that can no longer read the plan keeps the shards it has and tries again, but acquires
-// no other lock until then.
+// another member lead. A member that can no longer read the plan keeps the shards it has and tries again, but it
+// acquires no other lock until it succeeds.
 //
 // If a plan is larger than the servers' jute.maxbuffer, they close the connection of the leader that sends it. The
 // leader then logs the plan's size and keeps the last plan. Because each attempt costs the client its connection, it
 // tries again only once a minute.
 //
-// When the context passed to [Shards.Run] is done, all functions stop immediately. For a graceful shutdown there are
-// two options: with [WithReturnGrace] the shards wait for the member to come back, so that a rolling restart moves none
-// of them, and with [WithLeave] they are handed over one after another, as by [Shards.Leave]. When the client is
-// closed, Run returns ErrClosed.
+// When the context passed to [Shards.Run] is done, all functions stop immediately, and other members get the shards.
+// Two options change this: with [WithReturnGrace] the shards wait for the member to come back, so that a rolling
+// restart moves none of them, and with [WithLeave] they are handed over one after another, as by [Shards.Leave]. When
+// the client is closed, Run returns ErrClosed.
 //
 // # Fairness
 //

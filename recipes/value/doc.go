@@ -51,8 +51,8 @@
 // Nodes that recipes create as parents of their own nodes, such as the path of a lock, are containers. Never keep a
 // value in one, because servers delete a container, together with its data, some time after its last child is gone.
 //
-// A counter's client needs permission to create children of the node, because the marker is one. A node with a marker
-// cannot be deleted.
+// To add to a counter, a client needs permission to create children of the node, because the marker is one. A node with
+// a marker cannot be deleted.
 //
 // Each write goes to a quorum, and an ensemble handles only a few thousand writes a second for all its clients
 // together. So don't use a counter as a metric, and if you need ids, reserve blocks of them with [Counter.Next].
