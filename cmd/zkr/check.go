@@ -95,7 +95,7 @@ func present(ctx context.Context, client *conn.Client, path string, token int64)
 		} else if err != nil {
 			return false, err
 		}
-		for _, name := range contenders(names) { // holders come first
+		for _, name := range slices.Concat(kazooLeases(names), contenders(names)) { // holders come first
 			there, stat, err := client.Exists(ctx, dir+"/"+name)
 			if err != nil {
 				return false, err

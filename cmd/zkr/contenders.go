@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/layout"
 )
 
@@ -13,6 +14,12 @@ func contenders(names []string) []string {
 	queue := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return number(name) == "" })
 	slices.SortFunc(queue, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	return queue
+}
+
+// kazooLeases returns the names of the leases that kazoo itself has created, which are only UUIDs. Other nodes may have
+// such names, too.
+func kazooLeases(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !survey.NamesKazooLease(name) })
 }
 
 // number returns the ten digits at the end of a name, or "" if there are none.

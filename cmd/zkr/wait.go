@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	gopath "path"
 	"reflect"
 	"slices"
 	"time"
@@ -42,14 +43,14 @@ another caller may have the lock by the time wait returns.`,
 				return exit.With(exit.Usage, err)
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
-				if limit >= 0 {
+				if limit > 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), supervise.ErrWaited)
 					defer cancel()
 				}
 				w := waiting{
 					client: client, log: a.log, path: args[0], most: most, leader: leader,
-					named: cmd.Flags().Changed("leader"),
+					named: cmd.Flags().Changed("leader"), once: limit == 0,
 				}
 				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
 					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
@@ -65,7 +66,7 @@ another caller may have the lock by the time wait returns.`,
 	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most this many holders and waiters")
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
 	noEnv(cmd, "leader") // leader --exec sets ZKR_LEADER for its hook
-	cmd.Flags().VarP(&limit, "wait", "w", "maximum time to wait before exiting with 75; default: no limit")
+	cmd.Flags().VarP(&limit, "wait", "w", "maximum time to wait before exiting with 75; 0 means to check once; default: no limit")
 	return cmd
 }
 
@@ -76,6 +77,7 @@ type waiting struct {
 	most   int
 	leader string
 	named  bool // it waits for a particular leader
+	once   bool // it does not wait
 	log    *slog.Logger
 	seen   string // the obstacle at the last check
 
@@ -101,6 +103,8 @@ func (w *waiting) run(ctx context.Context) error {
 			continue // in the next session
 		case err != nil || met:
 			return err
+		case w.once:
+			return supervise.ErrWaited
 		}
 		if !told {
 			w.log.Info(fmt.Sprintf("waiting for %s: %s", w.path, w.seen))
@@ -119,17 +123,19 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 		return false, nil, err
 	}
 	w.missing = names == nil
-	queue := contenders(names)
-	prefix := w.path
+	queue, parts := nodes(w.path, contenders(names)), []string{w.path + layout.KazooDoor}
 	if slices.Contains(names, layout.Leases) {
-		for _, part := range []string{layout.Leases, layout.Door} {
-			var more []string
-			if more, changes, err = children(ctx, session, w.path+"/"+part, changes); err != nil {
-				return false, nil, err
-			}
-			queue = append(queue, contenders(more)...)
+		parts = nodes(w.path, []string{layout.Leases, layout.Door})
+	}
+	for _, part := range parts {
+		var more []string
+		if more, changes, err = children(ctx, session, part, changes); err != nil {
+			return false, nil, err
 		}
-		prefix += "/" + layout.Leases
+		if more != nil && part == w.path+layout.KazooDoor { // a semaphore of kazoo
+			queue = slices.Concat(nodes(w.path, kazooLeases(names)), queue)
+		}
+		queue = append(queue, nodes(part, contenders(more))...)
 	}
 	w.seen = fmt.Sprintf("%d in the queue", len(queue))
 	if !w.named {
@@ -139,13 +145,22 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 		w.seen = "the queue is empty"
 		return false, changes, nil
 	}
-	data, _, change, err := session.GetW(ctx, prefix+"/"+queue[0])
+	data, _, change, err := session.GetW(ctx, queue[0])
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, changes, nil // the list changes as well
 	}
 	name := survey.NameOf(zkrecipes.Participant{Name: string(data)})
 	w.seen = "the first in the queue is " + survey.Plain(name)
 	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
+}
+
+// nodes returns the paths of children.
+func nodes(parent string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = gopath.Join(parent, name)
+	}
+	return paths
 }
 
 // children lists a node and adds a watch for its next change. The list is nil if the node does not exist.

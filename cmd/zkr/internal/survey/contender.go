@@ -60,6 +60,9 @@ var (
 	hostProcess = regexp.MustCompile(`^([^/\s]+)/(\d+)\b`)
 )
 
+// NamesKazooLease reports whether a node may be a lease that kazoo itself has created.
+func NamesKazooLease(name string) bool { return leaseName.MatchString(name) }
+
 func compare(a, b *Contender) int { return layout.Compare(a.named, b.named) }
 
 // read fills in what the data and the Stat contain.

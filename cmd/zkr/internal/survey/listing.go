@@ -21,7 +21,7 @@ func (l listing) has(path string, kinds ...string) bool {
 
 // isLease reports whether a child of path is a lease of kazoo, whose name has no number.
 func (l listing) isLease(path, name string) bool {
-	if !leaseName.MatchString(name) {
+	if !NamesKazooLease(name) {
 		return false
 	}
 	if _, read := l[path+layout.KazooDoor]; read {
@@ -102,7 +102,7 @@ func (l listing) contenders(path string, permits bool) []*Contender {
 		named, ok := layout.Parse(name)
 		switch {
 		case ok:
-		case permits && leaseName.MatchString(name): // of the kind that Parse returns
+		case permits && NamesKazooLease(name): // of the kind that Parse returns
 		case layout.LooksSequential(name):
 			named.Kind = ""
 		default:
