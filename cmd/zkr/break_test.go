@@ -6,11 +6,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -99,4 +101,23 @@ func TestRevoke(t *testing.T) {
 		out)
 	require.Regexp(t, `(?m)^  holds  mutex  -   -     -  .* 0x[0-9a-f]+$`, out)
 	require.NotContains(t, out, "lock-")
+}
+
+// The names that requests have replaced are printed, even if another holder cannot be asked.
+func TestRevoke_OneCannotBeAsked(t *testing.T) {
+	srv := zktest.Run(t)
+	c := dial(t, srv, conn.WithIdentity("web1/42"))
+	l, err := rwlock.New(c, "/q", rwlock.WithKazoo())
+	require.NoError(t, err)
+	h, err := l.RLock(t.Context())
+	require.NoError(t, err)
+	_, err = c.Create(t.Context(), "/q/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__rlock__", []byte("py"),
+		zk.FlagEphemeral|zk.FlagSequence)
+	require.NoError(t, err)
+	status, out, errs := run(t, srv.Addr(), "revoke", "/q")
+	require.Equal(t, exit.Failure, status)
+	require.Contains(t, errs, "cannot be asked to release: it is a kazoo node")
+	require.Contains(t, out, "web1/42 ")
+	require.NotContains(t, out, "py")
+	<-h.Revoked()
 }

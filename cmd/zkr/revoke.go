@@ -55,24 +55,27 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	if token != 0 {
 		ask = slices.DeleteFunc(queue.Contenders(), func(c *survey.Contender) bool { return c.Token != token })
 	}
-	t := table{header: []string{"ID", "HOST", "PROCESS", "TOKEN", "NODE"}, json: ask}
+	t := table{header: []string{"ID", "HOST", "PROCESS", "TOKEN", "NODE"}}
+	var asked []*survey.Contender
 	var errs []error
 	for _, c := range ask {
-		switch asked, err := askToRelease(ctx, client, c); {
+		switch there, err := askToRelease(ctx, client, c); {
 		case err != nil:
 			errs = append(errs, err)
-		case asked:
+		case there:
+			asked = append(asked, c)
 			t.rows = append(t.rows, []string{c.Name(), orDash(c.Host), processOf(c), strconv.FormatInt(c.Token, 10), c.Node})
 		}
 	}
+	t.json = asked
 	switch {
+	case len(asked) > 0:
+		a.log.Info("the request took the place of the name: zkr status shows the session from now on")
+		return errors.Join(append(errs, a.print(t))...)
 	case len(errs) > 0:
 		return errors.Join(errs...)
-	case len(t.rows) == 0:
-		return exit.With(1, fmt.Errorf("%s: there is no contender to ask", path))
 	}
-	a.log.Info("the request took the place of the name: zkr status shows the session from now on")
-	return a.print(t)
+	return exit.With(1, fmt.Errorf("%s: there is no contender to ask", path))
 }
 
 // askToRelease writes the request of Curator's Revoker. It returns false if the contender has left.
