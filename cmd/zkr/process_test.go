@@ -306,6 +306,20 @@ func TestLeftovers(t *testing.T) {
 		assert.Equal(t, 3, z.status(t))
 		assert.Equal(t, "last\n", z.out.String())
 	})
+	t.Run("wait, until a signal", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c",
+			`(trap "echo asked; exit" TERM; while kill -0 $$; do :; done 2>/dev/null; echo ready; while :; do sleep 0.05; done) &
+			exit 3`)
+		eventually(t, "the program has ended", func() bool { return strings.Contains(z.out.String(), "ready") })
+		require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, "ready\nasked\n", z.out.String())
+	})
+	t.Run("wait, until --max-run", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "--max-run=1s", "/p", "--", "sh", "-c", leave)
+		assert.Equal(t, exit.MaxRun, z.status(t))
+		assert.Equal(t, []string{"acquired", "started", "term", "exited", "released"}, z.rest(t))
+	})
 	t.Run("ignore", func(t *testing.T) {
 		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c",
 			"sleep 1 >/dev/null 2>&1 3>&- & exit 3")

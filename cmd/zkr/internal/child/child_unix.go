@@ -218,12 +218,20 @@ func (c *Child) Status() Status { return c.status }
 func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
 
 // Forward sends a signal to the process group of the command, or only to the command if it shares the terminal's group.
+// Once the command has ended, Forward sends the signal to everything that it has left running.
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
 	if !ok {
 		return fmt.Errorf("%v is no signal of this system", s)
 	}
 	_, err := c.signalFirst(number)
+	select {
+	case <-c.done:
+		if errors.Is(err, os.ErrProcessDone) {
+			return c.signalAll(number)
+		}
+	default:
+	}
 	return err
 }
 

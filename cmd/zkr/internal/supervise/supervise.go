@@ -234,10 +234,15 @@ func (s *supervision) look(now time.Time) {
 	switch {
 	case !s.killAt.IsZero() && !now.Before(s.killAt):
 		s.kill("patience is over")
-	case s.stopAt.IsZero() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && !s.ended:
+	case s.stopAt.IsZero() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && s.runs():
 		s.end.Code = exit.MaxRun
 		s.stop("max-run", now.Add(s.deadline.grace))
 	}
+}
+
+// runs reports whether the program has not ended or, with --leftovers wait, something that it has started has not.
+func (s *supervision) runs() bool {
+	return !s.ended || s.options.Leftovers == "wait" && s.child.Left() > 0
 }
 
 // tellForeign reports each process that zkr may not signal when it appears.
