@@ -211,17 +211,46 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// readEnv sets flags from the environment unless they were given on the command line.
+// exclusive are pairs of flags that contradict each other.
+var exclusive = [][2]string{
+	{"try", "wait"}, {"busy-ok", "busy-status"}, {"on-loss", "loss-grace"}, {"once", "restart"}, {"leader", "queue"},
+	{"quiet", "verbose"},
+}
+
+// contradicted returns the flag that contradicts a given one, or nil. The default of a flag contradicts nothing.
+func contradicted(flags *pflag.FlagSet, name string) *pflag.Flag {
+	for _, pair := range exclusive {
+		for i := range pair {
+			other := flags.Lookup(pair[1-i])
+			if pair[i] == name && other != nil && other.Changed && other.Value.String() != other.DefValue {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// readEnv sets flags from the environment, unless they or those that they contradict were given on the command line. It
+// returns an error if two flags contradict each other.
 func readEnv(cmd *cobra.Command) error {
 	var errs []error
+	typed := map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { typed[f.Name] = true })
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := envName(f)
 		value, set := os.LookupEnv(name)
-		if name == "" || !set || f.Changed {
+		other := contradicted(cmd.Flags(), f.Name)
+		if name == "" || !set || f.Changed || other != nil && typed[other.Name] {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
 			errs = append(errs, fmt.Errorf("%s=%s: %w", name, value, err))
+		}
+	})
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		other := contradicted(cmd.Flags(), f.Name)
+		if other != nil && f.Name < other.Name && f.Value.String() != f.DefValue {
+			errs = append(errs, fmt.Errorf("--%s and --%s: want one of them", f.Name, other.Name))
 		}
 	})
 	return errors.Join(errs...)

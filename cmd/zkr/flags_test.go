@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,48 @@ func TestDuration_TakesSecondsToo(t *testing.T) {
 	for _, text := range []string{"", "-1", "-1s", "soon", "NaN", "Inf", "1e99"} {
 		var d duration
 		require.Error(t, d.Set(text), text)
+	}
+}
+
+// The command line takes precedence over the environment, also if another flag is there.
+func TestFlags_ContradictEachOther(t *testing.T) {
+	for _, c := range []struct {
+		verb      string
+		env, args []string
+		says      string
+	}{
+		{"lock", nil, []string{"--try", "--wait=5"}, "--try and --wait: want one of them"},
+		{"lock", nil, []string{"--busy-ok", "-E", "3"}, "--busy-ok and --busy-status: want one of them"},
+		{"lock", nil, []string{"--on-loss=term", "--loss-grace=5"}, "--loss-grace and --on-loss: want one of them"},
+		{"lock", nil, []string{"--on-loss=kill", "--loss-grace=5"}, ""},
+		{"lock", nil, []string{"-q", "-v"}, "--quiet and --verbose: want one of them"},
+		{"lock", nil, []string{"--once=1"}, ""},
+		{"elect", nil, []string{"--once", "--restart=always"}, "--once and --restart: want one of them"},
+		{"elect", nil, []string{"--once", "--restart=never"}, ""},
+		{"wait", nil, []string{"--leader=a", "--queue=2"}, "--leader and --queue: want one of them"},
+		{"lock", []string{"ZKR_TRY=true"}, []string{"--wait=5"}, ""},
+		{"lock", []string{"ZKR_WAIT=5"}, []string{"--try"}, ""},
+		{"lock", []string{"ZKR_WAIT=5", "ZKR_TRY=false"}, nil, ""},
+		{"lock", []string{"ZKR_WAIT=5", "ZKR_TRY=true"}, nil, "--try and --wait: want one of them"},
+	} {
+		t.Run(strings.Join(slices.Concat(c.env, []string{c.verb}, c.args), " "), func(t *testing.T) {
+			for _, variable := range c.env {
+				name, value, _ := strings.Cut(variable, "=")
+				t.Setenv(name, value)
+			}
+			cmd, _, err := (&app{}).newRoot().Find([]string{c.verb})
+			require.NoError(t, err)
+			require.NoError(t, cmd.ParseFlags(c.args))
+			err = readEnv(cmd)
+			if c.says == "" {
+				require.NoError(t, err)
+				if len(c.args) > 0 && len(c.env) > 0 {
+					assert.NotEqual(t, cmd.Flag("try").Changed, cmd.Flag("wait").Changed)
+				}
+				return
+			}
+			require.EqualError(t, err, c.says)
+		})
 	}
 }
 
