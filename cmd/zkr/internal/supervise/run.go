@@ -186,7 +186,7 @@ func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool
 			pause = min(2*pause, longTerm)
 			continue
 		}
-		if lost := errors.Is(err, zkrecipes.ErrLost); err != nil && !lost {
+		if lost := errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, child.ErrLate); err != nil && !lost {
 			return end, err
 		} else if lost {
 			end.Lost = true
