@@ -482,6 +482,24 @@ func TestLeader_Asked(t *testing.T) {
 	assert.Contains(t, out, want)
 }
 
+// A zkr whose output nobody reads cannot stop by itself.
+func TestSignal_ASecondOneEndsAVerbThatCannotPrint(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, errors.Join(read.Close(), write.Close())) })
+	require.NoError(t, write.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+	_, err = write.Write(make([]byte, 1<<20)) // as much as the pipe takes
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	z := command(t, srv.Addr(), "leader", "--follow", "/e")
+	z.Stdout = write
+	require.NoError(t, z.Start())
+	eventually(t, "it follows", func() bool { return len(srv.Sessions()) > 0 })
+	eventually(t, "it ends", func() bool { return z.Process.Signal(syscall.SIGTERM) != nil || gone(z.Process.Pid) })
+	assert.Contains(t, []int{-int(syscall.SIGTERM), 143}, z.status(t), "143 if it could not print yet")
+}
+
 func TestLeader_FollowsChanges(t *testing.T) {
 	srv := zktest.Run(t)
 	hooks := filepath.Join(t.TempDir(), "hooks")

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
@@ -30,11 +31,15 @@ func Catch() *Signals {
 	return s
 }
 
+// asOne is how soon signals follow each other that count as one: timeout(1) signals zkr and then its group.
+const asOne = 100 * time.Millisecond
+
 // Stops reports whether a signal ends a process that does not handle it.
 func Stops(one os.Signal) bool { return slices.Contains(stopping, one) }
 
 // Context returns a context that ends with the first signal that asks zkr to stop, with an *exit.Stopped as its cause.
-// After done, signals stay in the channel. done waits until no goroutine receives them anymore.
+// A later one ends zkr, which may be unable to stop, for example because nothing reads what it prints. Before done,
+// no program runs. After done, signals stay in the channel. done waits until no goroutine receives them anymore.
 func (s *Signals) Context(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	quit := make(chan struct{})
@@ -45,6 +50,7 @@ func (s *Signals) Context(parent context.Context) (ctx context.Context, done fun
 			case one := <-s.Arrived:
 				if Stops(one) {
 					cancel(&exit.Stopped{Signal: one})
+					time.AfterFunc(asOne, func() { signal.Reset(stopping...) })
 					return
 				}
 			case <-quit:
