@@ -59,7 +59,8 @@ and that the leader is unknown because the connection was lost ("unknown").`,
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep running and print every change")
 	cmd.Flags().StringVar(&hook, "exec", "",
-		"run this shell command `line` at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
+		"run this shell command `line` at every change, and wait for its end, with ZKR_LEADER as printed and ZKR_TOKEN, "+
+			"which is 0 if there is no leader or the leader is unknown; implies --follow")
 	layout.add(cmd)
 	noEnv(cmd, "exec")
 	return cmd
@@ -79,8 +80,12 @@ func (a *app) followLeader(ctx context.Context, e *election.Election, hook strin
 		line := shellCommand(hook)
 		cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 		cmd.Stdout, cmd.Stderr = a.out, a.err
-		cmd.Env = append(os.Environ(), "ZKR_LEADER="+leaderName(view), "ZKR_TOKEN="+view.Leader.Token.String())
-		if err := cmd.Run(); err != nil {
+		var token zkrecipes.Token // 0 unless the leader is known
+		if view.Current && view.Exists {
+			token = view.Leader.Token
+		}
+		cmd.Env = append(os.Environ(), "ZKR_LEADER="+leaderName(view), "ZKR_TOKEN="+token.String())
+		if err := cmd.Run(); err != nil && ctx.Err() == nil {
 			a.log.Warn("the hook of --exec failed", "leader", leaderName(view), "err", err)
 		}
 	}

@@ -170,7 +170,7 @@ func variables(cmd *cobra.Command) []entry {
 			all = append(all, entry{"ZKR_SHARD", "In the program: the name of its shard."})
 		}
 	case cmd.Name() == "leader":
-		all = append(all, entry{"ZKR_LEADER, ZKR_TOKEN", "In the command of --exec: the leader and its token."})
+		all = append(all, entry{"ZKR_LEADER, ZKR_TOKEN", "In the command of --exec: the leader and its token, or 0."})
 	case cmd.Name() == "held":
 		all = append(all, entry{"ZKR_STATE", "The file to read, which zkr sets for its program."})
 	case cmd.Name() == "check":
