@@ -68,7 +68,8 @@ func TestMetrics_OfALeader(t *testing.T) {
 
 	other := start(t, srv, "b", "elect", "--once", "--metrics-http", "unix:"+socket, "/other", "--", "true")
 	assert.Equal(t, 0, other.status(t))
-	assert.Contains(t, other.err.String(), "there are no metrics")
+	assert.Contains(t, other.err.String(), "there are no metrics: cannot listen, see --metrics-http")
+	assert.NotContains(t, other.err.String(), "--http")
 	require.NoError(t, z.Process.Kill())
 	z.status(t)
 	next := start(t, srv, "c", "elect", "--metrics-http", "unix:"+socket, "/next", "--", "sleep", "300")

@@ -185,7 +185,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 			site.TakeResignations()
 			running.Go(func() { fail(site.Stand(ctx, e, path)) })
 		}
-	} else {
+	} else if flags.root != "" {
 		site.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusFound))
 	}
 	return site.Listen(ctx, flags.addresses)

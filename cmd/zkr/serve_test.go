@@ -49,6 +49,13 @@ func sidecarClient(t *testing.T, servers string, args ...string) (*http.Client, 
 	return client, z
 }
 
+func TestServe_WithoutAPage(t *testing.T) {
+	t.Parallel()
+	client, _ := sidecarClient(t, zktest.Run(t).Addr(), "--ui-root=")
+	status, body := ask(t, client, "/")
+	require.Equal(t, http.StatusNotFound, status, body)
+}
+
 // ask returns the status and body of an answer.
 func ask(t *testing.T, client *http.Client, path string) (int, string) {
 	t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -47,7 +46,7 @@ func (s *Site) Listen(ctx context.Context, addresses []string) error {
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
 		if err != nil {
-			fail(fmt.Errorf("--http: %w", err))
+			fail(err)
 			break
 		}
 		serving.Go(func() { fail(s.serveAt(ctx, l)) })
