@@ -12,11 +12,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -118,8 +120,23 @@ func TestRegister_SecondSignal(t *testing.T) {
 	eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	eventually(t, "taken out", func() bool { return !listed(srv) })
+	time.Sleep(signals.AsOne)
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 3, z.status(t), z.err.String())
+}
+
+// TestRegister_SignalsAtOnce: timeout(1) signals zkr, and then zkr again with its group.
+func TestRegister_SignalsAtOnce(t *testing.T) {
+	srv := zktest.Run(t)
+	h := newHealth(t, http.StatusOK)
+	z := registering(t, srv, `trap 'exit 3' TERM; echo up; while :; do sleep 0.02; done`, "--check="+h.URL, "--drain=2s")
+	eventually(t, "listed", func() bool { return listed(srv) && strings.Contains(z.out.String(), "up") })
+	began := time.Now()
+	for _, one := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCONT} {
+		require.NoError(t, z.Process.Signal(one)) // two of the same would arrive as one
+	}
+	require.Equal(t, 3, z.status(t), z.err.String())
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 }
 
 // TestRegister_ProgramEnds: zkr exits with the program's status, takes it out, and leaves no process behind.

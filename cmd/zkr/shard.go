@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/shard"
@@ -231,7 +232,7 @@ func (m *shardMember) run(ctx context.Context, source shard.Source, patience tim
 			case !stopsMember(one, terminal):
 				m.pass(one)
 				continue
-			case time.Since(asked) < 100*time.Millisecond: // timeout(1) signals zkr and then its group
+			case time.Since(asked) < signals.AsOne:
 			case asked.IsZero() && patience > 0:
 				go func() { _ = m.all.Leave(ctx) }() // ends with ctx, and Run reports the result
 				late = time.After(patience)

@@ -38,6 +38,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 	defer running.Wait()
 	var drained, overdue <-chan time.Time
 	var away <-chan struct{} // closed when the program is off the list, once it has to stop
+	var last time.Time       // when a signal asked the program to stop
 	for asked := 0; ; {
 		select {
 		case <-p.Child.Done():
@@ -50,6 +51,8 @@ func (p *Program) Run(ctx context.Context) child.Status {
 			case !stops(one):
 				p.pass(one)
 				continue
+			case time.Since(last) < signals.AsOne:
+				continue
 			case asked == 0:
 				p.Log.Info("taking the program out before it is stopped", "signal", one.String(), "drain", p.Drain)
 				takeOut()
@@ -60,7 +63,7 @@ func (p *Program) Run(ctx context.Context) child.Status {
 			default:
 				_ = p.Child.Kill() // repeated at the end, until nothing is left
 			}
-			asked++
+			asked, last = asked+1, time.Now()
 		case <-away:
 			away, drained = nil, time.After(p.Drain)
 		case <-drained:

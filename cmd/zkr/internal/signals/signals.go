@@ -31,8 +31,8 @@ func Catch() *Signals {
 	return s
 }
 
-// asOne is how soon signals follow each other that count as one: timeout(1) signals zkr and then its group.
-const asOne = 100 * time.Millisecond
+// AsOne is how soon signals follow each other that count as one: timeout(1) signals zkr and then its group.
+const AsOne = 100 * time.Millisecond
 
 // Stops reports whether a signal ends a process that does not handle it.
 func Stops(one os.Signal) bool { return slices.Contains(stopping, one) }
@@ -50,7 +50,7 @@ func (s *Signals) Context(parent context.Context) (ctx context.Context, done fun
 			case one := <-s.Arrived:
 				if Stops(one) {
 					cancel(&exit.Stopped{Signal: one})
-					time.AfterFunc(asOne, func() { signal.Reset(stopping...) })
+					time.AfterFunc(AsOne, func() { signal.Reset(stopping...) })
 					return
 				}
 			case <-quit:

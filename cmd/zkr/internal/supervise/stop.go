@@ -87,10 +87,10 @@ func (s *supervision) signalled(one os.Signal) {
 }
 
 // again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a
-// use for single ones. Two at once count as one: timeout(1) signals zkr and then its group.
+// use for single ones.
 func (s *supervision) again(now time.Time) bool {
 	before := s.interrupt
-	if now.Sub(before) < 100*time.Millisecond {
+	if now.Sub(before) < signals.AsOne {
 		return false
 	}
 	s.interrupt = now
