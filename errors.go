@@ -14,7 +14,7 @@ import (
 var (
 	// ErrLocked reports that another contender holds what a Try call tried to acquire. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
-	// ErrLost reports that a hold or a session ended without its owner ending it. The error is a [*LostError].
+	// ErrLost reports that a hold or a session ended other than by its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
 	// ErrReleased reports that the hold was released by its owner.
 	ErrReleased = errors.New("released")

@@ -75,8 +75,8 @@ type AcquireEnd struct {
 	Err error
 }
 
-// Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the
-// caller's context ended; "closed" if the client was closed; "failed" for all other errors.
+// Outcome summarizes Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the caller's
+// context was canceled or timed out; "closed" if the client was closed; "failed" for all other errors.
 func (e AcquireEnd) Outcome() string {
 	var gaveUp *WaitError
 	switch {
@@ -115,7 +115,7 @@ type HoldEnd struct {
 	Lost *LostError
 }
 
-// StateChange is one change of a client's state.
+// StateChange is one change to a client's state.
 type StateChange struct {
 	// From and To are the states before and after. A client starts as Connecting.
 	From, To State
