@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Client is a client of one ensemble. It lives through many sessions and is safe for concurrent use. One client per
+// Client is a client of one ensemble. It outlives individual sessions and is safe for concurrent use. One client per
 // process and ensemble is enough, because any number of recipes can share it.
 type Client client.Client
 
@@ -41,8 +41,8 @@ func (c *Client) bounded(ctx context.Context) context.Context { return c.inner()
 //
 // "dns-srv://_zookeeper._tcp.example.com/chroot" takes the servers and ports from the SRV records of that name, as in
 // the Java client 3.10. The client looks the records up again before each round, even with WithDialer, and keeps the
-// last servers if that fails. Priorities and weights are ignored. Because TLS verifies the server name found in the
-// record, whoever can forge records can direct the client to any server that has a certificate.
+// servers that it has if that fails. Priorities and weights are ignored. Because TLS verifies the server name found in
+// the record, whoever can forge records can direct the client to any server that has a certificate.
 //
 // Errors: a malformed connect string; an invalid option.
 func New(connect string, opts ...Option) (*Client, error) {
@@ -177,14 +177,14 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 }
 
 // ACL returns a node's access list and its Stat, whose Aversion is the version of the list. Like [Client.Get], it
-// retries until a server answers. Since ZooKeeper 3.7, a client without the permission admin receives the hashes of the
-// scheme digest as "x"; don't pass such a list to [Client.SetACL].
+// retries until a server answers. Since ZooKeeper 3.7, a client without the admin permission receives the digest
+// scheme's hashes as "x"; don't pass such a list to [Client.SetACL].
 func (c *Client) ACL(ctx context.Context, path string) ([]zk.ACL, zk.Stat, error) {
 	return c.inner().ACL(c.bounded(ctx), path)
 }
 
 // SetACL replaces a node's access list if the list has the given version, which is the Aversion of the node's Stat; -1
-// matches any version. The client needs the permission admin. The list applies to this node only, neither to its parent
+// matches any version. The client needs the admin permission. The list applies to this node only, neither to its parent
 // nor to its children. In particular, whether a node may be deleted depends on its parent's list.
 //
 // If the reply to a SetACL with a version is lost, SetACL reads the node. If the list still has that version, the write
@@ -214,9 +214,9 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 // zk.ErrNoAuth, ErrClosed, or another server error.
 //
 // If the connection is lost, a read takes an eighth of the session timeout, or no server has answered for a whole
-// session timeout, Watch immediately yields the last view again, with Current false. It then rereads the node as soon
-// as it can, in the next session if necessary. Even a current view is only what one server knows, and that server may
-// be behind its leader. To get the latest state, call [Client.Sync] and then [Client.Get].
+// session timeout, Watch immediately yields the last view again, with Current set to false. It then rereads the node as
+// soon as it can, in the next session if necessary. Even a current view is only what one server knows, and that server
+// may be behind its leader. To get the latest state, call [Client.Sync] and then [Client.Get].
 //
 // Watch uses a single watch and reads the node once for each change. When iteration ends, the watch is removed unless
 // another caller of the session shares it.
@@ -249,7 +249,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // [PersistentSequential], [Ephemeral] and [EphemeralSequential], and does not create missing parents.
 //
 // If the reply is lost, CreateProtected waits until a quorum has confirmed that no earlier request is on its way. It
-// then looks for the UUID among the parent's children, which requires the permission read, and sends the request again
+// then looks for the UUID among the parent's children, which requires the read permission, and sends the request again
 // if there is no such node. If CreateProtected fails or ctx is done first, a node that it may have created is deleted
 // in the background while the session lives.
 //
@@ -257,8 +257,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode int3
 // are then two nodes with the same UUID.
 //
 // Errors: those of [Client.Create]. ErrUnknownOutcome means that ctx was done, the session ended, or the search was
-// refused before the node was found. In this case an ephemeral node is deleted, at the end of the session if not
-// before, but a persistent node may remain. The error names the node.
+// refused before the node was found. In this case an ephemeral node is deleted no later than the end of the session,
+// but a persistent node may remain. The error names the node.
 func (c *Client) CreateProtected(
 	ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL,
 ) (string, error) {

@@ -1,9 +1,9 @@
 // Package conn connects to a ZooKeeper ensemble. A client reconnects by itself, opens a new session when the old one
 // ends, and keeps track of the time until which its session is proven to be alive.
 //
-// [New] and [Dial] return a [Client], which lives through many sessions. A [Session] is one of them: an operation
-// issued on it either runs in that session or fails, and nothing that belongs to it ever runs in a later session.
-// Recipes work on sessions, whereas applications mostly work on the client.
+// [New] and [Dial] return a [Client], which outlives individual sessions. A [Session] represents one of them: an
+// operation issued on it either runs in that session or fails, and nothing that belongs to it ever runs in a later
+// session. Recipes work on sessions, whereas applications mostly work on the client.
 //
 // # States
 //
@@ -20,7 +20,7 @@
 //
 // In Suspended the connection is lost, but the session may still be alive. In Lost the session is over, and every hold
 // with it, because the server reported that it expired or because no server answered for a whole session timeout. The
-// client then opens a new session by itself. [Client.States] doesn't miss a transition, no matter how slow its reader
+// client then opens a new session by itself. [Client.States] reports every transition, no matter how slow its reader
 // is.
 //
 // # Operations
@@ -103,8 +103,8 @@
 // When the deadline passes, all of the client's holds end before the first of them is logged, traced and removed.
 // Ending 1,000 holds takes about 5 ms of processor time, so even the 20,000 or so that a session may have (see
 // [WithMaxRequestSize]) end within the default margin of [WithSafetyMargin], which is 750 ms of 15 seconds. Work that
-// your program does at the end of one hold may delay the end of others. However, a hold that is asked for its state
-// ends itself at its deadline.
+// your program does at the end of one hold may delay the end of others. However, a hold whose state is queried ends
+// itself at its deadline.
 //
 // # Logging
 //

@@ -98,11 +98,11 @@ func WithConnectTimeout(d time.Duration) Option {
 //
 // The same jute.maxbuffer limits how many ephemeral nodes a session may have, including contenders, leases, kept nodes,
 // members, and those of [Client.Create]. This is because the transaction that ends the session contains all their
-// paths: if it is longer than 2 × jute.maxbuffer, servers cannot read it and never start again. Each node counts with
-// the bytes of its path on the server, chroot included, plus four. At half of that limit the client logs a warning, and
-// above three quarters, which is 1,572,861 bytes by default, a create fails with [zkrecipes.ErrSessionFull]. As an
-// example, that is about 20,000 locks on paths of 15 to 20 bytes. The limit is per session, so if you need more, use
-// another client.
+// paths: if it is longer than 2 × jute.maxbuffer, servers cannot read it and never start again. Each node counts as the
+// length of its path on the server in bytes, including the chroot, plus four. At half of that limit the client logs a
+// warning, and above three quarters, which is 1,572,861 bytes by default, a create fails with
+// [zkrecipes.ErrSessionFull]. This is enough for about 20,000 locks on paths of 15 to 20 bytes. The limit is per
+// session, so if you need more, use another client.
 func WithMaxRequestSize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -116,8 +116,8 @@ func WithMaxRequestSize(bytes int) Option {
 // WithMaxReplySize sets the maximum size of a reply in bytes, between 4 KiB and 1 GiB; the default is 256 MiB. If a
 // reply is larger, only the call that requested it fails, with [zkrecipes.ErrTooLarge]. Servers themselves set no
 // limit; for example, the list of a node with a million children takes 50 MB. While it is being read, a reply takes up
-// to five times its size in memory: 200 MB of data took 0.3 GB, of names with 50 letters 0.5 GB, and of names with one
-// letter 0.9 GB.
+// to five times its size in memory: 200 MB of data took 0.3 GB, 200 MB of names with 50 letters took 0.5 GB, and with
+// one letter 0.9 GB.
 func WithMaxReplySize(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4<<10 || bytes > 1<<30 {
@@ -200,7 +200,7 @@ type BackOff interface {
 // default they grow exponentially from 50 ms to a sixth of the session timeout, but at most 5 seconds, randomized by
 // ±50 %, and never stop. While the client has holds, it halves these default pauses, but not those of a policy set
 // here. If a policy says stop, the client starts a new one; if that one immediately says stop, too, the pause is 5
-// seconds. Only Close ends the attempts.
+// seconds. The attempts end only when the client is closed.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
@@ -298,9 +298,9 @@ func WithDialer(dial DialFunc) Option {
 //
 // The function must return when its context is done, after half of [WithConnectTimeout], because a round waits for it,
 // and holds lose that time. If it fails or returns no server, the client keeps the last list, initially that of the
-// connect string. Malformed servers are left out. Of several such errors in a row, the client logs only the first.
+// connect string. Malformed servers are skipped. Of several such errors in a row, the client logs only the first.
 //
-// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is led to
+// All servers must belong to one ensemble, which ZooKeeper gives clients no way to check. A client that is directed to
 // another ensemble loses its session, and its locks there don't exclude the clients of the first one.
 func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 	return func(o *options) error {
@@ -321,12 +321,12 @@ func WithServers(servers func(ctx context.Context) ([]string, error)) Option {
 // WithEnsembleTracking follows the dynamic configuration of the ensemble, as Curator's EnsembleTracker does; the
 // default is off. Use it if operators add and remove servers with reconfig while clients run. The client watches
 // /zookeeper/config, even below a chroot, and tries the servers listed there in addition to those of the connect string
-// or [WithServers]. It doesn't leave a server that answers.
+// or [WithServers]. Tracking by itself doesn't make the client leave a server that answers.
 //
 // The client uses each server's client address, or with [WithTLS] its secure one if there is one (ZooKeeper 3.10). It
 // replaces 0.0.0.0 with the host, or hosts, that the other servers use. Servers without a client address, as in a
-// static configuration, are left out. If clients reach the servers by another route, such as a proxy, the configured
-// addresses may lead nowhere, and the client then alternates between them and the given servers.
+// static configuration, are skipped. If clients reach the servers by another route, such as a proxy, the configured
+// addresses may be unreachable, and the client then alternates between them and the given servers.
 //
 // A configuration with a smaller version than an earlier one is ignored. Beyond that, ZooKeeper gives clients no way to
 // tell ensembles apart. Use TLS, because whoever may reconfigure the ensemble can direct clients to any server, which
@@ -350,8 +350,9 @@ func WithEnsembleTracking() Option {
 //
 // To move, the client reconnects. The session and its holds survive, but the client is suspended for a few round trips.
 // It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds are valid
-// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If that isn't so at the
-// moment picked, the client keeps trying for another period of the given length, and then stays on its current server.
+// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If these conditions aren't
+// met at the chosen moment, the client keeps trying for another period of the given length, and then stays on its
+// current server.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Session is one ZooKeeper session, which is proven alive until it ends for good. An operation issued on it either runs
-// in that session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for
-// concurrent use. Its paths are relative to the root of the client that it came from.
+// Session is a single ZooKeeper session, which ends once and for all. An operation issued on it either runs in that
+// session or fails, and nothing that belongs to it ever runs in a later session. A Session is safe for concurrent use.
+// Its paths are relative to the root of the client that it came from.
 //
 // A session ends when the server reports that it has expired, when no server answers for a whole session timeout, when
 // the client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to
@@ -62,8 +62,8 @@ func (s *Session) GetW(
 }
 
 // ExistsW reports whether a node exists, and returns its Stat, with a watch on its creation, its data and its deletion;
-// see [Session.GetW]. Because a watch on a missing node stays on the server until it fires, use ExistsW for paths that
-// will come to exist, or for few paths.
+// see [Session.GetW]. Because a watch on a missing node stays on the server until it fires, use ExistsW only for paths
+// that will eventually exist, or for a small number of paths.
 //
 // Errors: those of GetW, except that a missing node is not an error.
 func (s *Session) ExistsW(

@@ -61,7 +61,8 @@
 //
 // A channel follows the service as package discovery describes, with one watch on the list and one on each instance.
 // Each channel has its own watch, but the channels of one client share the watches that the server holds. A channel
-// that is idle, which by default means half an hour without calls, follows nothing. A server takes one ephemeral node.
+// that is idle, which by default means half an hour without calls, does not follow the service. A server takes one
+// ephemeral node.
 //
 // # Balancers
 //

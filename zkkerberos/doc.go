@@ -18,8 +18,7 @@
 //
 // A client requests tickets before it dials, because a server allows little time once the connection is open. Tickets
 // are renewed after four fifths of their lifetime, so a session that moves to a known server needs no key distribution
-// center, unless none answered during the last fifth. When a ticket expires, this ends neither a connection nor a
-// session.
+// center, unless none answered during the last fifth. The expiry of a ticket does not end a connection or a session.
 //
 // A keytab and a cache are reread for each ticket, so you can replace them, as long as the principal stays the same;
 // the mechanism rejects another one. Something else must renew a cache, such as kinit -R in a timer. If nothing does, a
