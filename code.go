@@ -2,11 +2,11 @@ package zkrecipes
 
 import "fmt"
 
-// Code is a server's error code for which go-zookeeper has no variable. It implements error, so match it with
+// Code is a server's error code for which go-zookeeper has no variable. It implements error, so you can match it with
 // [errors.Is] and one of the constants.
 type Code int32
 
-// The codes that you may encounter.
+// The codes you may encounter.
 const (
 	CodeUnimplemented  Code = -6   // the server is too old for the operation
 	CodeQuotaExceeded  Code = -125 // an enforced quota is exceeded

@@ -12,13 +12,13 @@ type Status struct {
 	// State is the connection's state, and Since is when it was entered.
 	State zkrecipes.State
 	Since time.Time
-	// Server is the server that answers for the session, as in the connect string. A name is followed by the address
-	// that it resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
+	// Server is the server that answers for the session, as in the connect string. A name is followed by the address it
+	// resolved to: "zk1:2181 (10.0.0.1)". Server is empty while there is no connection.
 	Server string
 	// Identity is the identity under which [WithSASL] authenticated the client to that server, such as "DIGEST-MD5 as
 	// bob". It is empty without that option.
 	Identity string
-	// Session is the live session's id, and Timeout the timeout that the server granted. Both are 0 while there is
+	// Session is the current session's ID, and Timeout the timeout that the server granted. Both are 0 while there is
 	// none.
 	Session int64
 	Timeout time.Duration
@@ -28,18 +28,18 @@ type Status struct {
 	// Holds is how many contenders of this client are granted now, including those of its [Client.Sub] clients. Nested
 	// holds count once.
 	Holds int
-	// LastAnswer is when a server's newest answer arrived, even if that was in an earlier session, and RoundTrip is
-	// the time between that answer and its request. Pings count, so both are at most a third of the session timeout
-	// old while the client is connected.
+	// LastAnswer is when the most recent answer from a server arrived, even if that was in an earlier session, and
+	// RoundTrip is the time between that answer and its request. Pings count, so both are at most a third of the
+	// session timeout old while the client is connected.
 	LastAnswer time.Time
 	RoundTrip  time.Duration
 	// LastError is why an attempt to connect, a connection or a session failed most recently, and LastErrorAt is when.
-	// Both stay after the client recovers. If an attempt or a connection failed, the error names the server.
+	// Both remain set after the client recovers. If an attempt or a connection failed, the error names the server.
 	LastError   error
 	LastErrorAt time.Time
 }
 
-// Status returns the connection's and the session's state. It sends nothing and does not wait.
+// Status returns the connection's and the session's state. It returns immediately and sends no request.
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{

@@ -28,7 +28,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; the default is off.
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; it is off by default.
 // Use it if your program has a small, fixed set of paths.
 func WithPaths() Option {
 	return func(c *config) error {
@@ -37,8 +37,8 @@ func WithPaths() Option {
 	}
 }
 
-// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, have metrics of their own,
-// 1 or more; the default is 100.
+// WithMaxNames sets how many combinations of recipe, name and path, and how many servers, can have metrics of their
+// own. It must be 1 or more; the default is 100.
 func WithMaxNames(n int) Option {
 	return func(c *config) error {
 		if n < 1 {
