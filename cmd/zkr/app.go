@@ -59,8 +59,8 @@ that it has started have ended. If the lock is about to be lost, zkr stops the p
 holder can get it.
 
 Flags can also be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. The command line
-takes precedence. Flags that name a particular lock, or that delete something, must be on the command
-line.
+takes precedence, --try also over ZKR_WAIT, which contradicts it. Flags that name a particular lock, or
+that delete something, must be on the command line.
 
 Exit status: the program's (128+n if signal n killed it), or
   64  wrong usage                        79  the lock was lost, and the program was stopped

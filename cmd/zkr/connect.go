@@ -67,7 +67,8 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 		"exit with 125 if the chroot of --servers does not exist, instead of warning")
 	flags.Var(&c.session, "session-timeout", "session timeout to request; servers grant 2 to 20 of their ticks")
 	flags.Var(&c.within, "connect-timeout",
-		"give up if no server grants a session within this time; 0 means never; default 10s for read-only verbs")
+		"give up if no server grants a session within this time; 0 means never; "+
+			"check, instances, leader and status wait 10s by default, and doctor 5s")
 	flags.Var(&c.tick, "tick-time",
 		"tickTime of the servers, with which zkr distinguishes a slow server from a lost lock more precisely")
 }

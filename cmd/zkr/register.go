@@ -77,8 +77,9 @@ the check passes.
 
 When INT or TERM asks zkr to stop, it takes the program out, waits for --drain, and then passes the
 signal on as --signal. Callers that follow the service have therefore left before the program stops. A
-second signal ends the wait, a third one kills the program. Other signals are passed on at once.
-Processes that the program has left running are killed when it ends.
+second signal ends the wait; one after the wait kills the program. Signals within 0.1 s count as one.
+Other signals are passed on at once. Processes that the program has left running are killed when it has
+ended and was taken out, which takes a session timeout at most.
 
 A check is one of
   tcp               the port accepts a connection on this machine

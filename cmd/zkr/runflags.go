@@ -45,7 +45,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.id, "id", "", "`name` of this holder as shown to others, followed by host/pid; default: host/pid")
 	flags.StringVar(&f.data, "data", "", "verbatim `data` of the contender, instead of --id")
 	flags.Var(&f.minHold, "min-hold", "hold the lock for at least this long, even after the program has ended")
-	flags.Var(&f.maxRun, "max-run", "stop the program after this long, and exit with 124")
+	flags.Var(&f.maxRun, "max-run",
+		"stop the program after this long, and exit with 124; with --leftovers wait, also what it has left running")
 	flags.StringVar(&f.onLoss, "on-loss", "kill",
 		"when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal only) or ignore; "+
 			"only kill prevents two holders from running at once")
@@ -69,7 +70,7 @@ func (f *runFlags) addProgram(flags *pflag.FlagSet) {
 	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
 	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
 	flags.Var(&f.stopTimeout, "stop-timeout", "time between a request to stop zkr and SIGKILL; default: no limit")
-	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, one line of JSON each")
+	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, one line of JSON each; -1 means none")
 	flags.BoolVar(&f.setuid, "allow-setuid", false,
 		"allow the program to run set-user-id programs such as sudo although zkr is not root; "+
 			"zkr cannot stop processes of other users")

@@ -59,10 +59,10 @@ next machine starts its program when all processes have ended. A program that ex
 restarted after a pause: 0.1 s at first, doubling each time, up to 30 s. A run of a minute resets the
 pauses. After --give-up failures in a row the shard moves to another machine.
 
-INT, TERM or QUIT makes zkr leave: it stops its programs one after another, and the next owners start.
-After a session timeout, or a second signal, it stops all remaining programs together. With
---return-grace, it stops all programs together, and their shards wait for this machine to return. Other
-signals are passed on to all programs. The standard input of programs is empty.
+INT, TERM or QUIT, or HUP in a terminal, makes zkr leave: it stops its programs one after another, and
+the next owners start. After a session timeout, or a second signal, it stops all remaining programs
+together. With --return-grace, it stops all programs together, and their shards wait for this machine to
+return. Other signals are passed on to all programs. The standard input of programs is empty.
 
 Exit status: 0 after it has left, whatever the status of its programs. A lost lock ends its program,
 not zkr.`,
