@@ -46,7 +46,9 @@ func newEvents(log *slog.Logger, fd int) (*events, error) {
 	}
 	e := &events{log: log, queue: make(chan func(), pending), ended: make(chan struct{})}
 	if fd >= 0 {
-		e.file = os.NewFile(uintptr(fd), "events")
+		if inherited(fd) {
+			e.file = os.NewFile(uintptr(fd), "events")
+		}
 		if e.file == nil {
 			return nil, exit.Usagef("--events %d: no such file descriptor", fd)
 		}

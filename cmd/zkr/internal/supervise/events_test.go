@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"syscall"
@@ -34,8 +35,14 @@ func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
 	require.NoError(t, write.Close())
 }
 
-func TestEvents_RefuseADescriptorThatIsNotOpen(t *testing.T) {
-	_, err := newEvents(slog.New(slog.DiscardHandler), 987)
-	code, _ := exit.Status(err)
-	assert.Equal(t, exit.Usage, code)
+// A descriptor that the caller has closed may be one that this process uses itself.
+func TestEvents_RefuseADescriptorThatIsNotInherited(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, errors.Join(read.Close(), write.Close())) }()
+	for _, fd := range []int{987, int(write.Fd())} {
+		_, err := newEvents(slog.New(slog.DiscardHandler), fd)
+		code, _ := exit.Status(err)
+		assert.Equal(t, exit.Usage, code)
+	}
 }
