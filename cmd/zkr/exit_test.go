@@ -237,6 +237,9 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 		}
 		assert.True(t, order[0] > 0 && slices.IsSorted(order), "%s: %v", name, order)
 	}
+	page, err := os.ReadFile(filepath.Join(dir, "zkr-shard.1"))
+	require.NoError(t, err)
+	assert.NotRegexp(t, `\\fB(75|79|124)\\fP`, string(page), "it waits for no holder, and a loss ends a program, not zkr")
 	status, _, errs = run(t, "", "man", filepath.Join(dir, "zkr.1"))
 	assert.NotZero(t, status, errs)
 }

@@ -118,7 +118,7 @@ func statuses(cmd *cobra.Command) []entry {
 	}
 	all = append(all, entry{"64", "Wrong usage."}, entry{"69", "No server was reached within --connect-timeout."},
 		entry{"77", "The credentials were refused, or an ACL denies access."})
-	if locks(cmd) {
+	if locks(cmd) && cmd.Name() != "shard" {
 		all = append(all, entry{"75", "Another holder has the lock: see --try, --wait and --busy-status."},
 			entry{"79", "The lock was lost, and the program was stopped."}, entry{"124", "--max-run was exceeded."})
 	}
