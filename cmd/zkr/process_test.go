@@ -503,8 +503,8 @@ func TestSignal_ASecondOneEndsAVerbThatCannotPrint(t *testing.T) {
 func TestLeader_FollowsChanges(t *testing.T) {
 	srv := zktest.Run(t)
 	hooks := filepath.Join(t.TempDir(), "hooks")
-	z := command(t, address(t, srv, "z"), "leader", "-o", "value", "--exec", `echo "$ZKR_LEADER ${ZKR_TOKEN%%[1-9]*}" >> `+hooks,
-		"/e")
+	z := command(t, address(t, srv, "z"), "leader", "-o", "value",
+		"--exec", `echo "$ZKR_LEADER ${ZKR_TOKEN%%[1-9]*}" >> `+hooks, "/e")
 	z.Stdout = nil
 	out, err := z.StdoutPipe()
 	require.NoError(t, err)

@@ -66,7 +66,8 @@ another caller may have the lock by the time wait returns.`,
 	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most this many holders and waiters")
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
 	noEnv(cmd, "leader") // leader --exec sets ZKR_LEADER for its hook
-	cmd.Flags().VarP(&limit, "wait", "w", "maximum time to wait before exiting with 75; 0 means to check once; default: no limit")
+	cmd.Flags().VarP(&limit, "wait", "w",
+		"maximum time to wait before exiting with 75; 0 means to check once; default: no limit")
 	return cmd
 }
 

@@ -25,11 +25,13 @@ func TestTerms_AStartThatIsLateEndsOnlyTheTerm(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	terms, last := 0, errors.New("last")
-	_, err = r.Terms(t.Context(), &Target{Kind: leader, Paths: []string{"/e"}, Lock: func(context.Context) (*Grant, error) {
+	campaign := func(context.Context) (*Grant, error) {
 		if terms++; terms == 1 {
 			return nil, exit.With(exit.Lost, &os.PathError{Op: "start", Path: "/bin/true", Err: child.ErrLate})
 		}
 		return nil, last
-	}}, func(end Ending) bool { return end.Lost })
+	}
+	_, err = r.Terms(t.Context(), &Target{Kind: leader, Paths: []string{"/e"}, Lock: campaign},
+		func(end Ending) bool { return end.Lost })
 	require.ErrorIs(t, err, last)
 }
