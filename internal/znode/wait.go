@@ -254,8 +254,8 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 // Most waits are over by then, which saves a request.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of at most three changes is reported. recheck is true if none has been reported for so long that
-// an event may have been lost.
+// pause waits until one of at most three changes is reported. recheck is true if none has been for so long that an
+// event may have been lost.
 //
 // The session is not kept proven while waiting: only a hold needs that, and thousands may wait. After an event, one
 // sync is sent ahead of the reads, so that the proof is there when they are answered.
