@@ -992,13 +992,6 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, "/app/secret", secret.Path)
 		require.ErrorIs(t, secret.Err, zk.ErrNoAuth)
 		require.Equal(t, 3, calls, "there is nothing to decode")
-		for i := range 1000 { // old values are not kept forever
-			path := fmt.Sprintf("/app/n%d", i)
-			create(t, srv, path)
-			synctest.Wait()
-			typed.Get(path)
-			require.NoError(t, srv.Delete(path))
-		}
 	})
 }
 
