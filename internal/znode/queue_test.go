@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -171,55 +170,6 @@ func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
 	})
 }
 
-// TestAcquire_SucceedsInOneSession: a waiter whose predecessor was first still waits to see that the predecessor is
-// gone and that it is in the queue itself.
-func TestAcquire_SucceedsInOneSession(t *testing.T) {
-	own := func(srv *zktest.Server, holder *zkrecipes.Hold) string {
-		for _, name := range srv.Children(path) {
-			if path+"/"+name != holder.Path() {
-				return path + "/" + name
-			}
-		}
-		return ""
-	}
-	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold){
-		"own node deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			mine := own(srv, holder)
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: mine}, zktest.Before(func(zktest.Request) {
-				require.NoError(t, srv.Delete(mine))
-			}))
-		},
-		"parent deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
-				require.NoError(t, srv.DeleteAll(path))
-			}))
-		},
-		"connection lost between": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.DropReply())
-		},
-		"session expired": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
-			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
-				srv.Expire(srv.SessionOf("a"))
-			}))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				q := queue(t, srv, "a")
-				holder := acquire(t.Context(), q).Granted(t, time.Hour)
-				waiting := acquire(t.Context(), q)
-				waiting.Waits(t)
-				disturb(t, srv, holder)
-				_ = holder.Release(t.Context()) // in one case the session ends first
-				h := waiting.Granted(t, time.Hour)
-				require.True(t, srv.Exists(h.Path()))
-				release(t, h)
-				requireEmpty(t, srv)
-			})
-		})
-	}
-}
-
 // TestAcquire_SpuriousEventInOneSession: a false event grants nothing.
 func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -233,21 +183,6 @@ func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 			srv.Cut(zktest.Label("a"))
 			time.Sleep(time.Second)
 		}
-		waiting.Waits(t)
-		release(t, holder)
-		release(t, waiting.Granted(t, time.Hour))
-	})
-}
-
-// TestAcquire_SpuriousEventAndNoAnswer: what cannot be read grants nothing either.
-func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		holder := acquire(t.Context(), q).Granted(t, time.Hour)
-		waiting := acquire(t.Context(), q)
-		waiting.Waits(t)
-		srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
-		srv.SendEvent(zktest.Label("a"), zktest.NodeDataChanged, holder.Path())
 		waiting.Waits(t)
 		release(t, holder)
 		release(t, waiting.Granted(t, time.Hour))
@@ -550,20 +485,6 @@ func TestAcquire_EventLost(t *testing.T) {
 	})
 }
 
-func TestAcquire_SpuriousEvents(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		for range 10 {
-			b.Waits(t)
-			srv.SendEvent(zktest.Label("b"), zktest.NodeDataChanged, holder.Path())
-		}
-		b.Waits(t)
-		release(t, holder)
-		release(t, b.Granted(t, time.Hour))
-	})
-}
-
 func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -648,8 +569,7 @@ func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var log bytes.Buffer
-		q := queue(t, srv, "a",
-			conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		q := queue(t, srv, "a", bubble.Warnings(&log))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(-102))
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
@@ -730,31 +650,6 @@ func TestTry_BeatenToIt(t *testing.T) {
 	})
 }
 
-func TestHold_NodeDeletedByHand(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		require.NoError(t, srv.Delete(h.Path()))
-		synctest.Wait()
-		requireLost(t, h, zkrecipes.LossNodeDeleted)
-		release(t, b.Granted(t, time.Hour))
-	})
-}
-
-func TestHold_SessionExpires(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		srv.Expire(srv.SessionOf("a"))
-		<-h.Done()
-		synctest.Wait()
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
-		require.ErrorIs(t, h.Check(t.Context()), zkrecipes.ErrLost)
-		_, err := h.Txn(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrFenced)
-	})
-}
-
 func TestHold_ClientClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -783,27 +678,6 @@ func TestAcquire_SubClosed(t *testing.T) {
 		_, err = q.Acquire(t.Context(), entry)
 		require.EqualError(t, err, path+": client closed")
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
-	})
-}
-
-// TestHold_ShortCut: a connection outage shorter than the proof costs nothing.
-func TestHold_ShortCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		for range 20 {
-			time.Sleep(3 * time.Second)
-			srv.Refuse(zktest.Everyone)
-			srv.CutAll()
-			time.Sleep(2 * time.Second)
-			srv.Accept(zktest.Everyone)
-			require.NoError(t, h.Err())
-			b.Waits(t)
-		}
-		require.NoError(t, h.Check(t.Context()))
-		release(t, h)
-		release(t, b.Granted(t, time.Hour))
-		requireEmpty(t, srv)
 	})
 }
 
