@@ -140,6 +140,12 @@ func TestBadInput(t *testing.T) {
 				func() error { return dial(conn.WithBackOff(func() conn.BackOff { return nil })) },
 			},
 			{"conn: timeout", "-1s", func() error { return dial(conn.WithConnectTimeout(-time.Second)) }},
+			{"conn: servers", "servers: nil function", func() error { return dial(conn.WithServers(nil)) }},
+			{
+				"conn: preferred servers", "preferred servers: nil function",
+				func() error { return dial(conn.WithPreferredServers(nil)) },
+			},
+			{"conn: rebalance", "within 0s: want more than 0", func() error { return dial(conn.WithRebalance(0)) }},
 		} {
 			require.NotPanics(t, func() { require.ErrorContains(t, bad.err(), bad.want, bad.name) }, bad.name)
 		}
