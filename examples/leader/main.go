@@ -6,7 +6,7 @@
 //
 // Without servers it starts one in the process and plays a story with three candidates. With servers, start it in three
 // terminals: one of them leads. Stop, kill or disconnect that one, and another one leads. With -http, each also answers
-// /healthz, /leader and /self.
+// /readyz, /leader and /self.
 package main
 
 import (
@@ -52,7 +52,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
 	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
 	flags.StringVar(&c.http, "http", "",
-		"serve /healthz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
+		"serve /readyz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
 	if err := demo.Parse(flags, args, out); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (b *Barrier) failed(op string, err error) error {
 // session ends.
 //
 // Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is now down, either
-// because it was never up or because another client has removed it since; ctx's cause; ErrClosed; otherwise the
+// because it was never up or because another client has removed it since; context.Cause(ctx); ErrClosed; otherwise the
 // server's error.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
@@ -137,17 +137,16 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 
 // Remove lowers the barrier and releases all waiters. If the barrier is already down, Remove returns nil.
 //
-// Errors: ErrUnknownOutcome, ctx's cause, ErrClosed, or the server's error; after any of them the barrier may still be
-// up.
+// Errors: ErrUnknownOutcome, context.Cause(ctx), ErrClosed, or the server's error; after any of them the barrier may
+// still be up.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
 func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
 // Wait blocks until the barrier is down, through disconnects and into the next session. If it returns nil, the barrier
-// was down at some moment during the call, because an answer from before the call does not count. If ZooKeeper's leader
-// was just replaced, that moment may lie up to 1.5 ticks before the call.
+// was down at some moment since the call began, or, if ZooKeeper's leader was just replaced, at most 1.5 ticks before.
 //
-// Errors: ctx's cause; ErrClosed; otherwise the server's error. After any of them the barrier may still be up.
+// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error. After any of them the barrier may still be up.
 //
 // Source: Curator's DistributedBarrier.waitOnBarrier.
 func (b *Barrier) Wait(ctx context.Context) error {

@@ -30,7 +30,7 @@
 // [Round.Leave] returns nil only if at one instant during the call no member of the round was left.
 //
 // [Latch.CountDown] counts once for each call without a name, and once for each name no matter how often you call it,
-// whatever replies are lost and sessions end. The last count opens the latch in the same transaction.
+// even if replies are lost and sessions end. The last count opens the latch in the same transaction.
 //
 // # Failures
 //

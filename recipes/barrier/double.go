@@ -78,7 +78,7 @@ type Member struct {
 // member's node when they end its session. To read all n, have each member stay until all have read, for instance with
 // a second double barrier. A member that was asked to release is left out, because the request replaces its data.
 //
-// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds.members(ctx, r.span) }
 
 // Enter blocks until n members have arrived, and admits the caller as one of them. If the session ends while Enter
@@ -104,8 +104,8 @@ func (d *Double) Enter(ctx context.Context) (*Round, error) {
 // Leave leaves the round, and blocks until all other members have left or were lost. If ctx has already ended, Leave
 // still leaves, but does not wait. Call it again to resume waiting.
 //
-// Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold was lost before; ctx's cause;
-// ErrClosed; otherwise the server's error.
+// Errors: a [*zkrecipes.LostError], once all others have left, if the caller's hold was lost before;
+// context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (r *Round) Leave(ctx context.Context) error {
 	lost := r.Release(ctx)
 	if lost != nil && !errors.Is(lost, zkrecipes.ErrLost) {

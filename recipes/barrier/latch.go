@@ -132,7 +132,7 @@ func (l *Latch) left(now session.Node) (int, error) {
 // Count returns how many counts are left, or 0 if the latch is open. The result is no older than this call, except that
 // it may be up to 1.5 ticks older if ZooKeeper's leader was just replaced.
 //
-// Errors: as for [Latch.CountDown], except ErrUnknownOutcome; ctx's cause; ErrClosed.
+// Errors: as for [Latch.CountDown], except ErrUnknownOutcome; context.Cause(ctx); ErrClosed.
 func (l *Latch) Count(ctx context.Context) (left int, err error) {
 	if err := l.client.Sync(ctx, l.path); err != nil {
 		return 0, err
@@ -147,7 +147,7 @@ func (l *Latch) Count(ctx context.Context) (left int, err error) {
 // Wait blocks until the latch is open, through disconnects and into the next session. Only the last count wakes
 // waiters, and it wakes all of them.
 //
-// Errors: ctx's cause; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (l *Latch) Wait(ctx context.Context) error {
 	return l.client.InSession(ctx, "wait", l.path, func(s *session.Session) error {
 		var last *session.Watch

@@ -257,10 +257,10 @@ type View struct {
 	// Nodes and Bytes are how many nodes the cache holds, and how many bytes of names and data.
 	Nodes int
 	Bytes int64
-	// Pending is how many parts have yet to be read or watched again. A part is a node's data, or its list of children.
+	// Pending is how many parts still need to be read or watched again. A part is a node's data, or its list of children.
 	Pending int
-	// Failed is how many of these parts could not be read at the last attempt; their entries have errors. ZooKeeper
-	// does not notify the cache when they become readable, so [Cache.Sync] and each recheck try again.
+	// Failed is how many parts could not be read at the last attempt; their entries have errors. ZooKeeper does not
+	// notify the cache when they become readable, so [Cache.Sync] and each recheck try again.
 	Failed int
 	// Err is why the cache has ended, or nil if it has not.
 	Err error

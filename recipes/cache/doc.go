@@ -43,11 +43,11 @@
 //
 // If the client may not read a node, or its list of children is larger than conn.WithMaxReplySize, the node's entry has
 // an error. View.Failed counts such failures, which leave View.Current true and do not make Sync fail. Only if the root
-// is such a node, Ready and Sync return its error. ZooKeeper does not notify the cache when such a node becomes
+// is such a node do Ready and Sync return its error. ZooKeeper does not notify the cache when such a node becomes
 // readable, so [Cache.Sync] and each recheck try again; see [WithRecheck].
 //
 // Since ZooKeeper 3.8.4 and 3.9.2, servers withhold a node's events while the client may not read it. What is written
-// in that time is found only by the next Sync or recheck, even if the node is readable again by then. Until that, the
+// in that time is found only by the next Sync or recheck, even if the node is readable again by then. Until then, the
 // cache counts as current although it has the old data. If the node is still unreadable and was not written, the cache
 // keeps the data that it read before.
 //

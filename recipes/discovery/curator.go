@@ -24,7 +24,7 @@ import (
 // Metadata is written as the payload, which is then a JSON object. When an instance is read, Metadata has that object's
 // string, number and boolean fields, without Java's @class. A Java reader casts the payload to its own class, so if you
 // have Java readers, leave the payload out or give it the @class that they expect; a reader with Map.class accepts any
-// object.
+// object without @class.
 func Curator() Codec { return curator{} }
 
 type curator struct{ plain }

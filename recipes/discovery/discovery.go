@@ -41,7 +41,7 @@ func WithCodec(c Codec) Option {
 }
 
 // New returns a Discovery for the services below base without contacting the servers; the first Register creates
-// missing parents. base can be "/", for example with a chroot or a client created with [conn.Client.Sub].
+// missing parents. The base may be "/", which makes sense with a chroot or a client created with [conn.Client.Sub].
 //
 // Errors: a nil client; a path that is relative or malformed; an invalid option.
 //
@@ -118,9 +118,9 @@ type WatchOption func(*watchConfig) error
 
 type watchConfig struct{ follow []group.WatchOption }
 
-// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or most after the first
-// change that it has not reported, whichever comes first. By default changes are reported at once. See
-// [group.WithSettle] for what this saves.
+// WithSettle debounces Watch: it reports a change once the service has been stable for quiet, or after most at the
+// latest, counted from the first unreported change. By default changes are reported at once. See [group.WithSettle] for
+// what this saves.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(c *watchConfig) error {
 		c.follow = append(c.follow, group.WithSettle(quiet, most))

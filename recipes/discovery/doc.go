@@ -1,5 +1,5 @@
-// Package discovery registers service instances in ZooKeeper and finds them, together with Java programs that use
-// Apache Curator, Spring Cloud, Dubbo or Finagle.
+// Package discovery registers and finds service instances in ZooKeeper, in the formats of Java programs that use Apache
+// Curator, Spring Cloud, Dubbo or Finagle.
 //
 //	d, err := discovery.New(client, "/services")
 //	...
@@ -13,7 +13,7 @@
 // # Guarantees
 //
 // When [Discovery.Register] returns, the instance's node exists. As in package node, it is recreated if it is deleted
-// or its session expires, and a node that belongs to another session is never mistaken for the registration's own. A
+// or its session ends, and a node that belongs to another session is never mistaken for the registration's own. A
 // reconnect within the session writes nothing, so readers see no event. If the id is taken, the error names the owner.
 //
 // A [View] captures one instant on one server, like a view in package group. [Discovery.Watch] yields views in the
@@ -27,7 +27,7 @@
 // once, with Current false. Its instances most likely still exist, so a program that can do without ZooKeeper keeps
 // using them. When the client reconnects, Watch reads again and yields a current view.
 //
-// A registration whose session expires is repeated with the first request of the next session. [Registration.Close]
+// A registration whose session ends is repeated with the first request of the next session. [Registration.Close]
 // deletes the node if it is the registration's own. Closing the client removes its registrations, and ends Watch with
 // ErrClosed.
 //

@@ -45,11 +45,11 @@
 //
 // A candidate is one ephemeral node, whose parent the servers remove when no candidate is left. Campaigning takes two
 // requests that are in flight together, create and children, and a getData with a watch if another candidate is ahead.
-// Resigning takes one delete, which wakes one candidate. If that candidate was next when it joined, the event itself
-// makes it leader, for which it watches its own node. A candidate further back reads the children once, or, with
-// [zkrecipes.HandOverEager], has already read them. If the next candidate belongs to the leader's session, it leads at
-// once. A leader watches its own node, and while it leads, its client sends a sync about every eleventh of the session
-// timeout. An observer has one watch, on the leader's node.
+// Resigning takes one delete, which by default wakes one candidate. If that candidate was next when it joined, the
+// event itself makes it leader, for which it watches its own node. A candidate further back reads the children once,
+// or, with [zkrecipes.HandOverEager], has already read them. If the next candidate belongs to the leader's session, it
+// leads at once. A leader watches its own node, and while it leads, its client sends a sync about every eleventh of the
+// session timeout. An observer has one watch, on the leader's node.
 //
 // # Compatibility
 //

@@ -164,7 +164,7 @@ func (e *Election) Path() string { return e.queue.Path() }
 // Queue returns the leader, followed by the other candidates in queue order. The list is no older than this call. If
 // there are no candidates, the list is empty, without an error.
 //
-// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }

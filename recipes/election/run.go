@@ -21,8 +21,8 @@ import (
 // [WithRetry] accepts. A joined error only reports the end of the context if each of its parts does. If lead panics,
 // Run resigns, and the panic continues.
 //
-// Errors: a nil lead, at once; an error from lead; ctx's cause; those from [Election.Campaign] except ErrAuthFailed,
-// after which Run backs off and retries.
+// Errors: a nil lead, at once; an error from lead; context.Cause(ctx); those from [Election.Campaign] except
+// ErrAuthFailed, after which Run backs off and retries.
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {

@@ -24,7 +24,7 @@ type Leadership struct {
 // Leader returns the candidate at the head of the queue, which leads or is about to find out that it does. The result
 // is no older than this call.
 //
-// Errors: ErrNoLeader if there are no candidates; ctx's cause; ErrClosed; otherwise the server's error.
+// Errors: ErrNoLeader if there are no candidates; context.Cause(ctx); ErrClosed; otherwise the server's error.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err

@@ -13,20 +13,20 @@
 // # Guarantees
 //
 // When [Group.Join] returns, the member's node exists. As in package node, it is recreated if it is deleted or its
-// session expires, and a node that belongs to another session is never mistaken for the member's own. If the id is
-// taken, the error names the owner.
+// session ends, and a node that belongs to another session is never mistaken for the member's own. If the id is taken,
+// the error names the owner.
 //
 // A [View] captures one instant on one server: exactly these members, in these incarnations, existed together. Their
 // data is from that instant or a little newer, and never older than in an earlier view. [Group.Watch] yields views in
-// the order of ZooKeeper's transactions, and repeats one only if its Freshness changes. After the last change, the last
-// view shows what exists. Members are sorted by seniority, so all clients that see the same members agree on which of
-// them is first.
+// the order of ZooKeeper's transactions, and repeats one only if Current changes. After the last change, the last view
+// shows what exists. Members are sorted by seniority, so all clients that see the same members agree on which of them
+// is first.
 //
 // # Failures
 //
 // If the connection is lost, or no server answers for a whole session timeout, Watch yields the last view again at
 // once, with Current false. When the client reconnects, Watch rereads the group and yields a current view. A member
-// whose session expires rejoins in the next session, as the youngest. Closing the client removes its members, and ends
+// whose session ends rejoins in the next session, as the youngest. Closing the client removes its members, and ends
 // Watch with ErrClosed.
 //
 // If the client may not read one member's node, Members and Watch fail with that error.

@@ -23,10 +23,10 @@ func WithPayloads() WatchOption {
 	}
 }
 
-// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or most after the first
-// change that it has not reported, whichever comes first. By default Watch reports every change at once. Use it, for
-// example, to get a single view when many members start together. Until the change is reported, the last view is no
-// longer current, which Watch reports at once.
+// WithSettle debounces Watch: it reports a change once the group has been stable for quiet, or after most at the
+// latest, counted from the first unreported change. By default Watch reports every change at once. Use it, for example,
+// to get a single view when many members start together. Until the change is reported, the last view is no longer
+// current, which Watch reports at once.
 //
 // It also saves reads: the list of members is read at most four times per quiet period, so a change may be reported a
 // quarter of quiet later. If members change faster than they are read, the view that Watch finally yields is not

@@ -17,13 +17,13 @@ func ExampleLockAll() {
 	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
 	defer done()
 	account := func(name string) zkrecipes.Part {
-		m, err := mutex.New(client, "/bank/"+name)
+		m, err := mutex.New(client, "/locks/"+name)
 		if err != nil {
 			panic(err)
 		}
 		return m.Part()
 	}
-	rates, err := rwlock.New(client, "/bank/rates")
+	rates, err := rwlock.New(client, "/locks/rates")
 	if err != nil {
 		panic(err)
 	}

@@ -118,8 +118,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 //
 // An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; ctx's cause; those from
-// Lock except ErrAuthFailed, after which Run backs off and retries.
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// those from Lock except ErrAuthFailed, after which Run backs off and retries.
 func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, m.Lock, fn)
 }
@@ -135,7 +135,7 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // Queue returns the holder, followed by the waiters in the order in which they will be granted the lock. The list is no
 // older than this call. If the mutex is free, the list is empty, without an error.
 //
-// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
 // Revoke asks the holder to release the mutex by closing its hold's [zkrecipes.Hold.Revoked] channel. The holder

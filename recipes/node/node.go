@@ -222,8 +222,8 @@ func (n *Node) lookAgain() <-chan time.Time {
 
 // Ready blocks until the node exists.
 //
-// Errors: ctx's cause, with what the call was waiting for; the server's error if it refuses the node, which is retried
-// in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
+// Errors: context.Cause(ctx), with what the call was waiting for; the server's error if it refuses the node, which is
+// retried in the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
 	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
 }
@@ -252,8 +252,8 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 // Close deletes the node if it is the client's own, and blocks until the node is gone or its session is over. It is
 // idempotent. Afterwards Ready, Set and Watch return ErrClosed.
 //
-// Errors: ctx's cause; the server's error if it does not permit the deletion. In both cases the deletion is still
-// retried in the background.
+// Errors: context.Cause(ctx); the server's error if it does not permit the deletion. In both cases the deletion is
+// still retried in the background.
 func (n *Node) Close(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%s: %w", n.path, session.ErrNoContext)

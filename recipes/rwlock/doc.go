@@ -1,7 +1,7 @@
 // Package rwlock provides a distributed read-write lock: any number of readers, or a single writer, hold the lock on a
 // path in ZooKeeper.
 //
-//	l, err := rwlock.New(client, "/app/config")
+//	l, err := rwlock.New(client, "/locks/config")
 //	err = l.RDo(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return use(ctx) })
 //	err = l.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return edit(ctx, h) })
 //

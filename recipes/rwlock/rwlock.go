@@ -170,8 +170,8 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 //
 // An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; ctx's cause; those from
-// [RWLock.Lock] except ErrAuthFailed, after which Run backs off and retries.
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// those from [RWLock.Lock] except ErrAuthFailed, after which Run backs off and retries.
 func (l *RWLock) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, l.Lock, fn)
 }
@@ -228,7 +228,7 @@ func (l *RWLock) Path() string { return l.queue.Path() }
 // Queue returns all readers and writers, both holders and waiters, in queue order. The list is no older than this call.
 // If the lock is free, the list is empty, without an error.
 //
-// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

@@ -149,8 +149,8 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 //
 // An error from fn ends Run, unless the hold was lost and the error only reports that loss or the end of fn's context.
 //
-// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; ctx's cause; those from
-// [Semaphore.Acquire] except ErrAuthFailed, after which Run backs off and retries.
+// Errors: an error from fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; context.Cause(ctx);
+// those from [Semaphore.Acquire] except ErrAuthFailed, after which Run backs off and retries.
 func (s *Semaphore) Run(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Run(ctx, s.acquire(n), fn)
 }
@@ -174,7 +174,7 @@ func (s *Semaphore) Path() string { return s.path }
 // one hold have the same token. The first waiter may already have a lease node for each lease it waits for; these are
 // not listed.
 //
-// Errors: ctx's cause, with what the call was waiting for; ErrClosed; otherwise the server's error.
+// Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; otherwise the server's error.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	limit, err := s.readLimit(ctx)
 	if err != nil {

@@ -117,9 +117,9 @@ func WithStrategy(s Strategy) Option {
 
 // WithSettle sets how long the members must be stable before the leader moves shards merely for balance, and how long
 // it waits at most; the defaults are 1 second and 10 seconds. This way, members that are started together cause one
-// plan. quiet counts from the last change to the members or the leader's last plan, most from when a better plan is
-// known. If a shard is not served, the leader does not wait, unless no member has a shard and one has joined within
-// quiet, because more may follow.
+// plan. quiet counts from the last change to the members or the leader's last plan, whichever is later, and most from
+// when a better plan is known. If a shard is not served, the leader does not wait, unless no member has a shard and one
+// has joined within quiet, because more may follow.
 func WithSettle(quiet, most time.Duration) Option {
 	return func(c *config) error {
 		if quiet < 0 || most < quiet {
@@ -163,8 +163,8 @@ func WithLeave(d time.Duration) Option {
 
 // WithDrainLimit limits how long a function may run after its context ends. By default there is no limit: the shard is
 // released only when the function returns. With a limit, the lock is released when the limit expires, even if the
-// function is still running. From then on the function no longer holds the lock: its Txn and fenced writes are rejected,
-// but anything else it does may overlap with the next owner's work.
+// function is still running. From then on the function no longer holds the lock: its Txn and fenced writes are
+// rejected, but anything else it does may overlap with the next owner's work.
 func WithDrainLimit(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {

@@ -37,8 +37,8 @@ func List(names ...string) Source {
 	}
 }
 
-// Func is a set that the leader obtains by calling f, at once and then repeatedly, pausing for every between calls. If
-// f fails or returns an invalid set, the error is logged and the last set is kept.
+// Func is a set that the leader obtains by calling f, at once and then again after each pause of length every. If f
+// fails or returns an invalid set, the error is logged and the last set is kept.
 func Func(every time.Duration, f func(context.Context) ([]string, error)) Source {
 	return Source{
 		names: func(ctx context.Context, s *Shards) iter.Seq2[[]string, error] {

@@ -47,6 +47,9 @@
 // times, all between the read and the write of one call to a [Value], the write replaces the new state. [Counter.Add]
 // is not affected.
 //
+// Nodes that recipes create as parents of their own nodes, such as the path of a lock, are containers. Servers delete a
+// container, together with its data, some time after its last child is gone, so never keep a value in one.
+//
 // The marker requires permission to create children of the node, and a node with a marker cannot be deleted.
 //
 // Each write goes to a quorum, and an ensemble handles a few thousand writes a second for all its clients together. Do

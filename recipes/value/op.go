@@ -35,7 +35,7 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpSet(v.path, data, old.Number)), nil
 }
 
-// OpCheck returns the operation that makes your transaction fail unless the value's version is still old. What it
+// OpCheck returns the operation that makes your transaction fail unless the value's version still equals old. What it
 // compares, and how the transaction fails, is described under [Value.OpSet].
 //
 // Errors: the zero Version, because servers cannot check that a node is missing; a Version whose Number is -1, which
@@ -50,7 +50,7 @@ func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	return v.exactly(zkrecipes.OpCheck(v.path, old.Number)), nil
 }
 
-// OpDelete returns the operation that deletes the node if its version is still old. What it compares, and how the
+// OpDelete returns the operation that deletes the node if its version still equals old. What it compares, and how the
 // transaction fails, is described under [Value.OpSet].
 //
 // Errors: the zero Version, because there is nothing to delete.

@@ -159,7 +159,7 @@ func (v *Value[T]) set(
 	return versionOf(&now.Stat), err
 }
 
-// CompareAndSet replaces the value if its version is still old. With the zero Version it creates the node.
+// CompareAndSet replaces the value if its version still equals old. With the zero Version it creates the node.
 //
 // The servers compare data versions, which restart when a node is deleted and recreated, so CompareAndSet reads the
 // node first. Only a node that is deleted, recreated and written the same number of times within that round trip is
