@@ -612,27 +612,6 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 	})
 }
 
-func TestTry(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a, b := queue(t, srv, "a"), queue(t, srv, "b")
-		h, err := a.Try(t.Context(), entry)
-		require.NoError(t, err)
-		creates := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
-		_, err = b.Try(t.Context(), entry)
-		require.ErrorIs(t, err, zkrecipes.ErrLocked)
-		require.Zero(t, creates.Hits(), "told without a write")
-		var busy *zkrecipes.BusyError
-		require.ErrorAs(t, err, &busy)
-		require.Equal(t, h.Path(), busy.Holder.Path)
-		require.Equal(t, 1, busy.Queue)
-		release(t, h)
-		h, err = b.Try(t.Context(), entry)
-		require.NoError(t, err)
-		release(t, h)
-		requireEmpty(t, srv)
-	})
-}
-
 // TestTry_BeatenToIt: another contender comes between the list and the create. Nothing may stay behind.
 func TestTry_BeatenToIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -696,46 +675,6 @@ func TestHold_LossOnSuspend(t *testing.T) {
 	})
 }
 
-func TestRelease_ReplyLost(t *testing.T) {
-	for name, action := range map[string]zktest.Action{
-		"applied": zktest.DropReply(), "not applied": zktest.DropRequest(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				q := queue(t, srv, "a")
-				h := acquire(t.Context(), q).Granted(t, time.Hour)
-				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, action)
-				release(t, h)
-				require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
-				requireEmpty(t, srv)
-				release(t, h)
-				release(t, acquire(t.Context(), q).Granted(t, time.Hour))
-			})
-		})
-	}
-}
-
-// TestRelease_DeadContext: the context bounds the wait, not the removal.
-func TestRelease_DeadContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := acquire(t.Context(), queue(t, srv, "b"))
-		b.Waits(t)
-		srv.Refuse(zktest.Label("a"))
-		srv.Cut(zktest.Label("a"))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, h.Release(ctx), context.Canceled)
-		require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
-		b.Waits(t)
-		session := srv.SessionOf("a")
-		srv.Accept(zktest.Label("a"))
-		b.Granted(t, time.Hour)
-		require.Equal(t, session, srv.SessionOf("a"), "removed, not expired")
-		release(t, h)
-	})
-}
-
 func TestRelease_WhileCutOffForGood(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
@@ -781,45 +720,6 @@ func TestTxn_ReplyLost(t *testing.T) {
 		_, err := h.Txn(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.NoError(t, h.Err())
-	})
-}
-
-func TestRevoke(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		b := queue(t, srv, "b")
-		synctest.Wait()
-		select {
-		case <-h.Revoked():
-			t.Fatal("revoked without a request")
-		default:
-		}
-		require.NoError(t, b.Revoke(t.Context()))
-		<-h.Revoked()
-		require.NoError(t, h.Err(), "a request, not an order")
-		node, _ := srv.Node(h.Path())
-		require.Equal(t, "__REVOKE__", string(node.Data))
-		release(t, h)
-		require.NoError(t, b.Revoke(t.Context()), "no contender is there")
-	})
-}
-
-func TestHeld_SharesTheContender(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		outer := acquire(t.Context(), q).Granted(t, time.Hour)
-		_, ok := q.Held(t.Context(), znode.Lock)
-		require.False(t, ok, "an unrelated context")
-		inner, ok := q.Held(outer.Context(), znode.Lock)
-		require.True(t, ok)
-		require.Equal(t, outer.Path(), inner.Path())
-		release(t, outer)
-		require.NoError(t, inner.Err())
-		require.True(t, srv.Exists(inner.Path()))
-		release(t, inner)
-		requireEmpty(t, srv)
-		_, ok = q.Held(outer.Context(), znode.Lock)
-		require.False(t, ok, "ended")
 	})
 }
 
