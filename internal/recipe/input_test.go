@@ -125,6 +125,7 @@ func TestBadInput(t *testing.T) {
 				func() error { return second(value.NewCounter(c, "/v", value.Codec[int64]{})) },
 			},
 			{"barrier: client", "client is nil", func() error { return second(barrier.New(nil, "/b")) }},
+			{"barrier: path", "root", func() error { return second(barrier.New(c, "/")) }},
 			{"barrier: option", "option 0 is nil", func() error { return second(barrier.New(c, "/b", nil)) }},
 			{"double: client", "client is nil", func() error { return second(barrier.NewDouble(nil, "/b", 2)) }},
 			{"double: option", "option 0 is nil", func() error { return second(barrier.NewDouble(c, "/b", 2, nil)) }},

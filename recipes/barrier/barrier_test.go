@@ -69,24 +69,6 @@ func requireDone(t *testing.T, over func() (bool, error)) {
 	require.NoError(t, err)
 }
 
-func TestNew_Refuses(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
-		_, err := barrier.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		_, err = barrier.New(c, "/")
-		require.ErrorContains(t, err, "root")
-		_, err = barrier.New(c, path, nil)
-		require.ErrorContains(t, err, "option 0 is nil")
-		_, err = barrier.NewDouble(c, path, 0)
-		require.ErrorContains(t, err, "want at least 1")
-		_, err = barrier.NewDouble(c, path, 1)
-		require.NoError(t, err)
-		_, err = barrier.NewDouble(nil, path, 1)
-		require.ErrorContains(t, err, "client is nil")
-	})
-}
-
 func TestBarrier(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b")

@@ -948,8 +948,6 @@ func TestNew_BadInput(t *testing.T) {
 		require.ErrorContains(t, err, "only cache.Tree")
 		_, err = cache.Node(client, "app")
 		require.ErrorContains(t, err, "relative")
-		_, err = cache.Node(nil, root)
-		require.ErrorContains(t, err, "nil")
 		require.NoError(t, client.Close())
 		_, err = cache.Node(client, root)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)

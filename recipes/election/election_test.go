@@ -548,9 +548,7 @@ func TestNew_BadInput(t *testing.T) {
 			_, err := election.New(c, bad)
 			require.ErrorContains(t, err, "election: path")
 		}
-		_, err := election.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		_, err = election.New(c, path, election.WithLayout(7))
+		_, err := election.New(c, path, election.WithLayout(7))
 		require.ErrorContains(t, err, "layout 7")
 		require.Len(t, srv.History(), before)
 	})

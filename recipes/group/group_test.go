@@ -102,28 +102,21 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		for want, f := range map[string]func() (*group.Group, error){
-			"client is nil":   func() (*group.Group, error) { return group.New(nil, path) },
-			"is relative":     func() (*group.Group, error) { return group.New(c, "app") },
-			"is the root":     func() (*group.Group, error) { return group.New(c, "/") },
-			"layout 3":        func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
-			"layout -1":       func() (*group.Group, error) { return group.New(c, path, group.WithLayout(-1)) },
-			"option 0 is nil": func() (*group.Group, error) { return group.New(c, path, nil) },
+			"is relative": func() (*group.Group, error) { return group.New(c, "app") },
+			"is the root": func() (*group.Group, error) { return group.New(c, "/") },
+			"layout 3":    func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
+			"layout -1":   func() (*group.Group, error) { return group.New(c, path, group.WithLayout(-1)) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)
 		}
 		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
 		for want, f := range map[string]func() (*group.Membership, error){
-			`id "a/b"`:        func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
-			`id ".."`:         func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
-			`id "a\x01"`:      func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
-			"the id is empty": func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
-			"too large":       func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
-			"the function is nil": func() (*group.Membership, error) {
-				return g.Join(t.Context(), "a", nil, group.WithReplace(nil))
-			},
-			"option 0 is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
-			"have no data":    func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
+			`id "a/b"`:     func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			`id ".."`:      func() (*group.Membership, error) { return g.Join(t.Context(), "..", nil) },
+			`id "a\x01"`:   func() (*group.Membership, error) { return g.Join(t.Context(), "a\x01", nil) },
+			"too large":    func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
+			"have no data": func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)

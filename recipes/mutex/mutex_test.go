@@ -508,13 +508,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, c.says, "path %q", c.path)
 			require.ErrorContains(t, err, "mutex: ")
 		}
-		_, err := mutex.New(nil, path)
-		require.ErrorContains(t, err, "client is nil")
-		large := newMutex(t, a, mutex.WithData(make([]byte, 1<<20)))
-		_, err = large.Lock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
-		_, err = large.TryLock(t.Context())
-		require.ErrorIs(t, err, zkrecipes.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 
 		m := newMutex(t, b)

@@ -154,12 +154,9 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		c := bubble.Dial(t, srv, "a")
 		requests := bubble.Requests(srv)
 		for want, f := range map[string]func() (*node.Node, error){
-			"node: client is nil: want one made by conn.Dial": func() (*node.Node, error) { return node.New(nil, path, nil) },
-			"is relative":         func() (*node.Node, error) { return node.New(c, "app", nil) },
-			"is the root":         func() (*node.Node, error) { return node.New(c, "/", nil) },
-			"too large":           func() (*node.Node, error) { return node.New(c, path, make([]byte, 2<<20)) },
-			"the function is nil": func() (*node.Node, error) { return node.New(c, path, nil, node.WithReplace(nil)) },
-			"option 0 is nil":     func() (*node.Node, error) { return node.New(c, path, nil, nil) },
+			"is relative": func() (*node.Node, error) { return node.New(c, "app", nil) },
+			"is the root": func() (*node.Node, error) { return node.New(c, "/", nil) },
+			"too large":   func() (*node.Node, error) { return node.New(c, path, make([]byte, 2<<20)) },
 		} {
 			_, err := f()
 			require.ErrorContains(t, err, want)

@@ -876,8 +876,6 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		}
 		_, err := semaphore.New(a, path, math.MaxInt32)
 		require.NoError(t, err)
-		_, err = semaphore.New(nil, path, 1)
-		require.ErrorContains(t, err, "client is nil")
 		s := newSemaphore(t, a, 3)
 		for _, n := range []int{0, -1, 4} {
 			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){

@@ -38,19 +38,16 @@ func TestNew_Refuses(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "a")
 		for _, bad := range []struct {
-			client *conn.Client
-			path   string
-			codec  value.Codec[string]
-			want   string
+			path  string
+			codec value.Codec[string]
+			want  string
 		}{
-			{nil, path, value.Text(), "client is nil"},
-			{c, "app", value.Text(), "relative"},
-			{c, "/", value.Text(), "root"},
-			{c, path, value.Codec[string]{}, "lacks a function"},
-			{c, path, value.Codec[string]{Encode: value.Text().Encode}, "lacks a function"},
-			{c, path, value.Codec[string]{Decode: value.Text().Decode}, "lacks a function"},
+			{"app", value.Text(), "relative"},
+			{"/", value.Text(), "root"},
+			{path, value.Codec[string]{Encode: value.Text().Encode}, "lacks a function"},
+			{path, value.Codec[string]{Decode: value.Text().Decode}, "lacks a function"},
 		} {
-			_, err := value.New(bad.client, bad.path, bad.codec)
+			_, err := value.New(c, bad.path, bad.codec)
 			require.ErrorContains(t, err, bad.want)
 		}
 		_, err := value.NewCounter(c, path, value.Codec[int64]{
