@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 )
 
-// This moves money between two accounts while the rates must not change. The balance is written only if all locks are
-// still held.
+// This example moves money between two accounts while the rates must not change. The balance is written only if all
+// locks are still held.
 func ExampleLockAll() {
 	ctx := context.Background()
 	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")

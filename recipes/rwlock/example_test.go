@@ -31,7 +31,7 @@ func Example() {
 	// <nil>
 }
 
-// A downgrade: the holder continues to read what it wrote, and no other writer acquires the lock in between.
+// This is a downgrade: the holder continues to read what it wrote, and no other writer acquires the lock in between.
 func ExampleRWLock_RLock() {
 	ctx := context.Background()
 	client, done := connect(ctx)
