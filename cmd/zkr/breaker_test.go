@@ -48,13 +48,11 @@ func keyOf(t *testing.T, file string) string {
 // TestServe_TheKeyIsInNoLog: without a terminal, standard output and standard error go to the journal.
 func TestServe_TheKeyIsInNoLog(t *testing.T) {
 	srv := zktest.Run(t)
-	status, out, errs := run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
-	require.Equal(t, exit.Usage, status)
+	out, errs := ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break")
 	require.Empty(t, out)
 	require.Contains(t, errs, "give --break-key-file")
-	status, _, errs = run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
+	_, errs = ends(t, exit.Usage, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break", "--break-key-file",
 		t.TempDir())
-	require.Equal(t, exit.Usage, status)
 	require.Contains(t, errs, "want a regular file")
 	term := inTerminal(t, command(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--allow-break"))
 	eventually(t, "the terminal shows it",
@@ -64,7 +62,7 @@ func TestServe_TheKeyIsInNoLog(t *testing.T) {
 // TestServe_WrongKeys: wrong keys are logged, at most one per second, and do not lock out the right key.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, _ := holder(t, srv)
+	token := locked(t, srv, "/q", "web1/42").Token().String()
 	file := filepath.Join(t.TempDir(), "key")
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file)
 	key, post := keyOf(t, file), breakOf(t, client)
@@ -100,7 +98,8 @@ func TestServe_WrongKeys(t *testing.T) {
 // TestServe_Break: nothing is deleted without the key, from another origin, or without confirmation.
 func TestServe_Break(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, done := holder(t, srv)
+	h := locked(t, srv, "/q", "web1/42")
+	token := h.Token().String()
 	file := filepath.Join(t.TempDir(), "key")
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file, "--ui-root", "/q")
 	post := breakOf(t, client)
@@ -187,13 +186,13 @@ func TestServe_Break(t *testing.T) {
 	require.Empty(t, srv.Children("/q"))
 	require.Contains(t, z.err.String(), `reason="a test"`)
 	require.NotContains(t, z.err.String(), key, "no log has the key")
-	<-done
+	<-h.Done()
 }
 
 // TestServe_BreakIsNotAllowed: without the flag, the page is read-only and shows no buttons.
 func TestServe_BreakIsNotAllowed(t *testing.T) {
 	srv := zktest.Run(t)
-	token, _, _ := holder(t, srv)
+	token := locked(t, srv, "/q", "web1/42").Token().String()
 	client, z := sidecarClient(t, srv.Addr())
 	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events")), `"break"`)
 	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type",

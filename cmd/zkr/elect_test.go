@@ -46,8 +46,7 @@ func TestElect_ResignsWhenUnhealthy(t *testing.T) {
 	eventually(t, "it stands again", func() bool { return len(srv.Children("/e")) == 2 })
 	require.NoError(t, term.Release(context.Background()))
 	eventually(t, "the program is up again", func() bool { return strings.Count(z.out.String(), "up") == 2 })
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 0, z.status(t), z.err.String())
+	require.Equal(t, 0, z.after(t, syscall.SIGTERM), z.err.String())
 }
 
 // TestElect_NeverHealthy: a program that hangs before it becomes healthy leads for at most --check-start and the grace.
@@ -79,8 +78,7 @@ func TestElect_ChecksAreLookedAt(t *testing.T) {
 		"--check=tcp", "--check=/healthz", "--check=such", "--check-failures=0",
 		"--check-interval=0",
 	} {
-		status, _, errs := run(t, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
-		require.Equal(t, exit.Usage, status, errs)
+		_, errs := ends(t, exit.Usage, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
 		require.Contains(t, errs, strings.SplitN(flag, "=", 2)[0])
 	}
 }
@@ -107,7 +105,6 @@ func TestElect_OneServerRefuses(t *testing.T) {
 	require.Equal(t, place, srv.Children("/e"))
 	require.NoError(t, leader.Release(t.Context()))
 	z.until(t, "acquired")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, 143, z.status(t))
+	require.Equal(t, 143, z.after(t, syscall.SIGTERM))
 	require.NotContains(t, z.err.String(), "standing for the election again")
 }

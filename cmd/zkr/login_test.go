@@ -24,8 +24,7 @@ import (
 // portOf starts zkr serve on a loopback port and returns its host:port.
 func portOf(t *testing.T, servers string, args ...string) (string, *zkr) {
 	t.Helper()
-	z := command(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
-	require.NoError(t, z.Start())
+	z := begin(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
 	listening := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`)
 	eventually(t, "it listens", func() bool { return listening.MatchString(z.err.String()) })
 	return listening.FindStringSubmatch(z.err.String())[1], z
@@ -137,8 +136,7 @@ func TestServe_BadSecrets(t *testing.T) {
 		"needs --http-cert":                      "--http-client-ca /none",
 		"--http-cert and --http-key: open /none": "--http-cert /none --http-key /none",
 	} {
-		status, _, errs := run(t, srv.Addr(), append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
-		require.Equal(t, exit.Usage, status)
+		_, errs := ends(t, exit.Usage, srv.Addr(), append([]string{"serve", "--http", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		require.Contains(t, errs, says)
 		require.NotContains(t, errs, "secret")
 	}

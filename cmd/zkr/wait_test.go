@@ -7,21 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
-	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Run(t)
-	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
-	require.NoError(t, err)
-	_, err = m.Lock(t.Context())
-	require.NoError(t, err)
+	locked(t, srv, "/held", "web1/42")
 	for _, c := range []struct {
 		args []string
 		says string
