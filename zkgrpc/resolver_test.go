@@ -31,13 +31,14 @@ type world struct {
 	srv            *zktest.Server
 	server, caller *conn.Client
 	log            *bubble.Buffer // of resolvers
+	*network                      // of the service
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		f(t, &world{srv, bubble.Dial(t, srv, "server"), bubble.Dial(t, srv, "caller"), &bubble.Buffer{}})
+		f(t, &world{srv, bubble.Dial(t, srv, "server"), bubble.Dial(t, srv, "caller"), &bubble.Buffer{}, &network{}})
 	})
 }
 
