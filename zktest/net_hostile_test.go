@@ -169,8 +169,6 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzJute checks that the encoder reproduces what the decoder accepts of a request.
-
 // TestRequestsWithoutAnAnswer: a real server answers none of these requests.
 func TestRequestsWithoutAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {

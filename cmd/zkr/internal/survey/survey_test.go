@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -28,11 +28,7 @@ import (
 
 func dial(t *testing.T, srv *zktest.Server, id string, more ...conn.Option) *conn.Client {
 	t.Helper()
-	c, err := conn.Dial(t.Context(), "zk", append(more, conn.WithDialer(srv.DialAs(id)), conn.WithIdentity(id),
-		conn.WithSessionTimeout(time.Minute), conn.WithLogger(slog.New(slog.DiscardHandler)))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return bubble.Dial(t, srv, id, append(more, conn.WithSessionTimeout(time.Minute))...)
 }
 
 // counting counts the requests of a client.
@@ -359,10 +355,7 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	}
 	srv := zktest.Run(t)
 	var sent atomic.Int64
-	c, err := conn.Dial(t.Context(), srv.Addr(), counting(&sent), conn.WithSessionTimeout(40*time.Second),
-		conn.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
-	defer c.Close()
+	c := dial(t, srv, "one/1", counting(&sent))
 	paths := make([]string, 10_000)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("/locks/g%02d/l%04d", i/100, i)
