@@ -232,23 +232,12 @@ func TestVerdict_Stuck(t *testing.T) {
 	require.Equal(t, first, q.Waiters[0].Behind)
 	require.Equal(t, []any{"web1", 42}, []any{q.Holders[0].Host, q.Holders[0].Process})
 	q.Findings = nil
-	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	q.judge(time.Now().Add(2*time.Hour), time.Hour)
 	require.Equal(t, Stuck, q.Verdict)
 	require.Regexp(t, `^stuck behind web1/42: web2/43 has waited for 2h0m`, q.Words)
 	q.Kind, q.Findings = "election", nil
-	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	q.judge(time.Now().Add(2*time.Hour), time.Hour)
 	require.Equal(t, Held, q.Verdict, "a candidate may wait for ever")
-}
-
-func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
-	srv := zktest.Run(t, zktest.InMemory())
-	c := dial(t, srv, "one/1")
-	node(t, c, "/q/"+guid+"lock-", "web1/42")
-	for _, known := range []bool{true, false} {
-		q, err := (&Reader{Client: c, Alive: map[int64]bool{srv.SessionOf("one/1"): known}}).Path(t.Context(), "/q")
-		require.NoError(t, err)
-		require.Equal(t, !known, q.Has(Ghost))
-	}
 }
 
 // TestJSON: scripts rely on these names.
@@ -263,7 +252,7 @@ func TestJSON(t *testing.T) {
 	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
 	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")},
 		nil)
-	q.judge(at.Add(time.Minute), 0, nil)
+	q.judge(at.Add(time.Minute), 0)
 	got, err := json.MarshalIndent(q, "", "  ")
 	require.NoError(t, err)
 	want, err := os.ReadFile("testdata/queue.json")
