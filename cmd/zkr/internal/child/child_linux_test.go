@@ -112,19 +112,13 @@ func bothStopped() error {
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
 		return err
 	}
-	<-c.Done()
-	fmt.Println(c.Status().Overdue, c.Status().Code)
-	return nil
+	return tellEnd(c)
 }
 
 // firstThreadEnds ends the first thread of a program, which the process list then shows as a zombie while its other
 // threads run.
 func firstThreadEnds() error {
-	h, err := child.NewHost()
-	if err != nil {
-		return err
-	}
-	c, err := run(h, child.Command{}, "exec "+os.Args[0]+" __first-thread-ends")
+	c, err := begin(child.Command{}, "exec "+os.Args[0]+" __first-thread-ends")
 	if err != nil {
 		return err
 	}
@@ -291,12 +285,10 @@ func setuidProgram(t *testing.T) {
 func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
 	t.Parallel()
 	h, tree, _, said := guardedHost(t, "both-stopped")
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	allEnd(t, tree)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
-	require.True(t, said.Scan())
-	assert.Equal(t, "true 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "true 137")
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {
@@ -320,18 +312,16 @@ func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
 func TestGuard_KilledWhileItsHostIsStopped(t *testing.T) {
 	h, tree, guard, said := guardedHost(t, "unguarded")
 	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	allEnd(t, tree)
-	require.True(t, said.Scan())
-	assert.Equal(t, "false 137", said.Text())
-	require.NoError(t, h.Wait())
+	tells(t, h, said, "false 137")
 }
 
 // TestGuard_WorksWhileItsHostIsStopped: only the end of the guard resumes a stopped host.
 func TestGuard_WorksWhileItsHostIsStopped(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
-	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 50*time.Second, 10*time.Millisecond)
+	stopped(t, h)
 	allEnd(t, tree)
 	require.Equal(t, "T", stateOf(h.Process.Pid))
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
