@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -81,30 +80,4 @@ func TestElect_ChecksAreLookedAt(t *testing.T) {
 		_, errs := ends(t, exit.Usage, "127.0.0.1:1", "elect", flag, "/e", "--", "true")
 		require.Contains(t, errs, strings.SplitN(flag, "=", 2)[0])
 	}
-}
-
-// TestElect_OneServerRefuses: a standby that one server refuses connects to another one and keeps its place.
-func TestElect_OneServerRefuses(t *testing.T) {
-	srv := zktest.Run(t)
-	e, err := election.New(dial(t, srv), "/e")
-	require.NoError(t, err)
-	leader, err := e.Campaign(t.Context())
-	require.NoError(t, err)
-	auth := filepath.Join(t.TempDir(), "auth")
-	require.NoError(t, os.WriteFile(auth, []byte("digest:alice:secret\n"), 0o600))
-	refuse := srv.Intercept(zktest.Match{From: zktest.Label("refuses"), Op: zktest.OpAuth, Times: -1},
-		zktest.Fail(zktest.CodeAuthFailed))
-	servers := address(t, srv, "refuses") + "," + address(t, srv, "accepts")
-	z := start(t, srv, "a", "elect", "--servers", servers, "--auth-file", auth, "/e", "--", "sleep", "300")
-	eventually(t, "it stands", func() bool { return len(srv.Children("/e")) == 2 })
-	place := srv.Children("/e")
-	eventually(t, "it is refused again and again", func() bool {
-		srv.Cut(zktest.Label("accepts"))
-		return refuse.Hits() >= 3
-	})
-	require.Equal(t, place, srv.Children("/e"))
-	require.NoError(t, leader.Release(t.Context()))
-	z.until(t, "acquired")
-	require.Equal(t, 143, z.after(t, syscall.SIGTERM))
-	require.NotContains(t, z.err.String(), "standing for the election again")
 }

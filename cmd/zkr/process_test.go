@@ -267,30 +267,6 @@ func TestPause_OfZkrEndsNothing(t *testing.T) {
 	assert.Equal(t, []string{"exited", "released"}, seen)
 }
 
-func TestReconnect_LeavesTheProgramAlone(t *testing.T) {
-	srv := zktest.Run(t)
-	ready := filepath.Join(t.TempDir(), "ready")
-	z := start(t, srv, "a", "lock", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
-	z.until(t, "started")
-	for range 3 {
-		session := srv.SessionOf("a")
-		srv.Cut(zktest.Label("a"))
-		eventually(t, "the client is back", func() bool { return srv.SessionOf("a") == session && attached(srv, session) })
-	}
-	require.NoError(t, os.WriteFile(ready, nil, 0o600))
-	assert.Equal(t, 0, z.status(t), z.err.String())
-	assert.Equal(t, []string{"exited", "released"}, z.rest(t))
-}
-
-func attached(srv *zktest.Server, session int64) bool {
-	for _, s := range srv.Sessions() {
-		if s.ID == session {
-			return s.Connected
-		}
-	}
-	return false
-}
-
 func TestLeftovers(t *testing.T) {
 	leave := "sleep 300 & exit 3"
 	t.Run("kill", func(t *testing.T) {
