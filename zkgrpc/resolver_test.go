@@ -251,20 +251,6 @@ func TestResolver_ReconnectTellsNothing(t *testing.T) {
 	})
 }
 
-// When the session of a server expires, the channel loses its address. The server registers again in its next session.
-func TestResolver_ServerComesBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.register(t, orders("a", 1))
-		c := resolve(t, w.builder(t, w.caller))
-		w.srv.Stall(zktest.Label("server"), zktest.Both)
-		time.Sleep(3 * bubble.Timeout)
-		require.Equal(t, []string{"1", ""}, c.told())
-		w.srv.Heal(zktest.Label("server"))
-		time.Sleep(bubble.Timeout)
-		require.Equal(t, []string{"1", "", "1"}, c.told())
-	})
-}
-
 func TestResolver_NothingIsKnownYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.register(t, orders("a", 1))
