@@ -71,17 +71,6 @@ func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
 	})
 }
 
-func TestBubble_AVirtualDayWithFiveClients_TakesLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := zktest.Run(t, zktest.InMemory())
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			client(t, s, name, 20*time.Second)
-		}
-		time.Sleep(24 * time.Hour)
-		require.Len(t, s.Sessions(), 5)
-	})
-}
-
 func TestClient_ReplyToAProtectedCreateLost_FindsItsNodeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Run(t, zktest.InMemory())
