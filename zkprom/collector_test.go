@@ -216,17 +216,6 @@ func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 			require.NoError(t, term.Err())
 		})
 	})
-	t.Run("expired", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv, term, c := start(t)
-			srv.LoseWatch(zktest.Label("a"), term.Path()) // or the server may report the deletion first
-			srv.Expire(srv.SessionOf("a"))
-			<-term.Done()
-			s := scrape(t, c)
-			require.Equal(t, "1", s[`zkrecipes_hold_losses_total{name="leader",reason="expired",recipe="election"}`])
-			require.Equal(t, "1", s[changes("lost")])
-		})
-	})
 }
 
 func TestCollector_Requests(t *testing.T) {
