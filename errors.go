@@ -64,7 +64,8 @@ type LossReason int
 const (
 	// LossExpired: the server reported that the session is over.
 	LossExpired LossReason = iota + 1
-	// LossDeadline: the time up to which the session was proven alive passed.
+	// LossDeadline: the time up to which the session was proven alive passed. For a session: no server answered for a
+	// whole timeout, or one resumed it with a timeout too long to prove.
 	LossDeadline
 	// LossNodeDeleted: the contender was deleted, by hand or together with its session. A server that ends a connected
 	// client's session may report the deletion first.

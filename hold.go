@@ -179,13 +179,14 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 // Source: Curator's Revoker, which writes __REVOKE__ to the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
-// Release ends the hold and deletes its contender. The deletion continues in the background until the node is gone or
-// the session is over, even if ctx ends first: Release with a canceled context still releases. Release is idempotent;
-// call it again to resume waiting for the deletion.
+// Release ends the hold, deletes its contender, and waits until the node is gone or the session is over. If ctx ends
+// first, the deletion continues in the background: Release with a canceled context still releases. Release is
+// idempotent; call it again to resume waiting for the deletion.
 //
 // If the session timed out locally, the next waiter is granted only after the servers expire it too.
 //
-// Errors: a [*LostError] if the hold was lost before; ctx's cause if ctx ended before the deletion was confirmed.
+// Errors: a [*LostError] if the hold was lost before; context.Cause(ctx) if ctx ended before the deletion was
+// confirmed; the server's error if it does not permit the deletion, which is retried in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	h.endIfDue()
 	// The hold ends before its node is deleted, so that the next holder is granted only after this one has ended.

@@ -96,7 +96,7 @@ func configOf(connect string, opts []Option) (*client.Config, error) {
 
 // Ready waits until there is a session. When ctx ends, only Ready gives up: the client keeps trying to connect.
 //
-// Errors: ErrClosed; ErrAuthFailed; ctx's cause, with the reason why no server granted a session.
+// Errors: ErrClosed; ErrAuthFailed; context.Cause(ctx), with the reason why no server granted a session.
 func (c *Client) Ready(ctx context.Context) error {
 	if _, err := c.inner().Session(ctx); err != nil {
 		return fmt.Errorf("wait for a session: %w", err)
@@ -110,9 +110,9 @@ func (c *Client) Ready(ctx context.Context) error {
 //	defer client.Close()
 //
 // For at most a second, Close tries to notify the server, and to remove containers that were created for nodes that
-// never came to exist; servers do not reap a container that never had a child. Without a connection, or if the server
-// does not answer, the ephemeral nodes remain until the session expires, and such containers for good. Close is
-// idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
+// never came to exist; by default, servers do not reap a container that never had a child. Without a connection, or
+// if the server does not answer, the ephemeral nodes remain until the session expires, and such containers for good.
+// Close is idempotent. Afterwards every call returns [zkrecipes.ErrClosed].
 //
 // Closing a client created by [Client.Sub] closes only that client: new calls on it fail, while the connection and
 // its state stay.
@@ -128,7 +128,7 @@ func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 // Session returns the live session, and waits for one if there is none. The session may be disconnected at the
 // moment.
 //
-// Errors: ErrClosed; ErrAuthFailed; ctx's cause, with the reason why no server granted a session.
+// Errors: ErrClosed; ErrAuthFailed; context.Cause(ctx), with the reason why no server granted a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	s, err := c.inner().Session(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Client) Identity() string { return c.inner().Identity() }
 // Get returns a node's data and Stat. It retries until a server answers, in the next session if necessary.
 //
 // Errors: the server's error, such as zk.ErrNoNode or zk.ErrNoAuth; [zkrecipes.ErrTooLarge] for the reply; ErrClosed;
-// ErrAuthFailed; ctx's cause, with what the call was waiting for.
+// ErrAuthFailed; context.Cause(ctx), with what the call was waiting for.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(c.bounded(ctx), path)
 }
@@ -233,7 +233,7 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 // Create is tried once. The mode is [Persistent], [Ephemeral] or another of the named ones. It is an int32 with the
 // values of go-zookeeper's flags, so a call written for its Conn keeps its arguments.
 //
-// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or ctx's cause, and nothing was
+// Errors: those of [Session.Create]; without a session, ErrClosed, ErrAuthFailed or context.Cause(ctx), and nothing was
 // sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(c.bounded(ctx), path, data, mode, acl...)
@@ -346,9 +346,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 // children.
 //
 // After the first error, which it returns, DeleteAll tries no further nodes, and part of the tree may be gone.
+//
 // Errors: the server's error for the node that could not be deleted or listed, such as zk.ErrNoAuth;
-// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper, below
-// which servers keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; ctx's cause. The error also
+// [zkrecipes.ErrTooLarge] for a list of children above [WithMaxReplySize]; the server's root or /zookeeper, below which
+// servers keep nodes of their own, before any request; ErrClosed; ErrAuthFailed; context.Cause(ctx). The error also
 // matches ErrUnknownOutcome if the node that it names may have been deleted.
 func (c *Client) DeleteAll(ctx context.Context, path string, opts ...DeleteAllOption) error {
 	var o deleteAllOptions

@@ -34,9 +34,10 @@
 // not executed. If the reply to a write is lost, or the context ends before it arrives, the error matches
 // zkrecipes.ErrUnknownOutcome: the write may have been executed, or may be executed shortly after. Some of Client's
 // writes resolve this by reading the node, so that you rarely have to. [Client.Set] and [Client.SetACL] with a
-// version send the write again if the node still has that version. [Client.Delete] treats a missing node as success,
-// and [Client.CreateAll], which also creates missing parents, a node with its data. [Client.DeleteAll] deletes until
-// nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it finds the node.
+// version send the write again if the node still has that version. [Client.Delete] treats a missing node as success.
+// [Client.CreateAll], which also creates missing parents, treats an existing node with the same data as success.
+// [Client.DeleteAll] deletes until nothing is left, and [Client.CreateProtected] puts a UUID into the name by which it
+// finds the node.
 //
 // A Session's operations end with it, while a Client's reads continue in the next session and never go back in time,
 // because a server that lags behind what this client has seen refuses it. There is one exception: after a session
@@ -47,8 +48,8 @@
 // are rejected before anything is sent. Server errors match the variables of go-zookeeper, such as zk.ErrNoNode, or
 // else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
 //
-// A watch is a channel that is closed once, at the first change or when the connection is lost, after which you read
-// again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
+// A watch is a channel that is closed once: at the first change, when the client has reconnected, or when the session
+// ends. Then you read again. [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set a watch. To follow one node, use
 // [Client.Watch], which does this in a loop and reports when its view is no longer current.
 //
 // # Namespaces, access, encryption

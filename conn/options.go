@@ -339,7 +339,7 @@ func WithEnsembleTracking() Option {
 }
 
 // WithRebalance lets the client move to another server, to balance load across servers; the default is never. The
-// move comes at a random moment, no later than the given duration after one of these events:
+// client picks a random moment within the given duration after one of these events:
 //
 //   - The client lost its connection. After a rolling restart all clients are on the servers that restarted first;
 //     each then picks a random server, possibly its current one. Choose the duration of several such restarts, such
@@ -350,8 +350,8 @@ func WithEnsembleTracking() Option {
 //
 // To move, the client reconnects. The session and its holds survive, and the client is suspended for a few round trips.
 // It moves only when no requests are outstanding, no hold was created with WithLossOnSuspend, and all holds are valid
-// for more than half of the session timeout and 2.5 times [WithConnectTimeout]. If no such moment comes, the client
-// keeps trying for another period of the given length, and then stays on its current server.
+// for more than half of the session timeout and more than 2.5 times [WithConnectTimeout]. If that is not so at the
+// moment picked, the client keeps trying for another period of the given length, and then stays on its current server.
 func WithRebalance(within time.Duration) Option {
 	return func(o *options) error {
 		if within <= 0 {
@@ -448,7 +448,7 @@ func WithACLFunc(acl func(path string) []zk.ACL) Option {
 }
 
 // WithIdentity sets the name under which this client appears to others, as the data of its contenders, so that you
-// can tell from a queue which process holds and which ones wait; the default is "host/pid".
+// can tell from a queue which process holds and which ones wait; the default is "host/pid". An empty id is an error.
 func WithIdentity(id string) Option {
 	return func(o *options) error {
 		if id == "" {

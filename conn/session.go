@@ -15,7 +15,8 @@ import (
 // concurrent use. Its paths are those of the client that it came from.
 //
 // A session ends when the server reports that it has expired, when nothing is answered for a whole timeout, when the
-// client is closed, or when the server refuses the credentials, whichever comes first.
+// client is closed, when all servers refuse the credentials, or when it is resumed with a timeout too long to prove,
+// whichever comes first.
 //
 // Session has the operations whose effect must not outlive it: watches, ephemeral nodes, and transactions that
 // include them. [Client] has the others. To change a node in this session or not at all, send a [Session.Multi] of
@@ -45,13 +46,14 @@ func (s *Session) Err() error { return s.inner.Err() }
 // GetW returns a node's data and Stat, and sets a watch: a channel that is closed once, when the data first changes
 // or the node is deleted. For a missing node it returns zk.ErrNoNode and no watch.
 //
-// A watch also fires, without a change, when the connection is lost. When it fires, read again and decide by what you
-// read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any
-// number of callers. The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a
-// node, use [Client.Watch].
+// A watch also fires, without a change, when the client has reconnected and when the session ends. When it fires, read
+// again and decide by what you read; if the session has ended, read in the next one, from [Client.Session]. Nothing
+// needs to be closed. Watches are shared: a session has at most one for each path and kind, for any number of callers.
+// The results are those of go-zookeeper's GetW, with a channel in place of an event. To follow a node, use
+// [Client.Watch].
 //
-// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended; ctx's cause,
-// with what the call was waiting for.
+// Errors: the server's error, in which case there is no watch; [Session.Err] if the session has ended;
+// context.Cause(ctx), with what the call was waiting for.
 func (s *Session) GetW(
 	ctx context.Context, path string,
 ) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {

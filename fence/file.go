@@ -63,13 +63,13 @@ type File struct {
 	err     error // once set, returned by every call
 }
 
-// OpenFile opens or creates the store at path, whose directory must exist. While another File has it open, OpenFile
-// waits until ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops it, since it was
-// never acknowledged.
+// OpenFile opens or creates the store at path, whose directory must exist. If another File has it open, OpenFile waits
+// until that File is closed or ctx ends. If a crash left an unfinished record at the end of the file, OpenFile drops
+// it, since it was never acknowledged.
 //
-// Errors: ctx's cause, with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
-// [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that
-// forgets protects nothing; errors of the file system.
+// Errors: context.Cause(ctx), with [ErrInUse] if another File has the file open; [ErrInvalid] for an empty path;
+// [ErrCorrupt] if the file is damaged in any other way, which an operator has to resolve, because a fence that forgets
+// protects nothing; errors of the file system.
 func OpenFile(ctx context.Context, path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(ctx, path); err != nil {
@@ -170,7 +170,7 @@ func resolve(path string) (string, error) {
 // Raise implements [Store]. If ctx ends while other raises are in progress, Raise gives up; a write that has begun is
 // not interrupted.
 //
-// Errors: [os.ErrClosed]; ctx's cause; errors of the file system.
+// Errors: [os.ErrClosed]; context.Cause(ctx); errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx == nil {
 		return 0, fmt.Errorf("%w: the context is nil", ErrInvalid)

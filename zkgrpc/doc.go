@@ -22,9 +22,9 @@
 // not disabled, and whose entry has no error. If two instances have the same address, it uses the newer one. A change
 // of weight breaks no connection.
 //
-// [Serve] registers the server once its listener accepts connections. It stops the server only when the server has
-// been removed from ZooKeeper and the settle time is over, or when that takes too long. Calls in progress at a drain
-// complete as usual.
+// [Serve] registers the server once its listener accepts connections. When its context ends, it removes the server from
+// ZooKeeper, waits for the settle time, and only then stops it; a removal that takes too long delays the stop only by
+// the time set with [WithRemoval]. Calls in progress at a drain complete as usual.
 //
 // # Disconnects, expiry and close
 //

@@ -35,8 +35,8 @@ func WithRegistered(f func(*discovery.Registration)) ServeOption {
 	}
 }
 
-// WithRemoval sets how long removing the registration may take before the server is stopped regardless; the default
-// is 5 seconds.
+// WithRemoval sets how long Serve waits for the registration to be removed before the drain continues regardless, with
+// the settle time; the default is 5 seconds.
 func WithRemoval(most time.Duration) ServeOption {
 	return func(s *serving) error {
 		if most <= 0 {

@@ -3,7 +3,7 @@
 //
 //	http.Handle("/leader", zkhttp.Leader(e))
 //	http.Handle("/self", zkhttp.Self(e))
-//	http.Handle("/healthz", zkhttp.Health(client))
+//	http.Handle("/readyz", zkhttp.Health(client))
 //
 // # Limits of the server
 //

@@ -23,7 +23,7 @@
 // ZooKeeper does not propagate a trace from one holder to the next, which is usually another process. What the two
 // have in common is the path and the token, which grows with every acquisition, so acquisitions and holds carry both.
 // Of two holds with the same zkrecipes.path, the one with the larger zkrecipes.token came later. If a resource checks
-// tokens, let it add the token to its own span, so that you can find the two together.
+// tokens, let it add the token to its own span, so that you can find that span by the token.
 //
 // # Attributes
 //

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -35,4 +36,24 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 	x.shows(t, "zkr: waiting for /held: 1 in the queue")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
+}
+
+// zkr wait used to wait forever once its session had ended.
+func TestWait_SessionEnds_GoesOnInTheNext(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	h := locked(t, srv, "/held", "alice")
+	z := begin(t, srv.Addr(), "wait", "/held")
+	waiter := func() int64 {
+		for _, id := range srv.Watchers("/held") {
+			return id
+		}
+		return 0
+	}
+	eventually(t, "it waits", func() bool { return waiter() != 0 })
+	before := waiter()
+	srv.Expire(before)
+	eventually(t, "it waits in the next session", func() bool { return waiter() != 0 && waiter() != before })
+	require.NoError(t, h.Release(t.Context()))
+	assert.Equal(t, 0, z.status(t), z.err.String())
 }
