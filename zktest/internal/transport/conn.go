@@ -49,7 +49,7 @@ func (c *Conn) Answer(more bool) {
 	if more || c.now == nil || !c.Out.Open() || !c.thaw.Open() {
 		c.Wake()
 	} else {
-		c.outbox.writeNow(c.now)
+		c.writeNow(c.now)
 	}
 }
 
@@ -64,11 +64,11 @@ func (c *Conn) Write() {
 func (c *Conn) writeQueue() {
 	var chunks []chunk
 	for {
-		c.outbox.writing.Lock()
+		c.writing.Lock()
 		var last bool
-		chunks, last = c.outbox.take(chunks)
+		chunks, last = c.take(chunks)
 		ok := c.writeChunks(chunks, last)
-		c.outbox.writing.Unlock()
+		c.writing.Unlock()
 		if !ok || last && len(chunks) == 0 {
 			return
 		}
@@ -76,7 +76,7 @@ func (c *Conn) writeQueue() {
 			continue
 		}
 		select {
-		case <-c.outbox.ready:
+		case <-c.ready:
 		case <-c.cut:
 			return
 		}
@@ -96,7 +96,7 @@ func (c *Conn) writeChunks(chunks []chunk, last bool) bool {
 			c.failed()
 			return false
 		}
-		c.outbox.wrote(len(x.data))
+		c.wrote(len(x.data))
 	}
 	return true
 }
@@ -142,7 +142,7 @@ func (c *Conn) Pause(d time.Duration) bool {
 
 // End makes the goroutines of the connection end. It does not wait. A later call may end the connection faster.
 func (c *Conn) End(how Ending) {
-	c.outbox.close()
+	c.seal()
 	if how != Flush {
 		c.once.gone.Do(func() { close(c.gone) })
 	}

@@ -160,8 +160,8 @@ func (o *outbox) Deafen() {
 	o.deaf = true
 }
 
-// close ends the queue. The connection ends when the queued bytes have been written.
-func (o *outbox) close() {
+// seal ends the queue. The connection ends when the queued bytes have been written.
+func (o *outbox) seal() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deaf, o.closed = true, true
