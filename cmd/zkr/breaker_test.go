@@ -104,65 +104,33 @@ func TestServe_Break(t *testing.T) {
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--break-key-file", file, "--ui-root", "/q")
 	post := breakOf(t, client)
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"break":true`)
-	key, is := keyOf(t, file), "application/json"
+	key := keyOf(t, file)
+	good := []string{"Content-Type", "application/json", keyHeader, key}
 	named := `"path":"/q","token":"` + token + `"`
+	confirmed := "{" + named + `,"confirm":true}`
 	for _, c := range []struct {
 		name, body string
 		headers    []string
 		want       int
 		words      string
 	}{
+		{"a form", confirmed, []string{"Content-Type", "text/plain", keyHeader, key}, http.StatusUnsupportedMediaType, ""},
+		{"another site", confirmed, append(good, "Origin", "http://evil.example"), http.StatusForbidden, "cross-origin"},
 		{
-			"a form", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", "text/plain", keyHeader, key},
-			http.StatusUnsupportedMediaType, "",
-		},
-		{
-			"another site", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
+			"another site, as the browser says", confirmed, append(good, "Sec-Fetch-Site", "cross-site"),
 			http.StatusForbidden, "cross-origin",
 		},
+		{"no JSON", "path=/q", good, http.StatusBadRequest, "the body"},
+		{"another field", "{" + named + `,"all":true}`, good, http.StatusBadRequest, "all"},
+		{"no token", `{"path":"/q","confirm":true}`, good, http.StatusBadRequest, "want the token"},
+		{"no path", `{"path":"q","token":"1"}`, good, http.StatusBadRequest, "q"},
+		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, good, http.StatusForbidden, "not below /q"},
 		{
-			"another site, as the browser says", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "cross-site"},
-			http.StatusForbidden, "cross-origin",
-		},
-		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
-		{
-			"another field", "{" + named + `,"all":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusBadRequest,
-			"all",
-		},
-		{
-			"no token", `{"path":"/q","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusBadRequest,
-			"want the token",
-		},
-		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
-		{
-			"beside the page", `{"path":"/qq","token":"1","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusForbidden, "not below /q",
-		},
-		{
-			"another token", `{"path":"/q","token":"7","confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
+			"another token", `{"path":"/q","token":"7","confirm":true}`, good,
 			http.StatusConflict, "no contender has the token 7",
 		},
-		{
-			"alive", "{" + named + `,"confirm":true}`,
-			[]string{"Content-Type", is, keyHeader, key},
-			http.StatusConflict,
-			"all the same, tick the box",
-		},
-		{
-			"a look", "{" + named + `}`,
-			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"},
-			http.StatusOK,
-			`"alive":"alive"`,
-		},
+		{"alive", confirmed, good, http.StatusConflict, "all the same, tick the box"},
+		{"a look", "{" + named + `}`, append(good, "Origin", "http://zkr"), http.StatusOK, `"alive":"alive"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, text := post(c.body, c.headers...)
@@ -171,8 +139,8 @@ func TestServe_Break(t *testing.T) {
 			require.Len(t, srv.Children("/q"), 1)
 		})
 	}
-	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key,
-		"Sec-Fetch-Site", "same-origin")
+	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`,
+		append(good, "Sec-Fetch-Site", "same-origin")...)
 	require.Equal(t, http.StatusOK, status, text)
 	var answer struct {
 		ID, Token, Error string
