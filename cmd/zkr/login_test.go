@@ -25,9 +25,14 @@ import (
 func portOf(t *testing.T, servers string, args ...string) (string, *zkr) {
 	t.Helper()
 	z := begin(t, servers, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
-	listening := regexp.MustCompile(`address=(127\.0\.0\.1:[0-9]+)`)
+	return z.listensAt(t), z
+}
+
+func (z *zkr) listensAt(t *testing.T) string {
+	t.Helper()
+	listening := regexp.MustCompile(`listening.*address=(\S+)`)
 	eventually(t, "it listens", func() bool { return listening.MatchString(z.err.String()) })
-	return listening.FindStringSubmatch(z.err.String())[1], z
+	return listening.FindStringSubmatch(z.err.String())[1]
 }
 
 func TestServe_Token(t *testing.T) {
