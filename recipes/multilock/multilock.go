@@ -72,7 +72,7 @@ type Holds struct {
 // waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx descends from a
 // hold on one of them that isn't reentrant.
 //
-// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and continues after a failure.
+// Source: Curator's InterProcessMultiLock, which gives each member the full wait time, and continues after a failure.
 func LockAll(ctx context.Context, locks ...zkrecipes.Part) (*Holds, error) {
 	parts, err := inOrder(locks)
 	if err != nil {
@@ -128,7 +128,7 @@ func (hs *Holds) Context() context.Context { return hs.ctx }
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
 // Err returns nil while all locks are held. After that, it returns the error of a lost hold, or ErrReleased if none was
-// lost. If several holds are lost, the error is that of the first path.
+// lost. If several holds are lost, the error is the one for the first path.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -170,8 +170,8 @@ func (hs *Holds) Check(ctx context.Context) error {
 }
 
 // Txn applies either all of the ops or none of them, and only if the contenders of all holds still exist when the
-// leader applies the transaction. Paths are as seen by a single client, which is that of the lock whose path sorts
-// first. See [zkrecipes.Hold.Txn].
+// leader applies the transaction. Paths are as seen by a single client: that of the lock whose path sorts first. See
+// [zkrecipes.Hold.Txn].
 //
 // Errors: ErrFenced if one of the holds had ended, in which case nothing was written; ErrUnknownOutcome if the reply
 // was lost; holds from several clients, before sending any request; or the failed op's error, in which case nothing was

@@ -47,8 +47,9 @@ func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
 // WithKazoo makes the mutex take kazoo's contenders into account, so that Python programs can share it. The option is
 // off by default. For exclusion to work in both directions, kazoo must also see our contenders: pass
-// extra_lock_patterns=["lock-"] to each Lock there, or else both sides hold the lock. Use the option in every program
-// on the path, because a program without it fails with ErrForeignContender when it meets a kazoo contender.
+// extra_lock_patterns=["lock-"] to each Lock there, or else both sides can hold the lock at the same time. Use the
+// option in every program on the path, because a program without it fails with ErrForeignContender when it meets a
+// kazoo contender.
 //
 // A holder that uses kazoo can't be revoked. A missing path is created as a plain node instead of a container.
 //
@@ -100,7 +101,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m
 
 // Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn descends from
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex was
-// held from fn's first statement to its last.
+// held throughout the call to fn.
 //
 // Errors: those from Lock, in which case fn isn't called; or an error from fn, joined with a [*zkrecipes.LostError] if
 // the hold was lost before fn returned. If fn's error only reports that its context was canceled, the joined error has
@@ -111,7 +112,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 
 // Run is like [Mutex.Do], but starts over whenever the hold is lost: it waits for fn to return, locks again, and calls
 // fn with the new hold, whose token is larger. This means that fn must be able to start over as well. If Run returns
-// nil, the mutex was held from the first statement of the last call to fn until its last.
+// nil, the mutex was held throughout the final call to fn.
 //
 // If a hold lasted less than a second, Run backs off before it locks again. The pause is 50 ms the first time and
 // doubles each time up to 5 seconds, plus or minus a random amount of up to half. A longer hold resets the backoff.
@@ -139,9 +140,9 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // Errors: context.Cause(ctx), with what the call was waiting for; ErrClosed; or the server's error.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to release the mutex by closing the [zkrecipes.Hold.Revoked] channel of its hold. Whether and
-// when to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the
-// holder's data, the holder's name no longer appears in [Mutex.Queue].
+// Revoke asks the holder to release the mutex, by closing its hold's [zkrecipes.Hold.Revoked] channel. Whether and when
+// to comply is up to the holder. If nobody holds the mutex, Revoke is a no-op. Since the request replaces the holder's
+// data, the holder's name no longer appears in [Mutex.Queue].
 //
 // Errors: a holder that uses kazoo, because it can't be asked; otherwise the same as for [Mutex.Queue].
 //

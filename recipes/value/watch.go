@@ -30,7 +30,7 @@ type View[T any] struct {
 // Iteration ends as described under "Conventions" in package [zkrecipes]. If Watch cannot continue, the final error is
 // zk.ErrNoAuth, ErrClosed, or another error from the server.
 //
-// Source: the listener of Curator's SharedValue, which is not notified that the node is gone.
+// Source: the listener of Curator's SharedValue, which is not notified when the node is deleted.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
 		for seen, err := range v.client.Watch(ctx, v.path) {
