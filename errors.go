@@ -22,7 +22,7 @@ var (
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
 	// ErrUpgrade reports that a write lock was requested inside a read lock. Such a request could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
-	// ErrDeadlock reports that a call would wait for a hold that its own context descends from: a non-reentrant lock
+	// ErrDeadlock reports that a call would wait for a hold that its own context is derived from: a non-reentrant lock
 	// inside a lock on the same path, a term inside a term, or one path through two clients.
 	ErrDeadlock = errors.New("would wait for itself")
 	// ErrNoLeader reports that an election currently has no leader.

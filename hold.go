@@ -39,9 +39,9 @@ type Hold struct {
 // step that matters, therefore, check the hold itself or the context that the recipe passed to you.
 func (h *Hold) Context() context.Context { return &h.ctx }
 
-// HoldFromContext returns the innermost hold that ctx descends from, and whether there is one. It lets a function that
-// runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold may
-// already have ended, so check [Hold.Err].
+// HoldFromContext returns the innermost hold that ctx is derived from, and whether there is one. It lets a function
+// that runs under a lock obtain the token, or write with [Hold.Txn], without taking the hold as a parameter. The hold
+// may already have ended, so check [Hold.Err].
 func HoldFromContext(ctx context.Context) (*Hold, bool) {
 	if ctx == nil {
 		return nil, false

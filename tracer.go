@@ -21,14 +21,14 @@ import (
 // of them.
 type Tracer struct {
 	// AcquireStart is called when an acquisition begins, on its caller's goroutine. The acquisition, its requests and
-	// the hold use the returned context, which must descend from ctx.
+	// the hold use the returned context, which must be derived from ctx.
 	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
 	// AcquireEnd is called once for each AcquireStart, on the same goroutine, with the context that AcquireStart
 	// returned. If the acquisition is granted, HoldStart is called first.
 	AcquireEnd func(ctx context.Context, a AcquireEnd)
-	// HoldStart is called when a hold is granted, before the acquisition returns, on its caller's goroutine. ctx is
-	// the acquisition's context. The hold's context carries the values of the returned context, which must descend
-	// from ctx.
+	// HoldStart is called when a hold is granted, before the acquisition returns, on its caller's goroutine. ctx is the
+	// acquisition's context. The hold's context carries the values of the returned context, which must be derived from
+	// ctx.
 	HoldStart func(ctx context.Context, h HoldStart) context.Context
 	// HoldEnd is called once for each HoldStart, with the context that HoldStart returned, after the hold ends. The
 	// contender is deleted afterwards, if that is still possible, so a slow hook delays the next holder.

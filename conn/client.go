@@ -122,7 +122,7 @@ func (c *Client) Ready(ctx context.Context) error {
 func (c *Client) Close() error { return c.inner().Close() }
 
 // States yields the current state and then every transition, until ctx is done or the client is closed. Unlike the
-// Watch methods, which skip outdated states, it does not skip any if the caller is slow. If you need only the current
+// Watch methods, which skip outdated states, it skips none, even if the caller is slow. If you need only the current
 // state, use [Client.Status].
 func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] {
 	return c.inner().States(ctx)

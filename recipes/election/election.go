@@ -135,7 +135,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 // Campaign blocks until the caller is the leader. Once it returns, ctx no longer affects the term. The package
 // documentation describes what the leader's reads see, and what happens to a candidate whose session ends.
 //
-// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live term in
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx is derived from a live term in
 // the same election; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.

@@ -59,17 +59,17 @@ type Holds struct {
 	holds []*zkrecipes.Hold // on parts, in the same order
 }
 
-// LockAll acquires either all of the locks or none of them. It proceeds one lock at a time, sorted by their paths on
-// the server and, for equal paths, by their recipes, so that calls that share some of the locks can't deadlock. Locks
-// that differ only in their ensembles are acquired in the order given. ctx bounds the call itself, not how long the
-// locks are held.
+// LockAll acquires either all of the locks or none of them. It proceeds one lock at a time, in order of the locks'
+// paths on the server and, for equal paths, of their recipes, so that calls that share some of the locks can't
+// deadlock. Locks that differ only in their ensembles are acquired in the order given. ctx bounds the call itself, not
+// how long the locks are held.
 //
 // If LockAll fails, it releases the locks that it has already acquired, in reverse order.
 //
 // Errors, before sending any request: no locks, or a zero Part; a lock that is given twice, which includes an rwlock's
 // reader and writer; leases that the semaphore can't have. Later: the error from the first lock that can't be acquired,
 // such as a [*zkrecipes.WaitError] if ctx is done first; one that matches ErrLost if a hold was lost while LockAll was
-// waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx descends from a
+// waiting for the next lock; or ErrDeadlock if two locks are one path through two clients, or if ctx is derived from a
 // hold on one of them that isn't reentrant.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the full wait time, and continues after a failure.
@@ -120,7 +120,7 @@ func inOrder(locks []zkrecipes.Part) ([]hold.Part, error) {
 	return parts, nil
 }
 
-// Context returns a context that descends from all of the holds and is canceled as soon as one of them ends, with the
+// Context returns a context that is derived from all of the holds and is canceled as soon as one of them ends, with the
 // same cause. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 

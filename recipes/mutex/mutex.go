@@ -34,10 +34,10 @@ func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 // at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls on this Mutex nest. If a call's context descends from a live hold that the same client has
-// on the same path, the call immediately returns another hold on the same contender. Without this option, Lock fails
-// there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same hold's context
-// then hold the lock together.
+// WithReentrance lets calls on this Mutex nest. If a call's context is derived from a live hold that the same client
+// has on the same path, the call immediately returns another hold on the same contender. Without this option, Lock
+// fails there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same hold's
+// context then hold the lock together.
 //
 // The mutex is free once every hold on the contender has been released. These holds share one token, and if one of them
 // is lost, all of them are. Their other options are those of the Mutex that was locked first.
@@ -83,7 +83,7 @@ var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 // a context with a deadline. The deadline doesn't limit the hold, whose context inherits only ctx's values. The package
 // documentation describes what the holder's reads see.
 //
-// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx descends from a live hold on
+// Errors: [*zkrecipes.WaitError] if ctx is done first; ErrDeadlock, immediately, if ctx is derived from a live hold on
 // the same path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's
 // error.
 //
@@ -95,13 +95,13 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 // TryLock is like [Mutex.Lock], but fails instead of waiting for other contenders. A call that fails leaves no node
 // behind in ZooKeeper, unless ctx is done before the node is deleted.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx descends from that hold, unless
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, even if ctx is derived from that hold, unless
 // [WithReentrance] applies; otherwise the same as for Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m.queue.Try(ctx, entry) }
 
-// Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn descends from
-// the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex was
-// held throughout the call to fn.
+// Do locks the mutex, calls fn, and unlocks the mutex when fn returns or panics. The context passed to fn is derived
+// from the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the mutex
+// was held throughout the call to fn.
 //
 // Errors: those from Lock, in which case fn isn't called; or an error from fn, joined with a [*zkrecipes.LostError] if
 // the hold was lost before fn returned. If fn's error only reports that its context was canceled, the joined error has

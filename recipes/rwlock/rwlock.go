@@ -34,7 +34,7 @@ func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 // at most 100 bytes long and isn't sent to ZooKeeper. Use only a few, because each has its own metrics.
 func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
-// WithReentrance lets calls to Lock on this RWLock nest. If a call's context descends from a live write hold that the
+// WithReentrance lets calls to Lock on this RWLock nest. If a call's context is derived from a live write hold that the
 // same client has on the same path, the call immediately returns another hold on the same contender. Without this
 // option, Lock fails there with ErrDeadlock, and TryLock with a BusyError. Note that goroutines that lock with the same
 // hold's context then hold the lock together.
@@ -86,10 +86,10 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // values. The package documentation describes what the holder's reads see, and what happens if the session ends while
 // Lock waits.
 //
-// Errors: ErrUpgrade, immediately, if ctx descends from a live read hold, but not from a write hold, on the same path;
-// ErrDeadlock, immediately, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies,
-// or from any hold that another client has on it; [*zkrecipes.WaitError] if ctx is done first; ErrForeignContender;
-// ErrSequenceExhausted; ErrClosed; or the server's error.
+// Errors: ErrUpgrade, immediately, if ctx is derived from a live read hold, but not from a write hold, on the same
+// path; ErrDeadlock, immediately, if ctx is derived from a live write hold on the same path, unless [WithReentrance]
+// applies, or from any hold that another client has on it; [*zkrecipes.WaitError] if ctx is done first;
+// ErrForeignContender; ErrSequenceExhausted; ErrClosed; or the server's error.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -111,11 +111,11 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	return acquire(ctx, asWriter)
 }
 
-// RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx descends
-// from a live read hold on the same path, RLock immediately returns another hold on the same contender.
+// RLock blocks until all writers ahead of the caller have left the queue; later writers wait behind it. If ctx is
+// derived from a live read hold on the same path, RLock immediately returns another hold on the same contender.
 //
-// If ctx descends from a live write hold, RLock downgrades: it immediately grants the read hold, in the writer's place
-// in the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no
+// If ctx is derived from a live write hold, RLock downgrades: it immediately grants the read hold, in the writer's
+// place in the queue and with its token. When you then release the write hold, waiting readers acquire the lock, but no
 // writer does until you release the read hold too. This lets you keep reading what you have just written.
 //
 // In all other respects RLock is like [RWLock.Lock].
@@ -146,7 +146,7 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	return acquire(ctx, asReader)
 }
 
-// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context passed to fn descends from
+// Do acquires the write lock, calls fn, and unlocks when fn returns or panics. The context passed to fn is derived from
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the lock was
 // held throughout the call to fn.
 //

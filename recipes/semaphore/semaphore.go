@@ -128,7 +128,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	return s.shared.Try(ctx, s.leases(n))
 }
 
-// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context passed to fn descends from
+// Do acquires n leases, calls fn, and releases them when fn returns or panics. The context passed to fn is derived from
 // the hold, and is canceled when the hold ends or ctx is done, whichever comes first. If Do returns nil, the leases
 // were held throughout the call to fn.
 //
