@@ -93,7 +93,9 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"check nothing", []string{"check"}, exit.Usage},
 		{"access refused", []string{"lock", "/private/p", "--", "true"}, exit.NoAccess},
 		{"credentials", []string{"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--", "true"}, 0},
-		{"without these credentials", []string{"lock", "/with-auth", "--", "true"}, exit.NoAccess},
+		{"without these credentials", []string{
+			"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--shell", `"$ZKR" lock /with-auth -- true`,
+		}, exit.NoAccess},
 		{"no credentials", []string{"lock", "--auth-file", "/no/such/file", "/p", "--", "true"}, exit.Usage},
 		{"bad ACL", []string{"lock", "--acl", "world", "/p", "--", "true"}, exit.Usage},
 		{"bad value", []string{"lock", "--on-loss", "hope", "/p", "--", "true"}, exit.Usage},
