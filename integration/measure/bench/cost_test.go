@@ -11,13 +11,15 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
 // TestWaiters_MemoryAndGoroutines measures the cost of ten thousand waiters in one process: heap, and goroutines in
 // addition to those of the callers. The stacks of the callers are not on the heap.
 func TestWaiters_MemoryAndGoroutines(t *testing.T) {
-	client, err := conn.Dial(t.Context(), zkserver.Start(t, zkserver.WithJVM("-Xmx512m")).Addr())
+	server := zkserver.Start(t, zkserver.WithTickTime(2*time.Second), zkserver.WithJVM("-Xmx512m"))
+	client, err := conn.Dial(t.Context(), server.Addr(), conn.WithSessionTimeout(40*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	m, err := mutex.New(client, "/lock")
@@ -25,7 +27,7 @@ func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	h, err := m.Lock(t.Context())
 	require.NoError(t, err)
 	const waiters = 10_000
-	before, goroutines := heap(), runtime.NumGoroutine()
+	before, goroutines := bubble.Heap(), runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
@@ -47,7 +49,7 @@ func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	var perWaiter, beside float64
 	settled := func() bool { // only once the last waiter has read its list, which is on the heap until then
 		beside = float64(runtime.NumGoroutine()-goroutines-waiters) / waiters
-		perWaiter = float64(heap()-before) / waiters
+		perWaiter = float64(bubble.Heap()-before) / waiters
 		return beside <= 0.01 && perWaiter < 4096
 	}
 	for deadline := time.Now().Add(3 * time.Minute); !settled() && time.Now().Before(deadline); {
@@ -59,13 +61,4 @@ func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	require.LessOrEqual(t, beside, 0.01)
 	require.NoError(t, h.Release(t.Context()))
 	all.Wait()
-}
-
-func heap() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

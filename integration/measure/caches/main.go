@@ -262,17 +262,8 @@ func (b *bench) reconnect(ctx context.Context, p *peer) (took time.Duration, req
 
 // received returns how many requests the server has received, including pings.
 func (b *bench) received() (int, error) {
-	text, err := b.server.FourLetter("mntr")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, "zk_packets_received\t"); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return int(n), err
-		}
-	}
-	return 0, fmt.Errorf("mntr tells no zk_packets_received: %s", text)
+	figures, err := b.server.Figures()
+	return figures["zk_packets_received"], err
 }
 
 // peer is a program that keeps a cache of the tree. It answers each line of input with one line; see serve.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/kit/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/testkit/bubble"
 )
 
 // gateway is one of many sessions of a process that locks for others, with either library.
@@ -223,7 +224,7 @@ type usage struct {
 }
 
 func memory() usage {
-	u := usage{heap: heap(), goroutines: runtime.NumGoroutine()}
+	u := usage{heap: bubble.Heap(), goroutines: runtime.NumGoroutine()}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.stacks = int64(m.StackInuse)
